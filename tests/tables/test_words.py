@@ -309,6 +309,17 @@ def test_business_hours_in_a_zone_with_its_clock_changes_and_holidays() -> None:
     assert outcomes(tables.resolve(ops, events(), calendar=night)) == [("expired", micros(3, 29, 4))]
 
 
+def test_equal_calendars_have_one_text_for_a_checkpoint_to_compare() -> None:
+    class EveryDay:
+        def __contains__(self, day: object) -> bool:
+            return True
+
+    one, other = ([date(2026, 4, 3), date(2026, 1, 1)], {date(2026, 1, 1), date(2026, 4, 3)})
+    texts = {repr(tables.Calendar("Mon 09:00-17:00", holidays=days)) for days in (one, other)}
+    assert texts == {"Calendar('Mon 09:00-17:00', zone='UTC', holidays=['2026-01-01', '2026-04-03'])"}
+    assert repr(tables.Calendar("Mon 09:00-17:00", holidays=EveryDay())).endswith("EveryDay)")
+
+
 @pytest.mark.parametrize(
     ("hours", "message"),
     [

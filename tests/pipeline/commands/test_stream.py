@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -31,10 +32,12 @@ from abeyant.pipeline.commands.stream_run.lines import Lines
 from abeyant.pipeline.commands.stream_run.plan import Plan
 from abeyant.pipeline.commands.stream_run.summary import sum_up
 from abeyant.pipeline.commands.stream_run.topic_sink import TopicSink
+from abeyant.pipeline.commands.words import WORDS
 from abeyant.pipeline.results.local import LocalFolder
 from abeyant.pipeline.results.registry import sink_of
 from abeyant.pipeline.sources.registry import source_of
 from abeyant.pipeline.sources.source import Input, Kafka
+from abeyant.tables.words import Combine, Count, Holds, Serves, Within
 from pages.page_checks import check_page
 from pipeline.jvm import BRIEF_OPTIONS, kill_jvm
 from pipeline.orders import MAPPING, write_orders
@@ -329,6 +332,39 @@ def test_a_file_of_another_type_is_named_and_without_it_the_stream_goes_on(
     (payments / "3.csv").write_text("key,at\nk,1970-01-01T00:00:01Z\n")
     assert main([*command, "--drain", "--tick", "off"]) == 0
     assert outcomes(out) == {"a": "completed"}
+
+
+def test_words_are_options_and_belong_to_the_stream(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The next heartbeat within ten minutes of office hours; the one of the start does not count."""
+    beats = tmp_path / "beats.csv"
+    beats.write_text(
+        "op_id,key,start,timeout\n"
+        "a,device,2026-03-02 09:00:00,10 min\nb,device,2026-03-02 09:08:00,10 min\n"
+        "c,device,2026-03-02 16:55:00,10 min\n"
+    )
+    out = tmp_path / "out"
+    words = ["--count", "after_start", "--details", "--calendar", "Mon-Fri 09:00-17:00 UTC"]
+    command = ["stream", str(beats), str(beats), "--event", "at=start", "--out", str(out), "--tick", "off"]
+    assert main([*command, *words, "--drain"]) == 0
+    rows = ds.dataset(out / "outcomes", format="parquet").to_table().sort_by("op_id").to_pylist()
+    assert [(row["op_id"], row["outcome"], f"{row['at']:%d %H:%M}", row["counted"]) for row in rows] == [
+        ("a", "completed", "02 09:08", 1), ("b", "expired", "02 09:18", 0), ("c", "expired", "03 09:05", 0),
+    ]  # fmt: skip
+    capsys.readouterr()
+    assert main([*command, "--count", "from_start", "--drain"]) == 2
+    refused = capsys.readouterr().err
+    assert f'{out} is of another stream: calendar was "Calendar(' in refused
+    assert refused.count("\n") == 1
+    with pytest.raises(SystemExit):
+        main([*command, "--calendar", "Mon-Fri"])
+    assert "hours must be such as 'Mon-Fri 09:00-17:00, Sat 10:00-14:00'" in capsys.readouterr().err
+
+
+def test_the_words_of_the_command_are_those_of_the_tables() -> None:
+    for name, kind in {"count": Count, "combine": Combine, "holds": Holds, "serves": Serves, "within": Within}.items():
+        assert WORDS[name] == get_args(kind)
 
 
 def test_what_is_refused_is_one_line(

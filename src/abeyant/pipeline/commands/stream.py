@@ -23,6 +23,7 @@ from abeyant.pipeline.commands.arguments import (
 )
 from abeyant.pipeline.commands.durations import duration, duration_or
 from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
+from abeyant.pipeline.commands.words import add_words, words_of
 from abeyant.pipeline.spark.extra import check_extra
 from abeyant.pipeline.spark.location import is_uri
 
@@ -87,6 +88,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     )
     _add_tables(parser)
     _add_time(parser)
+    add_words(parser)
     _add_kafka(parser)
     add_master(parser)
     add_output_options(parser)
@@ -286,6 +288,7 @@ def _plan(args: argparse.Namespace) -> Plan:
         out=sink,
         checkpoint=_checkpoint(args, sink),
         deadline=args.deadline,
+        words=words_of(args),
         time=args.time,
         lateness=args.lateness,
         tick=args.tick,

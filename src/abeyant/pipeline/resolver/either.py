@@ -24,7 +24,6 @@ class ResolveOptions(TypedDict, total=False):
     """What `resolve` takes besides its tables."""
 
     deadline: Deadline
-    # of tables that are there whole
     count: Count
     combine: Combine
     holds: Holds
@@ -32,6 +31,7 @@ class ResolveOptions(TypedDict, total=False):
     within: Within
     calendar: Calendar | None
     details: bool
+    # of tables that are there whole
     unique_ids: bool
     sample: Sample | None
     # of streams
@@ -53,10 +53,10 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
     A table is a DataFrame of Spark, or anything that speaks Arrow: pandas, Polars, DuckDB, pyarrow. Such a one goes to
     the session of the other table, or to the active one; its times without a zone are in the session's zone.
 
-    For whole tables this is `abeyant.pipeline.resolver.tables.resolve`, which takes `deadline`, `count`, `combine`,
-    `holds`, `serves`, `within`, `calendar`, `details`, `unique_ids` and `sample`; see there. For two streams it gives
-    the outcomes of `abeyant.pipeline.resolve_stream`, which takes `deadline`, `lateness`, `time`, `tick`,
-    `end_of_input`, `forget_after` and `shards`. Rejected rows are then counted (`batch_counts`) and not kept: use
+    For whole tables this is `abeyant.pipeline.resolver.tables.resolve`, for two streams it gives the outcomes of
+    `abeyant.pipeline.resolve_stream`. Both take `deadline`, `count`, `combine`, `holds`, `serves`, `within`, `calendar`
+    and `details`; see there. Tables take `unique_ids` and `sample` besides, streams `lateness`, `time`, `tick`,
+    `end_of_input`, `forget_after` and `shards`. Rejected rows of streams are counted (`batch_counts`) and not kept: use
     `resolve_stream` to keep them.
 
     In a notebook, cells that work with whole tables show how far Spark is from now on: see `notebook_progress`.

@@ -66,7 +66,7 @@ class Life(NamedTuple):
 def kill_at_random_moments(folder: Path, sink: str, kills: int, seed: int) -> list[Life]:
     """Let the stream run and kill it, so often; then let it end. Nothing is torn and nothing doubled, at any time."""
     command = [sys.executable, "-m", "pipeline.resolver.streams.job", str(folder), sink]
-    return kill_job(folder, command, kills, seed, environment=_environment(), look=lambda: found(folder, sink))
+    return kill_job(folder, command, kills, seed, environment=environment(), look=lambda: found(folder, sink))
 
 
 def kill_job(
@@ -113,7 +113,8 @@ def _wait_for(folder: Path, process: subprocess.Popen[str], batches: int) -> Non
         time.sleep(0.01)
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Return this process's, with the tests in the path."""
     tests = str(Path(__file__).parents[3])
     return os.environ | {"PYTHONPATH": os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])}
 

@@ -16,6 +16,7 @@ from abeyant.pipeline.resolver.streams.clock import Mark
 from abeyant.pipeline.resolver.streams.options import Options, checked
 from abeyant.pipeline.resolver.streams.shard import BatchInput
 from abeyant.pipeline.resolver.streams.words.layout import EVENTS, WAITS, Columns
+from abeyant.pipeline.resolver.streams.words.state import decode_words, encode_words
 from abeyant.pipeline.resolver.streams.words.step import WordsState, process_batch
 from abeyant.tables.words import Words as AllWords
 from tables.test_words import HORIZON, Hours
@@ -29,12 +30,19 @@ ANYTHING = Columns(several_keys=True, deadline=False, roles=True, pauses=True)
 PLAIN = Columns(several_keys=True, deadline=False, roles=False, pauses=False)
 
 
-def options_of(words: Words, *, details: bool = True, **other: Any) -> Options:
+class DayHours(Hours):
+    """Hours that a checkpoint can name."""
+
+    def __repr__(self) -> str:
+        return f"{self.begins.tolist()} {self.ends.tolist()}"
+
+
+def options_of(words: Words, columns: Columns = ANYTHING, *, details: bool = True, **other: Any) -> Options:
     given = asdict(words)
     hours = given.pop("hours")
-    all_words = AllWords(**given, calendar=None if hours is None else Hours(hours), details=details)
+    all_words = AllWords(**given, calendar=None if hours is None else DayHours(hours), details=details)
     settings: dict[str, Any] = {"lateness": 0.0, "time": "event", "tick": None, "forget_after": None, "shards": 1}
-    return checked(deadline=words.deadline, words=all_words, **settings | other)
+    return dataclasses.replace(checked(all_words, **settings | other), columns=columns)
 
 
 @dataclass
@@ -42,7 +50,6 @@ class Shard:
     """One that has all instances."""
 
     options: Options
-    columns: Columns = ANYTHING
     state: WordsState = field(default_factory=WordsState.first)
     ends: dict[str, dict[str, End]] = field(default_factory=dict)
     rejected: list[dict[str, Any]] = field(default_factory=list)
@@ -60,7 +67,8 @@ class Shard:
         arrived = BatchInput(
             [pa.RecordBatch.from_pylist(operations, WAITS)], [pa.RecordBatch.from_pylist(events, EVENTS)], marks, wall
         )
-        self.state, out = process_batch(self.state, arrived, self.options, self.columns)
+        after, out = process_batch(self.state, arrived, self.options)
+        self.state = decode_words(*encode_words(after, self.options), self.options)
         self.rejected += out.rejected.to_pylist()
         at = out.outcomes.column("at").cast(pa.int64()).to_pylist()
         for row, when in zip(out.outcomes.to_pylist(), at, strict=True):
@@ -102,10 +110,10 @@ def arriving(worlds: Sequence[World], dice: random.Random, disorder: int) -> lis
     return [(instance, row) for _, _, instance, row in mixed]
 
 
-def run(worlds: Sequence[World], options: Options, columns: Columns, dice: random.Random, disorder: int) -> Shard:
+def run(worlds: Sequence[World], options: Options, dice: random.Random, disorder: int) -> Shard:
     rows = arriving(worlds, dice, disorder)
     edges = [0, *sorted(dice.randint(0, len(rows)) for _ in range(dice.choice([1, 4, 12, 30]))), len(rows)]
-    shard = Shard(options, columns)
+    shard = Shard(options)
     for begin, end in pairwise(edges):
         shard.take(rows[begin:end])
     shard.take(end=True)
@@ -126,8 +134,8 @@ def test_all_words_equal_brute_force_however_the_stream_is_cut(seed: int) -> Non
     plain = seed % 3 == 0
     worlds = [_without_roles(world) if plain else world for world in (some_waits(dice, words) for _ in range(30))]
     details, disorder = seed % 2 == 0, dice.choice([0, 0, 2, 7])
-    options = options_of(words, details=details, lateness=disorder / 1e6)
-    found = run(worlds, options, columns_of(worlds), dice, disorder).ends
+    options = options_of(words, columns_of(worlds), details=details, lateness=disorder / 1e6)
+    found = run(worlds, options, dice, disorder).ends
     for number, (waits, events) in enumerate(worlds):
         wanted = by_brute_force(waits, events, words, HORIZON)
         if not details:
@@ -167,7 +175,7 @@ def test_outcomes_are_given_by_the_batch_that_makes_them_final() -> None:
 
 def uneventful(words: Words, *, columns: Columns = PLAIN, **other: Any) -> tuple[Shard, list[int]]:
     """Run 60 batches of operations that end soon, on one key; return how many events are remembered after each."""
-    shard, kept = Shard(options_of(words, **other), columns), []
+    shard, kept = Shard(options_of(words, columns, **other)), []
     for at in range(0, 600, 10):
         waits = [Wait(f"{at}-{n}", at + n, 7, (Watch("k", 2),)) for n in range(2)]
         events = [Event("k", at + n, (at + 3 * n) % 7) for n in range(10)]
@@ -198,7 +206,7 @@ def test_with_details_what_is_remembered_of_the_past_is_since_when_not_every_eve
 
 
 def test_an_operation_that_waits_for_long_keeps_the_events_after_its_start_only() -> None:
-    shard = Shard(options_of(Words(count="after_start", combine="sum")), PLAIN)
+    shard = Shard(options_of(Words(count="after_start", combine="sum"), columns=PLAIN))
     shard.take([("i", Wait("long", 100, 10_000, (Watch("k", 10**6),))), ("i", Event("k", 150, 1))])
     for at in range(200, 300):
         shard.take([("i", Event("k", at, 1)), ("i", Event("other", at, 1)), ("i", Wait(f"{at}", at, 0, ()))])
@@ -208,7 +216,7 @@ def test_an_operation_that_waits_for_long_keeps_the_events_after_its_start_only(
 
 @pytest.mark.parametrize("count", ["always", "after_start"])
 def test_an_event_that_has_served_goes_and_one_that_nobody_took_stays_if_it_may_serve(count: Any) -> None:
-    shard = Shard(options_of(Words(serves="oldest", count=count)), PLAIN)
+    shard = Shard(options_of(Words(serves="oldest", count=count), columns=PLAIN))
     for at in range(0, 500, 10):
         events = Event("k", at + 1, 1), Event("k", at + 2, 1 if at == 100 else 0)
         shard.take([("i", Wait(f"{at}", at, 5, (Watch("k", 1),))), *(("i", event) for event in events)])
@@ -221,7 +229,7 @@ def test_an_event_that_has_served_goes_and_one_that_nobody_took_stays_if_it_may_
 
 def test_keys_on_which_nothing_happens_are_forgotten_if_they_may_be() -> None:
     def events_after(forget_after: float | None) -> int:
-        shard = Shard(options_of(Words(combine="sum"), details=False, forget_after=forget_after), ANYTHING)
+        shard = Shard(options_of(Words(combine="sum"), details=False, forget_after=forget_after, columns=ANYTHING))
         for at in range(90):
             shard.take([("i", Event(f"{at}", at, 1)), ("i", Wait(f"{at}", at, 0, (Watch("z", 1),)))])
         return len({tuple(row[:2]) for row in shard.state.events.tolist()})
@@ -231,7 +239,9 @@ def test_keys_on_which_nothing_happens_are_forgotten_if_they_may_be() -> None:
 
 
 def test_a_key_is_not_forgotten_while_it_is_waited_for_or_anything_happens_on_it() -> None:
-    shard = Shard(options_of(Words(combine="max", holds="at_deadline"), details=True, forget_after=10 / 1e6), PLAIN)
+    shard = Shard(
+        options_of(Words(combine="max", holds="at_deadline"), details=True, forget_after=10 / 1e6, columns=PLAIN)
+    )
     shard.take(
         [("i", Wait("waits", 2, 500, (Watch("k", 3),))), *(("i", Event(key, 1, 3)) for key in ("k", "h", "gone"))]
     )
@@ -270,7 +280,7 @@ def test_late_rows_and_copies_are_rejected_and_change_nothing() -> None:
 def test_in_processing_time_what_arrives_happens_then_and_an_instant_stays_where_it_is() -> None:
     wait = Wait("op", 3, 50, (Watch("k", 1),))
     for columns, end in ((PLAIN, 150), (dataclasses.replace(PLAIN, deadline=True), 100)):
-        shard = Shard(options_of(Words(count="after_start"), time="processing"), columns)
+        shard = Shard(options_of(Words(count="after_start"), time="processing", columns=columns))
         shard.take([("i", wait), ("i", Event("k", 7, 1))], wall=100)  # an instant that is over by then: at once
         shard.take(wall=120)
         shard.take([("i", wait._replace(op_id="second")), ("i", Event("z", 7, 1))], wall=130)

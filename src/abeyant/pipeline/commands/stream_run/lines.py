@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Lateness", "Lines"]
 
-_COUNTED: Final = ("completed", "expired", "late", "duplicates", "invalid")
+_COUNTED: Final = ("completed", "expired", "cancelled", "late", "duplicates", "invalid")
 _IDLE_SECONDS: Final = 60.0
 
 

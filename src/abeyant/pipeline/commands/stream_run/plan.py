@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.commands.stream_run.description import check
+from abeyant.pipeline.commands.words import DEFAULTS
 from abeyant.pipeline.results.sink import Folder, Out, Sink
 from abeyant.pipeline.sources.source import Kafka, Source
 from abeyant.pipeline.spark.connect import is_connect
@@ -38,6 +40,8 @@ class Plan:
     trigger: float | None
     """How often a batch begins; None for what is there now, and then no more."""
     drain: bool
+    words: Mapping[str, Any] = field(default_factory=dict)
+    """What is asked besides, as `resolve_stream` takes it."""
     topics: tuple[str, ...] = ()
     """Those that are read."""
     one_batch: bool = False
@@ -79,8 +83,16 @@ class Plan:
             "operation columns": dict(self.operations.given.columns),
             "event columns": dict(self.events.given.columns),
             "deadline": self.deadline,
+            **self._words_said(),
             "time": self.time,
             "ticks": self.tick is not None,
             "to topic": self.to_topic,
             "aside topic": self.aside_topic,
         }
+
+    def _words_said(self) -> dict[str, Any]:
+        """Return the words that have another value than the default: releases that had none wrote none."""
+        said = {name: value for name, value in self.words.items() if value != DEFAULTS[name]}
+        if (calendar := self.words.get("calendar")) is not None:
+            said["calendar"] = repr(calendar)
+        return said

@@ -103,6 +103,7 @@ def _answers(operations: DataFrame, events: DataFrame, plan: Plan) -> DataFrame:
             operations,
             events,
             deadline=plan.deadline,
+            **plan.words,
             lateness=plan.lateness,
             time=plan.time,
             tick=plan.tick,

@@ -2,53 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from abeyant.pipeline.resolver.streams.clock import Mark
-from abeyant.pipeline.resolver.streams.columns import column
+from abeyant.pipeline.resolver.streams.columns import Longs, column
 from abeyant.pipeline.resolver.streams.layout import (
     EVENTS,
     REJECTED,
     WATCHES,
     RowKind,
     as_schema,
+    joined,
     mark_to,
     packed_rows,
     rows_to,
 )
 from abeyant.pipeline.spark.chunks import chunks, freeze_imports
 
-__all__ = ["pack", "pack_marks"]
+__all__ = ["Read", "pack", "pack_marks"]
 
 _CHUNK: Final = 1 << 17
 
 _TABLES: Final = {"operations": (RowKind.WATCHES, WATCHES, "start"), "events": (RowKind.EVENTS, EVENTS, "at")}
 
 
+class Read(NamedTuple):
+    """Rows as they go to a shard, the places that say to which, and those that are rejected (`layout.REJECTED`)."""
+
+    rows: pa.RecordBatch
+    places: Longs
+    rejected: pa.RecordBatch
+
+
 def pack(
-    batches: Iterable[pa.RecordBatch], table: Literal["operations", "events"], shards: int
+    batches: Iterable[pa.RecordBatch],
+    table: Literal["operations", "events"],
+    shards: int,
+    read: Callable[[pa.RecordBatch], Read] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Columns of `layout.WATCHES` or `layout.EVENTS`, `reason` and `row` -> `layout.PACKED`.
 
-    Rows with a `reason` go aside, through any shard. Every shard gets a mark, even of nothing: it has to hear of each
-    batch. Memory: a chunk of rows, twice.
+    `read` makes other rows of valid ones. Rows with a `reason` go aside, through any shard. Every shard gets a mark,
+    even of nothing: it has to hear of each batch. Memory: a chunk of rows, twice.
     """
     freeze_imports()
     what, schema, time = _TABLES[table]
+    if read is None:
+        read = partial(_as_they_are, schema=schema)
     least, greatest, rows = [], [], 0
     for chunk in chunks(batches, _CHUNK):
         valid = chunk.filter(pc.is_null(chunk.column("reason")))
         if valid.num_rows:
-            times = column(valid, time)
-            least.append(int(times.min()))
-            greatest.append(int(times.max()))
-            yield from packed_rows(_by_shard(as_schema(valid.select(schema.names), schema), what, shards))
+            found = read(valid)
+            if found.rejected.num_rows:
+                yield from packed_rows([(rows % shards, RowKind.REJECTED, rows_to(found.rejected))])
+            if found.rows.num_rows:
+                times = column(found.rows, time)
+                least.append(int(times.min()))
+                greatest.append(int(times.max()))
+                yield from packed_rows(_by_shard(found, what, shards))
         if valid.num_rows < chunk.num_rows:
             yield from packed_rows([(rows % shards, RowKind.REJECTED, rows_to(_invalid(chunk, table)))])
         rows += chunk.num_rows
@@ -64,10 +83,14 @@ def pack_marks(
         yield from _to_all(Mark(source, 0, 0), shards)
 
 
-def _by_shard(rows: pa.RecordBatch, what: RowKind, shards: int) -> Iterator[tuple[int, RowKind, pa.Buffer]]:
-    shard = (column(rows, "place") % shards).astype(np.uint16)
+def _as_they_are(valid: pa.RecordBatch, schema: pa.Schema) -> Read:
+    return Read(as_schema(valid.select(schema.names), schema), column(valid, "place"), joined([], REJECTED))
+
+
+def _by_shard(read: Read, what: RowKind, shards: int) -> Iterator[tuple[int, RowKind, pa.Buffer]]:
+    shard = (read.places % shards).astype(np.uint16)
     order = np.argsort(shard, kind="stable")  # of 16 bits: a radix sort
-    rows = rows.take(pa.array(order))
+    rows = read.rows.take(pa.array(order))
     edges = np.searchsorted(shard[order], np.arange(shards + 1)).tolist()
     for number, (begin, end) in enumerate(pairwise(edges)):
         if begin < end:

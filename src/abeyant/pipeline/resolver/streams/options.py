@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal
 
-from abeyant.tables.words import Words
+from abeyant.pipeline.resolver.streams.words.layout import Columns
+from abeyant.tables.words import Deadline, Words
 
 __all__ = ["DEFAULT_LATENESS", "DEFAULT_SHARDS", "Deadline", "Options", "Time", "checked"]
 
-Deadline = Literal["inclusive", "exclusive"]
 Time = Literal["event", "processing"]
 Seconds = float | timedelta
 
@@ -26,12 +26,18 @@ class Options:
     """Times in microseconds; `forget_after_us` is None for never, `rate` (ticks a second) for no clock."""
 
     shards: int
-    deadline: Deadline
+    words: Words
     time: Time
     lateness_us: int
     rate: int | None
     forget_after_us: int | None
-    words: Words = field(default_factory=Words)
+    columns: Columns | None = None
+    """What the operations' columns make possible; None where nothing but the plain question is asked."""
+
+    @property
+    def deadline(self) -> Deadline:
+        """Whether progress at the deadline counts."""
+        return self.words.deadline
 
     @property
     def ticking(self) -> bool:
@@ -40,30 +46,26 @@ class Options:
 
 
 def checked(
+    words: Words,
     *,
-    deadline: str,
     lateness: Seconds,
     time: str,
     tick: Seconds | None,
     forget_after: Seconds | None,
     shards: int,
-    words: Words | None = None,
 ) -> Options:
-    """Check what the user gave; ValueError names the value and what it may be."""
-    if deadline not in ("inclusive", "exclusive"):
-        raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
+    """Check what the user gave besides the words; ValueError names the value and what it may be."""
     if time not in ("event", "processing"):
         raise ValueError(f"time must be 'event' or 'processing', not {time!r}")
     if not 1 <= shards <= _MOST_SHARDS:
         raise ValueError(f"shards must be from 1 to {_MOST_SHARDS:,}, not {shards!r}")
     return Options(
         shards=shards,
-        deadline="exclusive" if deadline == "exclusive" else "inclusive",
+        words=words,
         time="processing" if time == "processing" else "event",
         lateness_us=_microseconds(lateness, "lateness"),
         rate=None if tick is None else _rate(tick),
         forget_after_us=None if forget_after is None else _microseconds(forget_after, "forget_after"),
-        words=words or Words(deadline="exclusive" if deadline == "exclusive" else "inclusive"),
     )
 
 

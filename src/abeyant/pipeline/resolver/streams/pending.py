@@ -18,7 +18,9 @@ from abeyant.errors import AbeyantError
 from abeyant.kernels.resolve import Staircases
 from abeyant.pipeline.resolver.streams.columns import column
 from abeyant.pipeline.resolver.streams.shard import reached_by
-from abeyant.pipeline.resolver.streams.state import deadline_of, decode_shard
+from abeyant.pipeline.resolver.streams.state import WORDS_VERSION, deadline_of, decode_shard
+from abeyant.pipeline.resolver.streams.words.pending import waiting_by_words
+from abeyant.pipeline.resolver.streams.words.state import decode_words
 from abeyant.pipeline.spark.location import plain
 
 __all__ = ["PENDING_WATCHES", "read_pending"]
@@ -46,7 +48,9 @@ _NAMES: Final = tuple(part.split()[0] for part in _UNPACKED.split(", "))
 def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
     """Return what waits after the last batch of a checkpoint (`PENDING_WATCHES`), be its query running or not.
 
-    An operation is pending until the watermark has passed its outcome. Raises `AbeyantError` where there is no state
+    An operation is pending until the watermark has passed its outcome. Of one with words all watches that complete it
+    are given, with what is still required of them if events serve one operation each, and the deadline without pauses,
+    extensions and calendar. Raises `AbeyantError` where there is no state
     to be read, and `StateError` (through Spark, at the first action) for a state of another version.
     """
     place = plain(str(checkpoint))
@@ -74,6 +78,9 @@ def _unpacked(states: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in states:
         for row in batch.to_pylist():
             version, encoded = row.values()
+            if version == WORDS_VERSION:
+                yield waiting_by_words(decode_words(version, encoded, None), _NAMES)
+                continue
             state = decode_shard(version, encoded, None)
             reached = reached_by(Staircases(state.steps.reshape(-1).data), state.watches, deadline_of(encoded))
             several = column(state.watches, "combine") != 0

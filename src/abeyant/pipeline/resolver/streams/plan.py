@@ -11,6 +11,7 @@ Spark shuffles few rows, each with all that a task has for a shard; Python sees 
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -22,14 +23,14 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import StructType
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.resolver.rejected import DEADLINE_US, EVENT_REASON, OPERATION_REASON, REJECTED_ROWS, TIME_FORMAT
+from abeyant.pipeline.resolver.rejected import DEADLINE_US, EVENT_REASON, OPERATION_REASON, REJECTED_ROWS
 from abeyant.pipeline.resolver.streams.end import end_rows
+from abeyant.pipeline.resolver.streams.layout import OUTCOMES as WORDS_OUTCOMES
 from abeyant.pipeline.resolver.streams.layout import PACKED
 from abeyant.pipeline.resolver.streams.map_side import pack, pack_marks
 from abeyant.pipeline.resolver.streams.options import (
     DEFAULT_LATENESS,
     DEFAULT_SHARDS,
-    Deadline,
     Options,
     Time,
     checked,
@@ -37,10 +38,16 @@ from abeyant.pipeline.resolver.streams.options import (
 from abeyant.pipeline.resolver.streams.progress import STANDING, observed
 from abeyant.pipeline.resolver.streams.stages import answered, shards_turn
 from abeyant.pipeline.resolver.streams.state import STATE
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, REJECT_REASON, REJECTED_ROW
+from abeyant.pipeline.resolver.streams.with_reason import with_reason
+from abeyant.pipeline.resolver.streams.words.layout import DETAILS as WORDS_DETAILS
+from abeyant.pipeline.resolver.streams.words.plan import answers_of, columns_of_words, packed_by_words
+from abeyant.pipeline.resolver.streams.words.stages import turn as turn_by_words
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES
 from abeyant.pipeline.sources.tables import complete
 from abeyant.pipeline.spark.session import SHUFFLE_PARTITIONS, default_partitions, shuffle_partitions
 from abeyant.pipeline.spark.versions import check_arrow
+from abeyant.tables.calendar import Calendar
+from abeyant.tables.words import Combine, Count, Deadline, Holds, Serves, Within, Words
 
 __all__ = ["ANSWERS", "outcomes_of", "resolve_stream"]
 
@@ -53,6 +60,13 @@ def resolve_stream(
     events: DataFrame,
     *,
     deadline: Deadline = "inclusive",
+    count: Count = "always",
+    combine: Combine = "max",
+    holds: Holds = "ever",
+    serves: Serves = "every",
+    within: Within = "whole",
+    calendar: Calendar | None = None,
+    details: bool = False,
     lateness: float | timedelta = DEFAULT_LATENESS,
     time: Time = "event",
     tick: float | timedelta | None = 1.0,
@@ -67,6 +81,10 @@ def resolve_stream(
     with one difference that a stream needs: a row whose time is before the *watermark* is rejected as late.
 
     - `deadline`: `inclusive` or `exclusive`: whether progress exactly at an operation's deadline counts.
+    - `count`, `combine`, `holds`, `serves`, `within`, `calendar`, `details`: as of `abeyant.tables.resolve`; so are
+      watches with a `role`, and the columns `cancel_key`, `extend_key`, `pause_key`, `timeout`, `deadline`, `extend`
+      (`docs/design-resolve.md`). With `details` the answers have the columns of `schemas.DETAILS`. The condition
+      `then` needs one of these words or columns. An operation that contradicts the words is rejected.
     - `lateness`: seconds by which the watermark stays behind the greatest time seen of both tables. So rows may come
       out of order by that much. An outcome is given once the watermark has passed it.
     - `time`: `event`, or `processing`: what arrives happens when its batch begins; `start` and `at` are not needed, and
@@ -78,16 +96,20 @@ def resolve_stream(
       operation that starts later does not know of its progress. None: never.
     - `shards`: how many pieces the state is cut into.
 
-    While a checkpoint is used, `deadline`, `time`, `shards`, and whether there are `tick` and `end_of_input`, must not
-    change: other values are refused. State is kept in RocksDB unless the session names another store. Warns where the
-    session has more partitions than there are shards: Spark takes their number from it when a checkpoint is begun.
-    Raises `SchemaError` for a table without the columns needed, `AbeyantError` for a table that is no stream and for a
-    PySpark that needs another pyarrow, ValueError for any other value.
+    With words, a shard has whole operations. Where each names one key (`key`, and neither `watches` nor `cancel_key`
+    and the like), it is that of the instance and the key; else that of the instance: such tables need many instances.
+
+    While a checkpoint is used, `deadline`, the words, which of their columns there are, `time`, `shards`, and whether
+    there are `tick` and `end_of_input`, must not change: other values are refused. State is kept in RocksDB unless the
+    session names another store. Warns where the session has more partitions than there are shards: Spark takes their
+    number from it when a checkpoint is begun. Raises `SchemaError` for a table without the columns needed,
+    `AbeyantError` for a table that is no stream and for a PySpark that needs another pyarrow, ValueError for any other
+    value, and for words that contradict each other.
     """
-    options = checked(
-        deadline=deadline, lateness=lateness, time=time, tick=tick, forget_after=forget_after, shards=shards
-    )
+    words = Words(deadline, count, combine, holds, serves, within, calendar, details)
+    options = checked(words, lateness=lateness, time=time, tick=tick, forget_after=forget_after, shards=shards)
     _check_streaming(operations=operations, events=events)
+    options = replace(options, columns=columns_of_words(operations, words))
     if time == "processing":
         operations = operations.withColumn("start", F.current_timestamp())
         events = events.withColumn("at", F.current_timestamp())
@@ -96,22 +118,24 @@ def resolve_stream(
     check_arrow(spark)
     _set_up(spark)
     _warn_of_empty_partitions(spark, shards)
-    packed = _packed(_watches(operations), "operations", shards).union(_packed(_events(events), "events", shards))
+    if options.columns is None:
+        packed = _packed(_watches(operations), "operations", shards).union(_packed(_events(events), "events", shards))
+    else:
+        packed = packed_by_words(operations, events, options)
     if options.rate is not None:
         ticks = spark.readStream.format("rate").option("rowsPerSecond", options.rate).option("numPartitions", 1).load()
         packed = packed.union(ticks.mapInArrow(partial(pack_marks, source="tick", shards=shards), PACKED))
     if end_of_input is not None:
         ends = end_rows(spark, end_of_input)
         packed = packed.union(ends.mapInArrow(partial(pack_marks, source="end", shards=shards), PACKED))
-    return observed(_answers(packed, options)).select(*ANSWERS.fieldNames())
-
-
-_ANSWERED: Final = StructType([*ANSWERS.fields, *STANDING.fields])
+    schema = answers_of(words)
+    return observed(_answers(packed, options, schema)).select(*schema.fieldNames())
 
 
 def outcomes_of(answers: DataFrame) -> DataFrame:
-    """Return the outcomes among the answers (`schemas.OUTCOMES`)."""
-    return answers.where(F.col("reason").isNull()).select(*OUTCOMES.fieldNames())
+    """Return the outcomes among the answers (`schemas.OUTCOMES`, with details `schemas.DETAILS`)."""
+    rejected = REJECTED_ROWS.fieldNames()
+    return answers.where(F.col("reason").isNull()).drop(*rejected)
 
 
 def _check_streaming(**tables: DataFrame) -> None:
@@ -150,7 +174,7 @@ def _warn_of_empty_partitions(spark: SparkSession, shards: int) -> None:
 
 def _watches(operations: DataFrame) -> DataFrame:
     """Return one row a watch (`layout.WATCHES`, `reason` and `row`), and one of each operation that has a `reason`."""
-    checked_rows = _with_reason(operations, OPERATIONS, F.expr(OPERATION_REASON))
+    checked_rows = with_reason(operations, OPERATIONS, F.expr(OPERATION_REASON))
     several = F.size("watches") > 1
     sign = F.when(F.col("condition") == "any", -1).otherwise(1)
     exploded = checked_rows.select(
@@ -177,7 +201,7 @@ def _watches(operations: DataFrame) -> DataFrame:
 
 def _events(events: DataFrame) -> DataFrame:
     """Return `layout.EVENTS`, `reason` and `row`."""
-    return _with_reason(events, EVENTS, F.expr(EVENT_REASON)).select(
+    return with_reason(events, EVENTS, F.expr(EVENT_REASON)).select(
         "instance",
         "key",
         *_hashes(F.col("instance"), F.col("key")),
@@ -188,19 +212,6 @@ def _events(events: DataFrame) -> DataFrame:
     )
 
 
-def _with_reason(rows: DataFrame, schema: StructType, reason: Column) -> DataFrame:
-    """Add why a row cannot be resolved, and then the row itself as JSON; a source may have said both already."""
-    columns = [F.col(name) for name in schema.fieldNames()]
-    json = F.to_json(
-        F.struct(*columns), {"ignoreNullFields": "false", "timestampFormat": TIME_FORMAT, "timeZone": "UTC"}
-    )
-    if REJECT_REASON in rows.columns:
-        reason = F.coalesce(REJECT_REASON, reason)
-    if REJECTED_ROW in rows.columns:
-        json = F.coalesce(REJECTED_ROW, json)
-    return rows.select(*columns, reason.alias("reason"), F.when(reason.isNotNull(), json).alias("row"))
-
-
 def _hashes(instance: Column, key: Column) -> list[Column]:
     return [F.xxhash64(instance, key).alias("place"), F.xxhash64(F.lit(1), instance, key).alias("identity")]
 
@@ -209,10 +220,14 @@ def _packed(rows: DataFrame, table: Literal["operations", "events"], shards: int
     return rows.mapInArrow(partial(pack, table=table, shards=shards), PACKED)
 
 
-def _answers(packed: DataFrame, options: Options) -> DataFrame:
-    turn = partial(shards_turn, options=options)
+def _answers(packed: DataFrame, options: Options, schema: StructType) -> DataFrame:
+    turn = partial(shards_turn if options.columns is None else turn_by_words, options=options)
     ended = packed.groupBy("shard").applyInPandasWithState(turn, PACKED, STATE, "append", GroupStateTimeout.NoTimeout)
+    schema = StructType([*schema.fields, *STANDING.fields])
+    if options.columns is not None:
+        outcomes = WORDS_DETAILS if options.words.details else WORDS_OUTCOMES
+        return ended.mapInArrow(partial(answered, outcomes=outcomes), schema)
     # The rows that come out of a worker are in a form that Spark cannot shuffle; a cast makes it write them anew.
     by_operation = ended.withColumn("shard", F.col("shard").cast("long"))
     by_operation = by_operation.repartition(min(options.shards, shuffle_partitions(packed.sparkSession)), "shard")
-    return by_operation.mapInArrow(answered, _ANSWERED)
+    return by_operation.mapInArrow(answered, schema)

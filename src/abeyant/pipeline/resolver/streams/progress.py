@@ -42,6 +42,7 @@ class BatchCounts:
     watermark: datetime | None
     """None while one of the tables has not been heard of."""
     state_bytes: int
+    cancelled: int = 0
     late_by: float | None = None
     """By how many seconds the latest of the late rows was before the watermark; None where none was."""
 
@@ -53,6 +54,7 @@ def observed(answered: DataFrame) -> DataFrame:
     figures = {
         "completed": _count(F.col("outcome") == "completed"),
         "expired": _count(F.col("outcome") == "expired"),
+        "cancelled": _count(F.col("outcome") == "cancelled"),
         "late": _count(late),
         "late_by": F.max(F.when(late, _behind_us(reason))),
         "duplicates": _count(duplicate),

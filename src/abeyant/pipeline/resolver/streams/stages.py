@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -33,20 +33,17 @@ from abeyant.pipeline.spark.chunks import freeze_imports
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
-__all__ = ["ANSWERED", "answered", "shards_turn"]
-
-ANSWERED: Final = pa.schema([*OUTCOMES, *REJECTED, *STATUS])
-"""An outcome, a rejected row, or how a shard stands: columns of the others are null."""
+__all__ = ["answered", "packed", "payloads_of", "shards_turn"]
 
 
 def shards_turn(
-    key: tuple[Any, ...], packed: Iterable[pd.DataFrame], state: GroupState, options: Options
+    key: tuple[Any, ...], arrived_rows: Iterable[pd.DataFrame], state: GroupState, options: Options
 ) -> Iterator[pd.DataFrame]:
     """`layout.PACKED` of a shard in a batch, and its state -> `layout.PACKED`: what ended, and how the shard stands."""
     freeze_imports()
     shard = int(key[0])
     before = decode_shard(state.get[0], state.get[1], options) if state.exists else ShardState.first()
-    payloads = _payloads((batch["what"], batch["payload"]) for batch in packed)
+    payloads = payloads_of((batch["what"], batch["payload"]) for batch in arrived_rows)
     arrived = BatchInput(
         [rows_from(payload, WATCHES) for payload in payloads[RowKind.WATCHES]],
         [rows_from(payload, EVENTS) for payload in payloads[RowKind.EVENTS]],
@@ -58,38 +55,40 @@ def shards_turn(
     state.update((version, encoded))
 
     standing = {"pending": after.watches.num_rows, "watermark": after.clock.watermark, "state_bytes": len(encoded)}
-    yield _packed(shard, RowKind.STATUS, pa.RecordBatch.from_pylist([standing], STATUS))
+    yield packed(shard, RowKind.STATUS, pa.RecordBatch.from_pylist([standing], STATUS))
     invalid = [rows_from(payload, REJECTED) for payload in payloads[RowKind.REJECTED]]
     for what, rows in (
         (RowKind.OUTCOMES, ended.outcomes),
         (RowKind.REJECTED, joined([ended.aside, *invalid], REJECTED)),
     ):
         if rows.num_rows:
-            yield _packed(shard, what, rows)
+            yield packed(shard, what, rows)
     target = column(ended.reports, "operation") % options.shards
     for number in np.unique(target).tolist():
-        yield _packed(number, RowKind.REPORTS, picked(ended.reports, target == number))
+        yield packed(number, RowKind.REPORTS, picked(ended.reports, target == number))
 
 
-def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """`layout.PACKED` of some shards in a batch, with all the reports of each operation among them -> `ANSWERED`."""
+def answered(batches: Iterable[pa.RecordBatch], outcomes: pa.Schema = OUTCOMES) -> Iterator[pa.RecordBatch]:
+    """`layout.PACKED` of some shards in a batch, with all the reports of each operation among them -> answers.
+
+    An answer is an outcome, a rejected row, or how a shard stands: columns of the others are null.
+    """
     freeze_imports()
+    schema = pa.schema([*outcomes, *REJECTED, *STATUS])
     reports = []
     for batch in batches:
-        payloads = _payloads([(batch.column("what").to_pylist(), batch.column("payload").to_pylist())])
-        for what, schema in _ANSWERS.items():
+        payloads = payloads_of([(batch.column("what").to_pylist(), batch.column("payload").to_pylist())])
+        for what, rows in ((RowKind.OUTCOMES, outcomes), (RowKind.REJECTED, REJECTED), (RowKind.STATUS, STATUS)):
             for payload in payloads[what]:
-                yield _widened(rows_from(payload, schema))
+                yield _widened(rows_from(payload, rows), schema)
         reports += [rows_from(payload, REPORTS) for payload in payloads[RowKind.REPORTS]]
     for rows in combined(joined(reports, REPORTS)):
         if rows.num_rows:
-            yield _widened(rows)
+            yield _widened(rows, schema)
 
 
-_ANSWERS: Final = {RowKind.OUTCOMES: OUTCOMES, RowKind.REJECTED: REJECTED, RowKind.STATUS: STATUS}
-
-
-def _payloads(batches: Iterable[tuple[Iterable[int], Iterable[bytes]]]) -> dict[RowKind, list[bytes]]:
+def payloads_of(batches: Iterable[tuple[Iterable[int], Iterable[bytes]]]) -> dict[RowKind, list[bytes]]:
+    """Return the payloads of each kind."""
     found: dict[RowKind, list[bytes]] = defaultdict(list)
     for whats, payloads in batches:
         for what, payload in zip(whats, payloads, strict=True):
@@ -97,13 +96,14 @@ def _payloads(batches: Iterable[tuple[Iterable[int], Iterable[bytes]]]) -> dict[
     return found
 
 
-def _packed(shard: int, what: RowKind, rows: pa.RecordBatch) -> pd.DataFrame:
+def packed(shard: int, what: RowKind, rows: pa.RecordBatch) -> pd.DataFrame:
+    """Return rows as one of `layout.PACKED`."""
     return pd.DataFrame({"shard": [shard], "what": [int(what)], "payload": [rows_to(rows).to_pybytes()]})
 
 
-def _widened(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _widened(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     columns = [
         rows.column(field.name) if field.name in rows.schema.names else pa.nulls(rows.num_rows, field.type)
-        for field in ANSWERED
+        for field in schema
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=ANSWERED)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

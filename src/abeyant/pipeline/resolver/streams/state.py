@@ -20,8 +20,21 @@ from abeyant.former import written_before
 from abeyant.pipeline.resolver.streams.clock import Clock
 from abeyant.pipeline.resolver.streams.layout import WATCHES, joined, rows_from, rows_to
 from abeyant.pipeline.resolver.streams.options import Deadline, Options
+from abeyant.tables.words import Words
 
-__all__ = ["STATE", "VERSION", "ShardState", "StateError", "deadline_of", "decode_shard", "encode_shard"]
+__all__ = [
+    "STATE",
+    "VERSION",
+    "WORDS_VERSION",
+    "ShardState",
+    "StateError",
+    "deadline_of",
+    "decode_shard",
+    "encode_shard",
+    "fixed_options",
+    "read_head",
+    "write_state",
+]
 
 STATE: Final = "version int, state binary"
 
@@ -31,11 +44,16 @@ _BEFORE: Final = 1
 VERSION: Final = 2
 """To be raised whenever what is below, or a schema in `layout`, changes."""
 
+WORDS_VERSION: Final = 101
+"""That of the state of a shard with words (`words.state`)."""
+
 _LENGTH: Final = struct.Struct("<q")
 _WORD: Final = 8
 
 # What decides where a row goes and what its outcome is, so it cannot change while anything waits.
 _FIXED: Final = ("shards", "deadline", "time")
+_WORDS: Final = ("count", "combine", "holds", "serves", "within", "calendar", "details")
+_PLAIN: Final = {name: getattr(Words(), name) for name in _WORDS} | {"columns": "no words"}
 
 
 class StateError(AbeyantError):
@@ -62,10 +80,8 @@ class ShardState:
 
 def encode_shard(state: ShardState, options: Options) -> tuple[int, bytes]:
     """Return the row of `STATE` of a shard."""
-    fixed = {name: getattr(options, name) for name in _FIXED}
-    head = json.dumps({"options": fixed, "clock": asdict(state.clock), "steps": len(state.steps)}).encode()
-    head += b" " * (-len(head) % _WORD)
-    return VERSION, b"".join((_LENGTH.pack(len(head)), head, state.steps.tobytes(), rows_to(state.watches)))
+    head = {"options": fixed_options(options), "clock": asdict(state.clock), "steps": len(state.steps)}
+    return VERSION, write_state(head, state.steps.tobytes(), rows_to(state.watches))
 
 
 def decode_shard(version: int, state: bytes, options: Options | None) -> ShardState:
@@ -74,13 +90,39 @@ def decode_shard(version: int, state: bytes, options: Options | None) -> ShardSt
     Raises `StateError`, with what was found and what was expected, for another version, or where `options` are given
     and those that are fixed by a checkpoint's first run differ.
     """
-    _check_version(version)
-    head, begin = _head(state)
-    if options is not None:
-        _check_options(head["options"], options)
+    head, begin = read_head(version, state, VERSION, options)
     end = begin + head["steps"] * 4 * _WORD
     steps = np.frombuffer(state, np.int64, head["steps"] * 4, begin).reshape(-1, 4)
     return ShardState(Clock(**head["clock"]), rows_from(pa.py_buffer(state)[end:], WATCHES), steps)
+
+
+def fixed_options(options: Options) -> dict[str, Any]:
+    """Return what cannot change while a checkpoint is used, in JSON's types."""
+    fixed = {name: getattr(options, name) for name in _FIXED}
+    if options.columns is None:
+        return fixed
+    words = {name: getattr(options.words, name) for name in _WORDS}
+    calendar = options.words.calendar
+    return fixed | words | {"calendar": calendar and repr(calendar), "columns": options.columns.described()}
+
+
+def read_head(version: int, state: bytes, expected: int, options: Options | None) -> tuple[dict[str, Any], int]:
+    """Return the head of a state, and where what follows it begins. Raises as `decode_shard`."""
+    if version not in (VERSION, WORDS_VERSION):
+        _check_version(version)
+    head, begin = _head(state)
+    if options is not None:
+        _check_options(head["options"], options)
+    if version != expected:
+        _check_version(version)
+    return head, begin
+
+
+def write_state(head: dict[str, Any], *parts: Any) -> bytes:
+    """Return a state: its head, and what follows."""
+    encoded = json.dumps(head).encode()
+    encoded += b" " * (-len(encoded) % _WORD)
+    return b"".join((_LENGTH.pack(len(encoded)), encoded, *parts))
 
 
 def deadline_of(state: bytes) -> Deadline:
@@ -109,8 +151,8 @@ def _check_version(found: int) -> None:
 
 
 def _check_options(found: dict[str, Any], options: Options) -> None:
-    for name in _FIXED:
-        given = getattr(options, name)
+    found, expected = _PLAIN | found, _PLAIN | fixed_options(options)
+    for name, given in expected.items():
         if found[name] != given:
             raise StateError(
                 f"the checkpoint was begun with {name}={found[name]!r}, not {given!r}: give the same again, "

@@ -73,3 +73,11 @@ class Columns:
     roles: bool
     """A watch may cancel or extend."""
     pauses: bool
+
+    def described(self) -> str:
+        """Return this in words: what a checkpoint says that it was begun with."""
+        said = ("several keys" if self.several_keys else "one key", *(n for n in _NAMES if getattr(self, n)))
+        return ", ".join(said)
+
+
+_NAMES: Final = ("deadline", "roles", "pauses")

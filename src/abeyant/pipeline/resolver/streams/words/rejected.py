@@ -12,7 +12,7 @@ from abeyant.pipeline.resolver.streams.clock import Clock
 from abeyant.pipeline.resolver.streams.rejected import late_reason, rejected_rows, time_text
 from abeyant.pipeline.resolver.streams.words.layout import Columns
 
-__all__ = ["reject_duplicates", "reject_late_operations"]
+__all__ = ["reject_duplicates", "reject_late_operations", "reject_operations"]
 
 
 def reject_late_operations(operations: pa.RecordBatch, clock: Clock, columns: Columns) -> pa.RecordBatch:
@@ -22,7 +22,12 @@ def reject_late_operations(operations: pa.RecordBatch, clock: Clock, columns: Co
 
 def reject_duplicates(operations: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:
     """Reject operations whose id another row already holds."""
-    return _reject(operations, lambda row: DUPLICATE, columns)
+    return reject_operations(operations, DUPLICATE, columns)
+
+
+def reject_operations(operations: pa.RecordBatch, why: str, columns: Columns) -> pa.RecordBatch:
+    """Reject operations for a reason that is the same for all."""
+    return _reject(operations, lambda row: why, columns)
 
 
 def _reject(operations: pa.RecordBatch, reason: Callable[[dict[str, Any]], str], columns: Columns) -> pa.RecordBatch:

@@ -78,10 +78,10 @@ class WordsOutput:
     rejected: pa.RecordBatch  # layout.REJECTED
 
 
-def process_batch(
-    state: WordsState, arrived: BatchInput, options: Options, columns: Columns
-) -> tuple[WordsState, WordsOutput]:
+def process_batch(state: WordsState, arrived: BatchInput, options: Options) -> tuple[WordsState, WordsOutput]:
     """Take a batch in: return the state after it, and what ended."""
+    columns = options.columns
+    assert columns is not None
     clock = clock_after(state.clock, arrived, options)
     pairs = PairHash(state.seed)
     new, events, rejected = _accepted(state.clock, clock, arrived, options, columns)

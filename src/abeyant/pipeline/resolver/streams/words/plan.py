@@ -1,0 +1,87 @@
+"""The map side of a stream with words, as Spark plans it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
+from abeyant.errors import SchemaError
+from abeyant.pipeline.resolver.rejected import EVENT_REASON, REJECTED_ROWS, operation_reason
+from abeyant.pipeline.resolver.streams.layout import PACKED
+from abeyant.pipeline.resolver.streams.map_side import pack
+from abeyant.pipeline.resolver.streams.options import Options
+from abeyant.pipeline.resolver.streams.with_reason import with_reason
+from abeyant.pipeline.resolver.streams.words.layout import Columns
+from abeyant.pipeline.resolver.streams.words.stages import read_events, read_operations
+from abeyant.pipeline.resolver.words import asks_more
+from abeyant.pipeline.schemas import DETAILS, EVENTS, OUTCOMES, is_case_sensitive, operations_schema
+from abeyant.tables.words import Words
+
+__all__ = ["answers_of", "columns_of_words", "packed_by_words"]
+
+_ROLES: Final = ("cancel_key", "extend_key", "pause_key")
+
+
+def answers_of(words: Words) -> StructType:
+    """Return the columns of answers: outcomes (`reason` is null) and rejected rows (`outcome` is null)."""
+    return StructType([*(DETAILS if words.details else OUTCOMES).fields, *REJECTED_ROWS.fields])
+
+
+def columns_of_words(operations: DataFrame, words: Words) -> Columns | None:
+    """Return what a table's columns make possible; None where it and the words ask the plain question.
+
+    Raises `SchemaError` for a column that does not go with the words, or with another.
+    """
+    if not asks_more(operations, words):
+        return None
+    alike = str if is_case_sensitive(operations.sparkSession) else str.lower
+    names = {alike(name) for name in operations.columns}
+    schema = operations_schema(operations)
+    in_list = "role" in schema["watches"].dataType.simpleString()
+    found = Columns(
+        several_keys="watches" in names or not names.isdisjoint(_ROLES),
+        deadline="deadline" in schema.fieldNames(),
+        roles=in_list or not names.isdisjoint(_ROLES[:2]),
+        pauses=in_list or "pause_key" in names,
+    )
+    if found.deadline and (words.calendar is not None or "pause_key" in names):
+        raise SchemaError(
+            "operations: a column deadline does not go with a calendar or a watch that pauses: it is an instant; "
+            "give a column timeout or timeout_ms"
+        )
+    return found
+
+
+def packed_by_words(operations: DataFrame, events: DataFrame, options: Options) -> DataFrame:
+    """Return completed operations and events as `layout.PACKED`."""
+    columns = options.columns
+    assert columns is not None
+    schema = operations_schema(operations)
+    first = F.get("watches", F.lit(0))["key"]
+    rows = with_reason(operations, schema, F.expr(operation_reason(schema)))
+    rows = rows.select(*schema.fieldNames(), _place(columns, first), "reason", "row")
+    others = with_reason(events, EVENTS, F.expr(EVENT_REASON))
+    others = others.select(
+        "instance",
+        "key",
+        "progress",
+        F.unix_micros("at").alias("at"),
+        _place(columns, F.col("key")),
+        "reason",
+        "row",
+    )
+    pack_operations = partial(
+        pack, table="operations", shards=options.shards, read=partial(read_operations, options=options)
+    )
+    pack_events = partial(pack, table="events", shards=options.shards, read=read_events)
+    return rows.mapInArrow(pack_operations, PACKED).union(others.mapInArrow(pack_events, PACKED))
+
+
+def _place(columns: Columns, key: Column) -> Column:
+    """Return a hash of what rows of one shard have in common."""
+    hashed = F.xxhash64("instance") if columns.several_keys else F.xxhash64(F.col("instance"), key)
+    return hashed.alias("place")

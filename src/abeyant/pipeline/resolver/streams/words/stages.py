@@ -1,0 +1,141 @@
+"""What runs in Spark's Python workers for a stream with words: rows as they are read, and a shard's turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.pipeline.resolver.streams.columns import column, picked
+from abeyant.pipeline.resolver.streams.layout import (
+    REJECTED,
+    STATUS,
+    RowKind,
+    as_schema,
+    joined,
+    mark_from,
+    rows_from,
+)
+from abeyant.pipeline.resolver.streams.map_side import Read
+from abeyant.pipeline.resolver.streams.options import Options
+from abeyant.pipeline.resolver.streams.shard import BatchInput
+from abeyant.pipeline.resolver.streams.stages import packed, payloads_of
+from abeyant.pipeline.resolver.streams.words.layout import EVENTS, WAITS
+from abeyant.pipeline.resolver.streams.words.rejected import reject_operations
+from abeyant.pipeline.resolver.streams.words.state import decode_words, encode_words
+from abeyant.pipeline.resolver.streams.words.step import WordsState, process_batch
+from abeyant.pipeline.resolver.words import read_batch
+from abeyant.pipeline.spark.chunks import freeze_imports
+from abeyant.tables.columns import flags, integers, missing
+from abeyant.tables.contradictions import contradictions
+from abeyant.tables.roles import watches_by_role
+from abeyant.tables.validity import Operations
+from abeyant.tables.words import ROLES
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.state import GroupState
+
+__all__ = ["read_events", "read_operations", "turn"]
+
+_PAUSED = "has a watch that pauses it, which does not go with a column deadline: it is an instant"
+
+
+def read_events(valid: pa.RecordBatch) -> Read:
+    """Return valid events as they go to a shard."""
+    rows = as_schema(valid.select(EVENTS.names), EVENTS)
+    return Read(rows, column(valid, "place"), joined([], REJECTED))
+
+
+def read_operations(valid: pa.RecordBatch, options: Options) -> Read:
+    """Return valid operations as they go to a shard, and rejected those that contradict the words."""
+    columns = options.columns
+    assert columns is not None
+    operations = read_batch(valid)
+    rows, places = _waits(operations), column(valid, "place")
+    by_role = watches_by_role(operations)
+    then = flags(pc.equal(operations.table["condition"].cast(pa.string()), "then"))
+    wrong = contradictions(by_role, then, options.words)
+    if columns.deadline:
+        paused = np.zeros(len(then), np.bool_)
+        paused[by_role["pause"].operation] = True
+        wrong.append((paused, _PAUSED))
+    fine, rejected = np.ones(len(then), np.bool_), []
+    for mask, why in wrong:
+        if (mask & fine).any():
+            rejected.append(reject_operations(picked(rows, mask & fine), why, columns))
+            fine &= ~mask
+    return Read(picked(rows, fine), places[fine], joined(rejected, REJECTED))
+
+
+def _waits(operations: Operations) -> pa.RecordBatch:
+    """Return operations as `layout.WAITS`; watches of columns such as `cancel_key` follow those of the list."""
+    by_role = watches_by_role(operations)
+    operation = np.concatenate([by_role[role].operation for role in ROLES])
+    roles = np.repeat(np.arange(len(ROLES)), [len(by_role[role].operation) for role in ROLES])
+    order = np.argsort(operation, kind="stable")
+    keys = pa.chunked_array([chunk for role in ROLES for chunk in by_role[role].key.chunks], pa.string())
+    required = np.concatenate([by_role[role].required for role in ROLES])
+    watches = pa.StructArray.from_arrays(
+        [
+            keys.take(pa.array(order)).combine_chunks(),
+            pa.array(required[order]),
+            pa.array(ROLES).take(pa.array(roles[order])),
+        ],
+        ["key", "required", "role"],
+    )
+    rows = len(operations.start)
+    ends = np.cumsum(np.bincount(operation, minlength=rows))
+    table = operations.table
+    extend = pa.nulls(rows, pa.int64())
+    for name, unit in (("extend_ms", 1000), ("extend", 1)):
+        if name in table.column_names:
+            most = (2**63 - 2) // unit
+            own = np.minimum(integers(table[name], f"operations: {name}"), most) * unit
+            extend = pa.array(own, mask=missing(table[name]))
+            break
+    texts = [table[name].cast(pa.string()).combine_chunks() for name in ("instance", "op_id", "kind", "condition")]
+    lists = pa.ListArray.from_arrays(pa.array(np.append(0, ends).astype(np.int32)), watches)
+    columns = [
+        *texts,
+        pa.array(operations.start),
+        pa.array(operations.deadline),
+        extend,
+        lists,
+        pa.nulls(rows, pa.int64()),
+        pa.array(np.zeros(rows, np.int64)),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=WAITS)
+
+
+def turn(
+    key: tuple[Any, ...], arrived_rows: Iterable[pd.DataFrame], state: GroupState, options: Options
+) -> Iterator[pd.DataFrame]:
+    """Do as `streams.stages.shards_turn`, by the words."""
+    freeze_imports()
+    shard = int(key[0])
+    before = decode_words(state.get[0], state.get[1], options) if state.exists else WordsState.first()
+    payloads = payloads_of((batch["what"], batch["payload"]) for batch in arrived_rows)
+    arrived = BatchInput(
+        [rows_from(payload, WAITS) for payload in payloads[RowKind.WATCHES]],
+        [rows_from(payload, EVENTS) for payload in payloads[RowKind.EVENTS]],
+        [mark_from(payload) for payload in payloads[RowKind.MARK]],
+        state.getCurrentProcessingTimeMs() * 1000,
+    )
+    after, ended = process_batch(before, arrived, options)
+    version, encoded = encode_words(after, options)
+    state.update((version, encoded))
+
+    pending = len(pc.list_flatten(after.operations.column("watches")))
+    standing = {"pending": pending, "watermark": after.clock.watermark, "state_bytes": len(encoded)}
+    yield packed(shard, RowKind.STATUS, pa.RecordBatch.from_pylist([standing], STATUS))
+    invalid = [rows_from(payload, REJECTED) for payload in payloads[RowKind.REJECTED]]
+    for what, rows in (
+        (RowKind.OUTCOMES, ended.outcomes),
+        (RowKind.REJECTED, joined([ended.rejected, *invalid], REJECTED)),
+    ):
+        if rows.num_rows:
+            yield packed(shard, what, rows)

@@ -1,0 +1,40 @@
+"""The state of a shard with words as one value. See `streams.state`.
+
+state     the head (JSON), events (six 64-bit integers each), operations (Arrow)
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+import pyarrow as pa
+
+from abeyant.pipeline.resolver.streams.clock import Clock
+from abeyant.pipeline.resolver.streams.layout import rows_from, rows_to
+from abeyant.pipeline.resolver.streams.options import Options
+from abeyant.pipeline.resolver.streams.state import WORDS_VERSION, fixed_options, read_head, write_state
+from abeyant.pipeline.resolver.streams.words.layout import WAITS, WIDTH
+from abeyant.pipeline.resolver.streams.words.step import WordsState
+
+__all__ = ["decode_words", "encode_words"]
+
+
+def encode_words(state: WordsState, options: Options) -> tuple[int, bytes]:
+    """Return the row of `streams.state.STATE` of a shard."""
+    head = {
+        "options": fixed_options(options),
+        "clock": asdict(state.clock),
+        "seed": state.seed.hex(),
+        "events": len(state.events),
+    }
+    return WORDS_VERSION, write_state(head, state.events.tobytes(), rows_to(state.operations))
+
+
+def decode_words(version: int, state: bytes, options: Options | None) -> WordsState:
+    """Read the row of a shard. Raises as `streams.state.decode_shard`."""
+    head, begin = read_head(version, state, WORDS_VERSION, options)
+    integers = head["events"] * WIDTH
+    events = np.frombuffer(state, np.int64, integers, begin).reshape(-1, WIDTH)
+    operations = rows_from(pa.py_buffer(state)[begin + integers * events.itemsize :], WAITS)
+    return WordsState(Clock(**head["clock"]), bytes.fromhex(head["seed"]), operations, events)

@@ -1,0 +1,44 @@
+"""A stream with words as a process of its own, to be killed: `python -m pipeline.resolver.streams.words_job FOLDER`."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+from abeyant import pipeline
+from pipeline.resolver.streams.test_words_on_spark import Stream
+from pipeline.resolver.tables.test_words import World, given_of
+from waits import Words, some_waits
+
+WORDS = Words(serves="oldest", combine="sum")
+
+
+def worlds() -> list[World]:
+    """Return what the stream is about."""
+    dice = random.Random(36)
+    return [some_waits(dice, WORDS) for _ in range(200)]
+
+
+def settings() -> dict[str, Any]:
+    """Return how it is resolved."""
+    return {"lateness": 180.0, "details": True} | given_of(WORDS)
+
+
+def main() -> None:
+    """Run until all input is there, and resolved."""
+    folder = Path(sys.argv[1])
+    spark = pipeline.spark_session(
+        "local[2]", "abeyant words job", brief=True, config={"spark.sql.shuffle.partitions": "2"}
+    )
+    print("ready", flush=True)
+    stream = Stream(spark, folder, **settings())
+    stream.run()
+    stream.end()
+    print("done", flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
