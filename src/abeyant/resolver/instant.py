@@ -11,7 +11,8 @@ from typing import Any, Final
 from abeyant.purgatory.operation import LONGEST
 from abeyant.resolver.operation import Operation, Resolution, Watch
 from abeyant.resolver.words import ROLES, Condition, Words, either
-from abeyant.timer.base import check_callback
+from abeyant.timer.base import refuse_callback
+from abeyant.timer.callbacks import is_async
 from abeyant.timer.units import as_float, to_nanoseconds
 
 Event = tuple[Hashable, float]
@@ -48,7 +49,18 @@ class Feed:
 
         Raises ValueError for an `op_id` that is pending, and for watches that go neither together nor with the words.
         """
-        operation = self._operation(op_id, tuple(watches), timeout, deadline, condition, extend, on_end)
+        hash(op_id)
+        if condition not in _CONDITIONS:
+            raise ValueError(f"condition must be {either(_CONDITIONS)}, not {condition!r}")
+        if (timeout is None) == (deadline is None):
+            raise TypeError(f"operation {op_id!r} needs a timeout or a deadline: give one of them")
+        if on_end is not None and (not callable(on_end) or is_async(on_end)):
+            refuse_callback(on_end, "on_end")
+        listed, fixed = tuple(watches), timeout is None
+        self._check_watches(op_id, listed, condition, fixed=fixed)
+        span = to_nanoseconds(deadline, "deadline") if timeout is None else _span(timeout, "timeout")  # type: ignore[arg-type]
+        extension = None if extend is None else _span(extend, "extend")
+        operation = Operation(self._words, op_id, listed, span, fixed, condition, extension, on_end)
         return bool(self._take([operation], []))
 
     def event(self, key: Hashable, progress: float = 1) -> int:
@@ -56,37 +68,6 @@ class Feed:
         if type(progress) is not int:
             _check_number(progress, "progress")
         return self._take([], [(key, progress)])
-
-    def _operation(
-        self,
-        op_id: Hashable,
-        watches: tuple[Watch, ...],
-        timeout: float | timedelta | None,
-        deadline: float | None,
-        condition: Condition,
-        extend: float | timedelta | None,
-        on_end: Callable[[Resolution], object] | None,
-    ) -> Operation:
-        hash(op_id)
-        if condition not in _CONDITIONS:
-            raise ValueError(f"condition must be {either(_CONDITIONS)}, not {condition!r}")
-        if (timeout is None) == (deadline is None):
-            raise TypeError(f"operation {op_id!r} needs a timeout or a deadline: give one of them")
-        if on_end is not None:
-            check_callback(on_end, "on_end")
-        self._check_watches(op_id, watches, condition, fixed=timeout is None)
-        return Operation(
-            self._words,
-            op_id,
-            watches,
-            to_nanoseconds(as_float(deadline, "deadline"), "deadline")
-            if timeout is None
-            else _span(timeout, "timeout"),
-            fixed=timeout is None,
-            condition=condition,
-            extension=None if extend is None else _span(extend, "extend"),
-            on_end=on_end,
-        )
 
     def _check_watches(self, op_id: Hashable, watches: tuple[Watch, ...], condition: Condition, *, fixed: bool) -> None:
         words = self._words

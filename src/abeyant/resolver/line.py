@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Hashable
 from math import inf
 from typing import Any, NamedTuple
 
-from abeyant.resolver.words import Combine, Count
+from abeyant.resolver.words import Combine
 
 
 class Arrived(NamedTuple):
@@ -22,21 +21,18 @@ class Line:
     """One key's state. Times are nanoseconds on the timer's clock."""
 
     __slots__ = (
-        "_remembers", "at", "counted", "gauges", "here", "here_counted", "history", "key", "level", "number", "unused",
-        "value", "waiting",
+        "_remembers", "at", "counted", "gauges", "here", "here_counted", "history", "key", "level", "users", "value",
     )  # fmt: skip
 
     def __init__(self, key: Hashable, remembers: bool) -> None:
         """`remembers` how it came to be what it is: memory then grows with the steps up to now."""
         self.key = key
+        self.users = 0  # how many watches of pending operations are its
         self.gauges: dict[Any, None] = {}
         """The `Gauge` of each watch of pending operations, but for those whom one event serves."""
-        self.waiting: OrderedDict[Any, None] = OrderedDict()
-        """Each `Operation` that an event serves, the oldest first."""
         self.level: float | None = None
         """The last progress, whatever is combined: a pause is a state."""
         self._remembers = remembers
-        self.number = 0  # of the next unused event
         self.forget()
 
     def forget(self) -> None:
@@ -50,8 +46,6 @@ class Line:
         """What the events of the instant `at` come to: those with `count="from_start"` of who starts then."""
         self.here_counted = 0
         self.at = -1
-        self.unused: OrderedDict[int, tuple[int, float]] = OrderedDict()
-        """Time and progress of events that served nobody, in their order."""
         # The last values below all later ones, ascending, and when the event after each came.
         self.history: tuple[list[float], list[int | None]] | None = ([-inf], [None]) if self._remembers else None
 
@@ -72,14 +66,6 @@ class Line:
                 following.pop()
             values.append(self.value)
             following.append(None)
-
-    def leave_unused(self, unused: list[float], now: int, count: Count) -> None:
-        """Keep events that served nobody for operations that start later, or still at this instant."""
-        if count != "always" and self.unused and next(iter(self.unused.values()))[0] != now:
-            self.unused.clear()
-        for progress in unused:
-            self.unused[self.number] = now, progress
-            self.number += 1
 
     def since(self, required: float) -> int | None:
         """Return since when `required` has been met that is met now, where that is remembered. O(log steps)."""

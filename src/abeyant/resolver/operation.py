@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from abeyant.resolver.line import Arrived, Line, combined
-from abeyant.resolver.words import Condition, Count, Role, Words
+from abeyant.resolver.line import Arrived, combined
+from abeyant.resolver.words import ROLES, Combine, Condition, Count, Role, Words
 from abeyant.timer.units import NEVER, to_seconds
 
 Ending = Literal["completed", "cancelled", "expired", "pending"]
@@ -57,9 +57,10 @@ class Gauge:
         self.since: int | None = None
         """When an event brought it there, while it is met."""
 
-    def begin(self, line: Line, now: int, count: Count, *, empty: float | None) -> None:
-        """Count from `now` on, by the word `count`. `empty` is what no event comes to."""
-        self.value, self.since = empty, None
+    def begin(self, now: int, count: Count, combine: Combine) -> None:
+        """Count from `now` on, by the word `count`."""
+        line = self.line
+        self.value, self.since = 0 if combine == "sum" else None, None
         if count == "always":
             self.counted = line.counted
             if line.value is not None:
@@ -86,8 +87,9 @@ class Operation:
     """A pending operation. Times are nanoseconds on the timer's clock; nothing here is locked."""
 
     __slots__ = (
-        "by_role", "condition", "deadline", "ended", "extended", "extension", "fixed", "gauges", "last", "left", "mark",
-        "on_end", "op_id", "paused", "received", "received_at", "served", "start", "step", "task", "timeout", "words",
+        "cancelling", "completing", "condition", "deadline", "ended", "extended", "extending", "extension", "fixed",
+        "gauges", "last", "left", "mark", "on_end", "op_id", "paused", "pausing", "received", "received_at", "served",
+        "start", "step", "task", "timeout", "turned", "words",
     )  # fmt: skip
 
     def __init__(
@@ -96,7 +98,6 @@ class Operation:
         op_id: Hashable,
         watches: Sequence[Watch],
         timeout: int,
-        *,
         fixed: bool,
         condition: Condition,
         extension: int | None,
@@ -106,32 +107,31 @@ class Operation:
         self.words, self.op_id, self.condition, self.on_end = words, op_id, condition, on_end
         self.timeout, self.extension, self.fixed = timeout, extension, fixed
         self.gauges = [Gauge(watch, self) for watch in watches]
-        self.by_role: dict[Role, list[Gauge]] = {}
-        for gauge in self.gauges:
-            self.by_role.setdefault(gauge.role, []).append(gauge)
+        self.completing, self.cancelling, self.extending, self.pausing = (
+            [gauge for gauge in self.gauges if gauge.role == role] for role in ROLES
+        )
         self.step = 0  # with steps: the one that is to be met next
-        self.served = 0  # how many events served it, what they came to, when the last came
+        self.served = 0  # how many events served it alone, what they came to, when the last came
         self.received: float = 0
         self.received_at: int | None = None
-        self.extended = self.paused = self.ended = False
+        self.extended = self.turned = self.paused = self.ended = False
         self.task: Any = None
 
     # -- the countdown
 
     def begin(self, now: int, elapse: Elapse) -> None:
         """Start the watches and the countdown; their lines know what came up to now."""
-        words = self.words
-        empty = 0 if words.combine == "sum" else None
-        after: Count = "from_start" if words.count == "from_start" else "after_start"
-        for role, gauges in self.by_role.items():
-            count = self._count if role == "complete" else after if role == "extend" else words.count
-            for gauge in gauges:
-                gauge.begin(gauge.line, now, count, empty=empty)
+        after: Count = "from_start" if self.words.count == "from_start" else "after_start"
+        for gauge in self.gauges:
+            role = gauge.role
+            count = self._count if role == "complete" else after if role == "extend" else self.words.count
+            gauge.begin(now, count, self.words.combine)
+            if role == "extend" and gauge.counted:
+                self.extended = True
         self.start = self.mark = now
         if self.fixed:
             self.timeout = max(self.timeout - now, 0)
         self.left = self.timeout
-        self.extended = any(gauge.counted for gauge in self.by_role.get("extend", ()))
         self.reckon(now, elapse)
 
     def reckon(self, now: int, elapse: Elapse) -> None:
@@ -141,11 +141,11 @@ class Operation:
                 self.left -= elapse.between(self.mark, now, self.fixed)
             self.mark = now
         if self.extended:
-            self.extended = False
             self.left = max(self.left, self.timeout if self.extension is None else self.extension)
-        for gauge in self.by_role.get("pause", ()):
+        for gauge in self.pausing:
             level = gauge.line.level
             self.paused = level is not None and level >= gauge.required
+        self.extended = self.turned = False
         if self.paused and self.left > 0:
             self.deadline = self.last = NEVER
         else:
@@ -166,17 +166,19 @@ class Operation:
         gauge.counted += len(arrived.progress)
         if gauge.role == "extend":
             self.extended = True
-        elif gauge.role == "cancel" or self.condition != "then" or self.by_role["complete"][self.step] is gauge:
+        elif gauge.role == "pause":
+            self.turned = True
+        elif gauge.role == "cancel" or self.condition != "then" or self.completing[self.step] is gauge:
             gauge.add(arrived, now, self.words)
 
     def completed_by(self, now: int, elapse: Elapse) -> tuple[Gauge, int] | None:
         """Return the watch by which the condition holds, and since when. Steps that are met are gone over."""
-        gauges = self.by_role.get("complete")
-        if gauges is None:
+        gauges = self.completing
+        if not gauges:
             return None
         if self.words.serves != "every":
             at = now if self.received_at is None else self.received_at
-            return None if self.lacks_service(gauges[0]) else (gauges[0], at)
+            return None if self.lacks_service() else (gauges[0], at)
         if self.condition == "then":
             return self._last_step(gauges, now, elapse)
         met = [gauge for gauge in gauges if gauge.met]
@@ -191,9 +193,9 @@ class Operation:
             if self.step + 1 == len(gauges):
                 return gauges[-1], now
             self.step += 1
-            following, count = gauges[self.step], self._count
+            following = gauges[self.step]
             counted = following.counted  # of the whole wait, whichever step it was at
-            following.begin(following.line, now, count, empty=0 if self.words.combine == "sum" else None)
+            following.begin(now, self._count, self.words.combine)
             following.counted = counted
             if self.words.within == "step":
                 self.left, self.mark = self.timeout, now
@@ -202,19 +204,20 @@ class Operation:
 
     def cancelled_by(self, now: int) -> tuple[Gauge, int] | None:
         """Return the watch that cancels it, if one does, and since when."""
-        met = [gauge for gauge in self.by_role.get("cancel", ()) if gauge.met]
+        met = [gauge for gauge in self.cancelling if gauge.met]
         return earliest(met, now) if met else None
 
     # -- events that serve one operation
 
-    def lacks_service(self, gauge: Gauge) -> bool:
+    def lacks_service(self) -> bool:
         """Return whether it wants more of the events that serve one operation."""
-        return self.received < gauge.required if self.words.combine == "sum" else not self.served
+        if self.words.combine == "sum":
+            return self.received < self.completing[0].required
+        return not self.served
 
     def takes(self, at: int, progress: float) -> bool:
         """Take an event that serves one operation, if it does so. Return whether it did."""
-        gauge = self.by_role["complete"][0]
-        if not self.lacks_service(gauge) or (self.words.combine != "sum" and progress < gauge.required):
+        if not self.lacks_service() or (self.words.combine != "sum" and progress < self.completing[0].required):
             return False
         self.served += 1
         self.received += progress
@@ -224,12 +227,13 @@ class Operation:
     @property
     def counted(self) -> int:
         """How many events counted so far."""
-        gauges = self.by_role.get("extend")
-        if gauges is None:
-            if self.words.serves != "every":
-                return self.served
-            gauges = self.by_role.get("complete", [])
-        return sum(gauge.counted for gauge in gauges)
+        if not self.extending and self.words.serves != "every":
+            return self.served
+        return sum(gauge.counted for gauge in self.extending or self.completing)
+
+    def let_go(self) -> None:
+        """Forget the watches, which know it: a circle, and a timer may still know it for a while."""
+        self.gauges = self.completing = self.cancelling = self.extending = self.pausing = []
 
     def resolution(self, outcome: Ending, at: int | None, by: tuple[Gauge, int] | None) -> Resolution:
         """Return how it ended; `by` is the watch that decided, and since when."""

@@ -22,6 +22,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable
 from datetime import timedelta
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -33,6 +34,7 @@ from abeyant.resolver.calendar import Calendar
 from abeyant.resolver.instant import Event, Feed, Instant
 from abeyant.resolver.line import Arrived, Line
 from abeyant.resolver.operation import Elapse, Ending, Gauge, Operation, Resolution
+from abeyant.resolver.serving import ServingLine, serve
 from abeyant.resolver.words import Combine, Count, Deadline, Holds, Serves, Within, Words
 from abeyant.timer.base import Timer, check_callback, refuse_coroutine
 from abeyant.timer.callbacks import is_coroutine
@@ -192,15 +194,10 @@ class Resolver(Feed):
 
     def _take(self, starts: list[Operation], events: list[Event]) -> int:
         """Let operations start and events come, all at once. Return how many operations that ended."""
-        arrived: dict[Hashable, Arrived] = {}
-        if len(events) == 1:
-            arrived[events[0][0]] = Arrived([events[0][1]], events[0][1])
-        else:
-            together: dict[Hashable, list[float]] = {}
-            for key, progress in events:
-                together.setdefault(key, []).append(progress)
-            for key, some in together.items():
-                arrived[key] = Arrived(sorted(some, reverse=True), sum(some))
+        together: dict[Hashable, list[float]] = {}
+        for key, progress in events:
+            together.setdefault(key, []).append(progress)
+        arrived = {key: Arrived(sorted(some, reverse=True), sum(some)) for key, some in together.items()}
         ended: _Ended = []
         try:
             with self._lock:
@@ -211,16 +208,18 @@ class Resolver(Feed):
     # -- with the lock held
 
     def _judge_instant(self, starts: list[Operation], arrived: dict[Hashable, Arrived], ended: _Ended) -> int:
+        if self._closed:
+            raise ResolverClosedError(f"{self!r} accepts nothing more; make a new one")
         now = to_nanoseconds(self._timer.time(), "time")
-        self._check_starts(starts, now, ended)
-        reached = [(self._line(key), some) for key, some in arrived.items()]
-        for operation in starts:
-            for gauge in operation.gauges:
-                gauge.line = self._line(gauge.key)
-        for line, _ in reached:
-            for operation in [gauge.operation for gauge in line.gauges if gauge.operation.last < now]:
-                self._expire(operation, ended)
+        if starts:
+            self._check_ids(starts, now, ended)
+        for key in arrived:
+            line = self._lines.get(key)
+            if line is not None:
+                for operation in [gauge.operation for gauge in line.gauges if gauge.operation.last < now]:
+                    self._expire(operation, ended)
         touched: dict[Operation, None] = {}
+        reached = [(self._line(key), some) for key, some in arrived.items()]
         for line, some in reached:
             line.add(some, now, self._words.combine)
             if self._idle is not None:
@@ -229,15 +228,16 @@ class Resolver(Feed):
                 gauge.operation.add(gauge, some, now)
                 touched[gauge.operation] = None
         for operation in touched:
-            if operation.extended or "pause" in operation.by_role:
+            if operation.extended or operation.turned:
                 operation.reckon(now, self._elapse)
-        for operation in starts:
-            self._begin(operation, now)
-            touched[operation] = None
-        if self._words.serves != "every":
-            self._serve(reached, starts, touched, now, ended)
-        number = sum([self._judge(operation, now, ended) for operation in touched if not operation.ended])
         try:
+            for operation in starts:
+                self._begin(operation, now)
+                touched[operation] = None
+            if self._words.serves != "every":
+                for operation in serve(reached, starts, now, self._words, partial(self._expire, ended=ended)):
+                    touched[operation] = None
+            number = sum([self._judge(operation, now, ended) for operation in touched if not operation.ended])
             for operation in touched:
                 if operation.task is None and not operation.ended and operation.last < NEVER:
                     self._set_timer(operation, now)
@@ -247,81 +247,35 @@ class Resolver(Feed):
             raise
         return number
 
-    def _check_starts(self, starts: list[Operation], now: int, ended: _Ended) -> None:
-        if self._closed:
-            raise ResolverClosedError(f"{self!r} accepts nothing more; make a new one")
-        ids = {operation.op_id for operation in starts}
-        if len(ids) < len(starts):
+    def _check_ids(self, starts: list[Operation], now: int, ended: _Ended) -> None:
+        if len({operation.op_id for operation in starts}) < len(starts):
             raise ValueError("two operations of one instant have the same op_id: give each its own")
-        for op_id in ids:
-            former = self._pending.get(op_id)
+        for operation in starts:
+            former = self._pending.get(operation.op_id)
             if former is not None:
                 if former.last >= now:
                     raise ValueError(
-                        f"operation {op_id!r} is pending: give each its own op_id, or cancel that one before"
+                        f"operation {former.op_id!r} is pending: give each its own op_id, or cancel that one before"
                     )
                 self._expire(former, ended)
 
     def _line(self, key: Hashable) -> Line:
         line = self._lines.get(key)
         if line is None:
-            self._lines[key] = line = Line(key, self._words.details and self._words.count == "always")
+            remembers = self._words.details and self._words.count == "always"
+            serving = self._words.serves != "every"
+            line = ServingLine(key, remembers, self._words) if serving else Line(key, remembers)
+            self._lines[key] = line
         return line
 
     def _begin(self, operation: Operation, now: int) -> None:
-        operation.begin(now, self._elapse)
-        self._pending[operation.op_id] = operation
         for gauge in operation.gauges:
+            gauge.line = self._line(gauge.key)
+            gauge.line.users += 1
             if gauge.role != "complete" or self._words.serves == "every":
                 gauge.line.gauges[gauge] = None
-
-    def _serve(
-        self,
-        reached: list[tuple[Line, Arrived]],
-        starts: list[Operation],
-        touched: dict[Operation, None],
-        now: int,
-        ended: _Ended,
-    ) -> None:
-        """Let each event serve one operation, and operations that start take unused ones (law O7)."""
-        newest, count = self._words.serves == "newest", self._words.count
-        joining = [operation for operation in starts if "complete" in operation.by_role]
-        if count != "after_start":
-            self._join(joining, now, newest, takes_unused=not newest)
-        for line, some in reached:
-            unused = [progress for progress in some.progress if not self._serves(line, progress, touched, now, ended)]
-            if count != "after_start":
-                line.leave_unused(unused[::-1] if newest else unused, now, count)
-        if count == "after_start":
-            self._join(joining, now, newest, takes_unused=False)
-        elif newest:
-            for operation in joining:
-                _take_unused(operation, now, newest, count)
-
-    def _join(self, joining: list[Operation], now: int, newest: bool, *, takes_unused: bool) -> None:
-        for operation in reversed(joining) if newest else joining:
-            gauge = operation.by_role["complete"][0]
-            if takes_unused:
-                _take_unused(operation, now, newest, self._words.count)
-            if operation.lacks_service(gauge):
-                gauge.line.waiting[operation] = None
-
-    def _serves(self, line: Line, progress: float, touched: dict[Operation, None], now: int, ended: _Ended) -> bool:
-        """Offer an event to the operations that wait, by age. Return whether one took it."""
-        overdue, taker = [], None
-        for operation in reversed(line.waiting) if self._words.serves == "newest" else line.waiting:
-            if operation.last < now:
-                overdue.append(operation)
-            elif operation.takes(now, progress):
-                taker = operation
-                break
-        for operation in overdue:
-            self._expire(operation, ended)
-        if taker is not None:
-            touched[taker] = None
-            if not taker.lacks_service(taker.by_role["complete"][0]):
-                del line.waiting[taker]
-        return taker is not None
+        self._pending[operation.op_id] = operation
+        operation.begin(now, self._elapse)
 
     def _judge(self, operation: Operation, now: int, ended: _Ended) -> int:
         """End an operation whose condition holds now, or that is cancelled; return how many that is."""
@@ -350,26 +304,31 @@ class Resolver(Feed):
             self._end(operation, "expired" if otherwise is None else "cancelled", at, otherwise, ended)
 
     def _end(self, operation: Operation, outcome: Ending, at: int, by: tuple[Gauge, int] | None, ended: _Ended) -> None:
-        self._leave(operation)
         if operation.on_end is not None:
             ended.append((operation.on_end, operation.resolution(outcome, at, by)))
+        self._leave(operation)
 
     def _leave(self, operation: Operation) -> None:
         if operation.ended:
             return
         operation.ended = True
-        del self._pending[operation.op_id]
+        self._pending.pop(operation.op_id, None)
         for gauge in operation.gauges:
+            if gauge.line is None:  # it never began
+                continue
+            gauge.line.users -= 1
             gauge.line.gauges.pop(gauge, None)
-            gauge.line.waiting.pop(operation, None)
+            if self._words.serves != "every":
+                gauge.line.waiting.pop(operation, None)
             self._drop(gauge.line)
+        operation.let_go()
         if operation.task is not None:
             operation.task.cancel()
             operation.task = None
 
     def _drop(self, line: Line) -> None:
         """Let go of a key for which nothing came and nobody waits."""
-        if line.at < 0 and not line.gauges and not line.waiting:
+        if line.at < 0 and not line.users:
             self._lines.pop(line.key, None)
 
     def _set_timer(self, operation: Operation, now: int) -> None:
@@ -404,7 +363,7 @@ class Resolver(Feed):
             line = self._lines.get(key)
             if line is None or self._closed:
                 return
-            if line.gauges or line.waiting:
+            if line.users:
                 self._idle.seen(key)  # type: ignore[union-attr]
             else:
                 del self._lines[key]
@@ -439,19 +398,3 @@ class Resolver(Feed):
         self._local = threading.local()
         self._keep_nothing()
         return inherited
-
-
-def _take_unused(operation: Operation, now: int, newest: bool, count: Count) -> None:
-    gauge = operation.by_role["complete"][0]
-    taken = []
-    unused = gauge.line.unused
-    for number in reversed(unused) if newest else unused:
-        at, progress = unused[number]
-        if not operation.lacks_service(gauge):
-            break
-        if (count == "always" or at == now) and operation.takes(at, progress):
-            taken.append(number)
-    for number in taken:
-        del unused[number]
-    if taken and not operation.lacks_service(gauge):
-        gauge.line.waiting.pop(operation, None)
