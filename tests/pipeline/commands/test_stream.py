@@ -27,7 +27,7 @@ from abeyant.errors import AbeyantError
 from abeyant.pipeline.analysis.outcomes import Counted
 from abeyant.pipeline.commands.stream_run import run as stream_run
 from abeyant.pipeline.commands.stream_run import summary
-from abeyant.pipeline.commands.stream_run.description import DESCRIPTION, describe
+from abeyant.pipeline.commands.stream_run.description import DESCRIPTION, check, describe
 from abeyant.pipeline.commands.stream_run.lines import Lines
 from abeyant.pipeline.commands.stream_run.plan import Plan
 from abeyant.pipeline.commands.stream_run.summary import sum_up
@@ -459,7 +459,9 @@ def test_a_checkpoint_belongs_to_one_result(tmp_path: Path) -> None:
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
 
     def claim(out: Path, checkpoint: str, query: dict[str, Any]) -> None:
-        describe(LocalFolder(out), out, checkpoint, query, begun=(Path(checkpoint) / "metadata").exists())
+        folder = LocalFolder(out)
+        check(folder, out, checkpoint, query, begun=(Path(checkpoint) / "metadata").exists())
+        describe(folder, checkpoint, query)
 
     claim(out, str(checkpoint), {"deadline": "inclusive"})
     claim(out, str(checkpoint), {"deadline": "inclusive"})

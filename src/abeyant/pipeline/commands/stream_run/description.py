@@ -22,9 +22,8 @@ DESCRIPTION: Final = STREAM
 _TOOL: Final = {"tool": "abeyant stream"}
 
 
-def describe(folder: Folder, out: Out, checkpoint: str, query: Mapping[str, Any], *, begun: bool) -> None:
-    """Make `out` this query's, or find that it is already; raises what `check` does."""
-    check(folder, out, checkpoint, query, begun=begun)
+def describe(folder: Folder, checkpoint: str, query: Mapping[str, Any]) -> None:
+    """Make a folder this query's, which `check` has let pass, unless it is already."""
     if folder.read(DESCRIPTION) is None:
         described = _described(checkpoint, query)
         folder.put(DESCRIPTION, json.dumps(described, indent=2, ensure_ascii=False) + "\n")

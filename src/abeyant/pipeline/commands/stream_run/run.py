@@ -45,7 +45,7 @@ def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: t
     operations, events = (source.stream(spark) for source in (plan.operations, plan.events))
     begun = plan.begun(spark)
     drained = plan.check_in(folder, begun=begun)
-    describe(folder, plan.out.place, plan.checkpoint, plan.identity(), begun=begun)
+    describe(folder, plan.checkpoint, plan.identity())
     folder.make_directory(ENDING)
     _no_empty_partitions(spark)
     _no_processes_for_files(spark, plan.checkpoint)
