@@ -7,7 +7,8 @@
     0.9 to 0.11   Completed request:{api_key=11,api_version=0,correlation_id=2,client_id=c} -- {...} from connection
                   ...; whole milliseconds until 0.10; no response, no throttleTime until 0.10, no listener until 0.10.1
     0.8 to 0.10   Completed request:Name: FetchRequest; Version: 0; CorrelationId: 0; ClientId: c; ReplicaId: -1;
-                  MaxWait: 100 ms; MinBytes: 1 bytes from client /127.0.0.1:56898;totalTime:12,...
+                  MaxWait: 100 ms; MinBytes: 1 bytes from client /127.0.0.1:56898;totalTime:12,... (the controller's
+                  without spaces, and with its id and epoch before CorrelationId)
 
 Bodies are turned into the shape that the JSON has. Nothing is quoted in them, so a value that holds a comma or a
 bracket may not be readable: then the body is left out and what the rest of the line tells is kept. At DEBUG a
@@ -30,7 +31,8 @@ _STRUCT_HEADER: Final = re.compile(
     r"\{api_key=(?P<api>\d+),api_version=\d+,correlation_id=-?\d+,client_id=(?P<client>.*?)\} -- "
 )
 _SCALA_HEADER: Final = re.compile(
-    r"Name: ?(?P<api>\w+); Version: ?\d+; CorrelationId: ?-?\d+; ClientId: ?(?P<client>.*?)(?=; [A-Z]\w+: ?| from c)"
+    r"Name: ?(?P<api>\w+); ?Version: ?\d+; ?(?:Controller\w*: ?-?\d+; ?)*CorrelationId: ?-?\d+"
+    r"(?:; ?ClientId: ?(?:Some\((?P<some>.*?)\)|(?P<client>.*?)))?(?=; ?[A-Z]\w+: ?| from c)"
 )
 _HEADERS: Final = {"RequestHeader(": _HEADER, "{api_key=": _STRUCT_HEADER, "Name:": _SCALA_HEADER}
 # Java's and, with %f in some countries, a comma
@@ -95,12 +97,13 @@ def text_request(text: str, at: int) -> dict[str, Any]:
     tail = _TAIL.match(text, max(text.rfind(" from connection "), text.rfind(" from client "), 0))
     if tail is None:
         raise ValueError("the line ends before its times")
-    api = header["api"]
+    api, client = header["api"], header["client"]
     body = text[header.end() : tail.start()]
     request: dict[str, Any] | None
     response: dict[str, Any] | None
     if form is _SCALA_HEADER:
         api = _BY_CLASS.get(api) or "_".join(_WORD.split(api.removesuffix("Request"))).upper()
+        client = header["some"] or client
         request, response = _scala_body(api, body), None
     else:
         if form is _STRUCT_HEADER:
@@ -115,7 +118,7 @@ def text_request(text: str, at: int) -> dict[str, Any]:
     except (AttributeError, TypeError, KeyError):
         request = response = None
     return {
-        "requestHeader": {"requestApiKeyName": api, "clientId": header["client"]},
+        "requestHeader": {"requestApiKeyName": api, "clientId": client},
         "request": request,
         "response": response,
         "listener": tail["listener"],
