@@ -30,6 +30,7 @@ from abeyant.pipeline.request_log.growing import GROWING
 from abeyant.pipeline.request_log.growing_source import READ, TOPICS, GrowingSource
 from abeyant.pipeline.results.leases.local import leased, stream_lease
 from abeyant.pipeline.spark.errors import why_a_query_ended
+from abeyant.pipeline.spark.location import is_uri
 
 __all__ = ["run"]
 
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if args.overwrite or args.open:
         option = "--overwrite" if args.overwrite else "--open"
         raise AbeyantError(f"--watch goes on with what is in DIR and writes no report: leave {option} out")
-    if need_session(args.logs) or not isinstance(args.out, Path):
+    if need_session(args.logs) or is_uri(str(args.out)):
         raise AbeyantError("--watch follows files of this machine, with a DIR on it: no s3a://, hdfs:// or abfss://")
     find_logs(args.logs, instance=args.instance)  # refuses what is not there, before Spark starts
     out = args.out.absolute()
