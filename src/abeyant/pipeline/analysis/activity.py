@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from abeyant.pipeline.analysis.columns import TIMES, microseconds, observed
-from abeyant.pipeline.analysis.packed import PACKED, Packed, collected, merging
+from abeyant.pipeline.analysis.packed import Packed, collected, merging
+from abeyant.pipeline.spark.packed import PACKED, PackedRows
 
 __all__ = ["NEAR_S", "Activity", "Incident", "activity_near", "activity_of", "incidents_of"]
 
@@ -82,7 +83,7 @@ def incidents_of(table: pa.Table) -> list[Incident]:
     ]
 
 
-def activity_near(operations: DataFrame, incidents: Sequence[Incident]) -> list[Activity]:
+def activity_near(operations: DataFrame | PackedRows, incidents: Sequence[Incident]) -> list[Activity]:
     """Count what was done near the incidents: one job, none where there is no incident."""
     if not incidents:
         return []

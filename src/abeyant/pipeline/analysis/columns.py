@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +13,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from abeyant.pipeline.request_log.rows import observed_rows
 from abeyant.pipeline.schemas import OBSERVED, check_table
 from abeyant.pipeline.spark.chunks import chunks
+from abeyant.pipeline.spark.packed import PackedRows
 
 __all__ = ["TIMES", "Integers", "codes", "keys_of", "microseconds", "observed", "run_starts", "sum_rows", "tables"]
 
@@ -25,12 +28,26 @@ TIMES: Final = ("local_ms", "send_ms", "throttle_ms")
 _NEEDED: Final = ("instance", "kind", "start", "outcome", "waited_ms")
 
 
-def observed(operations: DataFrame, *more: str) -> DataFrame:
+@overload
+def observed(operations: DataFrame, *more: str) -> DataFrame: ...
+
+
+@overload
+def observed(operations: PackedRows, *more: str) -> PackedRows: ...
+
+
+@overload
+def observed(operations: DataFrame | PackedRows, *more: str) -> DataFrame | PackedRows: ...
+
+
+def observed(operations: DataFrame | PackedRows, *more: str) -> DataFrame | PackedRows:
     """Return the operations whose wait is known: instance, kind, start_us, wait_us, outcome, and `more` columns.
 
     `keys` are those of the watches; `TIMES`, `size_bytes` and `error_code` may be missing. Raises `SchemaError` when
     another column is missing, or one is mistyped.
     """
+    if isinstance(operations, PackedRows):  # of a log, which has all columns
+        return operations.prepared(partial(observed_rows, more=more))
     missing = {name for name in (*TIMES, "size_bytes", "error_code") if name not in operations.columns}
     needed = (*_NEEDED, *("watches" if name == "keys" else name for name in more if name not in missing))
     check_table(operations, OBSERVED.__class__([OBSERVED[name] for name in needed]), "operations")

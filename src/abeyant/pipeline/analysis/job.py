@@ -18,8 +18,6 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import Observation
-from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.errors import AbeyantError
 from abeyant.lazy import needs
@@ -29,6 +27,7 @@ from abeyant.pipeline.analysis.columns import observed
 from abeyant.pipeline.analysis.pending import Span, pending_rows, plot_rows
 from abeyant.pipeline.analysis.small_tables import time_tables, waits_tables
 from abeyant.pipeline.analysis.suspects import find_suspects, suspect_rows
+from abeyant.pipeline.analysis.written import write_operations
 from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, read_lines
 from abeyant.pipeline.request_log.layout import layouts
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
@@ -37,10 +36,11 @@ from abeyant.pipeline.results.directory import REPORT, write_marker
 from abeyant.pipeline.results.registry import sink_of
 from abeyant.pipeline.results.sink import Out, ResultWriter
 from abeyant.pipeline.results.tables import put_table
-from abeyant.pipeline.schemas import PENDING, TABLES
+from abeyant.pipeline.schemas import PENDING, REJECTED, TABLES
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.errors import explained
 from abeyant.pipeline.spark.jobs import cancel_jobs, name_jobs
+from abeyant.pipeline.spark.packed import PackedRows
 from abeyant.pipeline.spark.progress import Steps
 from abeyant.pipeline.spark.versions import versions_of
 
@@ -69,6 +69,7 @@ _SORTED_BY: Final[Mapping[str, tuple[str, ...]]] = {
 # Small jobs are mostly waiting for the driver: a few at a time keep the cores busy.
 _JOBS_AT_ONCE: Final = 4
 _BATCH_ROWS: Final = 1 << 20
+_BATCH_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 _CANCEL_SECONDS: Final = 0.1
 _FULL: Final = ("No space left on device", "Disk quota exceeded")
 
@@ -147,34 +148,29 @@ class _Run:
         with self._steps.step(f"surveying {_files(len(log.files))}"):
             if not log.survey.requests:
                 raise AbeyantError(f"no request in {_files(len(log.files))}: {_named(log)}{_damage(log)}")
-        parsed = log.parsed.persist()
+        cut = log.packed
+        operations = cut["operations"]
+        operations.packed.persist()
+        # What is packed has few rows that are large: as many of them as so many bytes go to Python at once.
+        limit = self._spark.conf.get(_BATCH_BYTES)
+        self._spark.conf.set(_BATCH_BYTES, "64m")
         try:
-            cut = log.of(parsed)
-            operations = cut["operations"]
             with self._step("parsing"):
-                times = self._write_operations(operations)
+                times = write_operations(self._result, operations)
                 if not times["operations"] and cut["requests"].isEmpty():
-                    self._write("rejected", cut["rejected"])
+                    self._write("rejected", cut["rejected"].table(REJECTED))
                     raise AbeyantError(f"no request in {_named(log)} can be read: {self._first_reason()}")
             with self._step("analyzing"):
                 self._together(
                     lambda: self._small_tables(operations, cut["requests"], times),
                     lambda: self._pending(operations, Span.of(times)),
-                    lambda: self._write("rejected", cut["rejected"]),
+                    lambda: self._write("rejected", cut["rejected"].table(REJECTED)),
                 )
         finally:
-            parsed.unpersist()
+            operations.packed.unpersist()
+            self._spark.conf.set(_BATCH_BYTES, limit or "64m")
 
-    def _write_operations(self, operations: DataFrame) -> dict[str, Any]:
-        """Write the operations; return how many there are, and from when to when."""
-        seen, start = Observation(), F.unix_micros("start")
-        times = {"first": F.min(start), "last": F.max(start), "operations": F.count(F.lit(1))}
-        times["end"] = F.max(start + (F.col("waited_ms") * 1000).cast("long"))
-        columns = [column.alias(name) for name, column in times.items()]
-        self._write("operations", operations.observe(seen, *columns, *Span.columns()))
-        return dict(seen.get)
-
-    def _small_tables(self, operations: DataFrame, requests: DataFrame, times: Mapping[str, Any]) -> None:
+    def _small_tables(self, operations: PackedRows, requests: PackedRows, times: Mapping[str, Any]) -> None:
         waits = waits_tables(operations, times["operations"])
         self._put(waits)
         self._put(time_tables(operations, requests, Slices(times["first"], times["last"]), waits))
@@ -182,7 +178,7 @@ class _Run:
         suspects = find_suspects(incidents, activity_near(operations, incidents), times["end"] or 0)
         self._put({"suspects": suspect_rows(suspects)})
 
-    def _pending(self, operations: DataFrame, span: Span) -> None:
+    def _pending(self, operations: PackedRows, span: Span) -> None:
         """Write what was pending, and what of it is drawn.
 
         The latter not by Spark: a look at a few columns takes less time than the smallest of its jobs.

@@ -10,13 +10,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from abeyant.pipeline.analysis.columns import tables
-from abeyant.pipeline.analysis.shards import pack, unpack
+from abeyant.pipeline.spark.packed import pack, unpack
 
-__all__ = ["PACKED", "Packed", "collected", "merging", "packed"]
+__all__ = ["Packed", "collected", "merging", "packed"]
 
 Packed = tuple[str, pa.Table]
-
-PACKED: Final = "name string, rows binary"
 
 _MERGED_ROWS: Final = 1 << 17
 

@@ -21,6 +21,7 @@ from abeyant.pipeline.analysis.ranked import known_groups
 from abeyant.pipeline.analysis.shards import Dealt, by_shard
 from abeyant.pipeline.schemas import ALL_INSTANCES, PENDING, check_table
 from abeyant.pipeline.spark.arrow import arrow_schema
+from abeyant.pipeline.spark.packed import PackedRows
 
 __all__ = ["PLOT_POINTS", "Span", "pending_over_time", "pending_plot", "pending_rows", "plot_rows"]
 
@@ -65,7 +66,7 @@ def pending_over_time(operations: DataFrame) -> DataFrame:
     return pending_rows(waited, Span.of(span))
 
 
-def pending_rows(waited: DataFrame, span: Span) -> DataFrame:
+def pending_rows(waited: DataFrame | PackedRows, span: Span) -> DataFrame:
     """Return `PENDING` of `observed` operations; the span is theirs."""
     slices = min(span.waited // _SLICE_ROWS + 1, _MOST_SLICES)
     width = (span.last_us - span.first_us) // slices + 1

@@ -19,9 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from abeyant.pipeline.analysis.columns import Integers, codes, run_starts, tables
+from abeyant.pipeline.spark.packed import PackedRows, pack, unpack
 from abeyant.pipeline.spark.session import shuffle_partitions
 
-__all__ = ["Dealt", "by_group", "by_shard", "pack", "shard_count", "unpack"]
+__all__ = ["Dealt", "by_group", "by_shard", "shard_count"]
 
 Dealt = tuple[str, pa.Table, Integers]
 """A name for rows of one schema, the rows, and the shard of each."""
@@ -32,7 +33,7 @@ _TASK_ROWS: Final = 20_000
 
 
 def by_shard(
-    rows: DataFrame,
+    rows: DataFrame | PackedRows,
     deal: Callable[[pa.Table], Iterable[Dealt]],
     shards: int,
     make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]],
@@ -65,20 +66,6 @@ def by_group(table: pa.Table, group: Sequence[str], shards: int) -> Integers:
     found = np.empty(len(order), np.int64)
     found[order] = np.repeat(np.array(of_group, np.int64), np.diff(np.append(starts, len(order))))
     return found
-
-
-def pack(table: pa.Table) -> bytes:
-    """Return a table as bytes."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table.combine_chunks())
-    packed: bytes = sink.getvalue().to_pybytes()
-    return packed
-
-
-def unpack(packed: bytes) -> pa.Table:
-    """Return the table that was packed."""
-    return pa.ipc.open_stream(packed).read_all()
 
 
 def _deal(batches: Iterable[pa.RecordBatch], deal: Callable[[pa.Table], Iterable[Dealt]]) -> Iterator[pa.RecordBatch]:

@@ -12,8 +12,6 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.analysis.by_time import (
     Slices,
@@ -26,13 +24,14 @@ from abeyant.pipeline.analysis.by_time import (
 from abeyant.pipeline.analysis.columns import TIMES, observed
 from abeyant.pipeline.analysis.incidents import LONG_WAITS, SUFFERING, incident_rows, long_waits, suffering
 from abeyant.pipeline.analysis.keys import KEY, by_key_rows, with_keys
-from abeyant.pipeline.analysis.packed import PACKED, Packed, collected, merging, packed
+from abeyant.pipeline.analysis.packed import Packed, collected, merging, packed
 from abeyant.pipeline.analysis.ranked import count_waits, known_groups, rank, with_all_instances
 from abeyant.pipeline.analysis.shards import Dealt, by_group, by_shard, shard_count
 from abeyant.pipeline.analysis.summary import summary_rows, waits_rows
 from abeyant.pipeline.analysis.timeout_curve import CURVE_POINTS, timeout_curve_rows
 from abeyant.pipeline.schemas import ALL_INSTANCES, REQUESTS_BY_KIND, TABLES
 from abeyant.pipeline.spark.arrow import arrow_schema
+from abeyant.pipeline.spark.packed import PACKED, PackedRows
 
 __all__ = ["time_tables", "waits_tables"]
 
@@ -45,7 +44,7 @@ _COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
 """Tables by time, and what is added up in them."""
 
 
-def waits_tables(operations: DataFrame, number: int) -> dict[str, pa.Table]:
+def waits_tables(operations: PackedRows, number: int) -> dict[str, pa.Table]:
     """Return the tables of ranked waits of so many operations, and `long_waits`: one job."""
     shards = shard_count(operations.sparkSession, number)
     rows = by_shard(observed(operations, "keys"), partial(_counts, shards=shards), shards, _of_shard, PACKED)
@@ -54,15 +53,14 @@ def waits_tables(operations: DataFrame, number: int) -> dict[str, pa.Table]:
 
 
 def time_tables(
-    operations: DataFrame, requests: DataFrame, slices: Slices, waits: Mapping[str, pa.Table]
+    operations: PackedRows, requests: PackedRows, slices: Slices, waits: Mapping[str, pa.Table]
 ) -> dict[str, pa.Table]:
     """Return the tables by time, `requests_by_kind`, and `incidents`: one job, by what `waits_tables` returned."""
     long_us = dict(zip(*(waits["long_waits"][name].to_pylist() for name in LONG_WAITS.names), strict=True))
     of_operations = partial(_operations_by_time, slices=slices, first=first_keys(waits["by_key"]), long_us=long_us)
     of_requests = partial(_requests_by_time, slices=slices)
-    counted = requests.select("instance", "api", F.unix_micros("at").alias("at_us"), "requests", "waited")
     rows = observed(operations, "keys", "error_code", *TIMES).mapInArrow(of_operations, PACKED)
-    rows = rows.union(counted.mapInArrow(of_requests, PACKED))
+    rows = rows.union(requests.mapInArrow(of_requests, PACKED))
     schemas = {name: arrow_schema(TABLES[name]) for name in _COUNTED}
     found = collected(rows, schemas | {"suffering": SUFFERING})
     summed = {name: added_up(found[name], schemas[name].names, counts) for name, counts in _COUNTED.items()}

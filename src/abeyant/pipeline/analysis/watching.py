@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 from abeyant.pipeline.analysis.activity import NEAR_S, Incident, activity_of, incidents_of
 from abeyant.pipeline.analysis.incidents import GAP_S, LONG_MS, SUFFERING, incident_rows, long_waits, suffering
 from abeyant.pipeline.analysis.ranked import count_waits, known_groups, rank
-from abeyant.pipeline.analysis.shards import pack, unpack
 from abeyant.pipeline.analysis.suspects import Suspect, find_suspects
 from abeyant.pipeline.request_log.growing import GROWING
+from abeyant.pipeline.spark.packed import pack, unpack
 
 __all__ = ["KEPT_S", "IncidentWatch", "Notice"]
 

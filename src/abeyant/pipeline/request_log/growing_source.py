@@ -13,7 +13,6 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -21,17 +20,18 @@ from abeyant.errors import AbeyantError
 from abeyant.pipeline.request_log.files import Chunk
 from abeyant.pipeline.request_log.growing import GROWING, GrowingLog
 from abeyant.pipeline.request_log.line import KNOWN_TOPICS
-from abeyant.pipeline.request_log.rows import parse_chunk
+from abeyant.pipeline.request_log.rows import observed_rows, parse_chunk
 from abeyant.pipeline.request_log.tables import topics_of
 from abeyant.pipeline.request_log.time_zone import time_zone
+from abeyant.pipeline.spark.packed import PACKED, packed_rows
 
 __all__ = ["READ", "TOPICS", "GrowingSource"]
 
 TOPICS: Final = pa.schema({"id": pa.string(), "name": pa.string()})
 
-READ: Final = pa.schema({"offsets": pa.string(), "is_all": pa.bool_()})
+_MORE: Final = ("client_id", "error_code", "keys", "local_ms", "send_ms", "throttle_ms", "size_bytes")
 
-_PACKED: Final = "name string, rows binary"
+READ: Final = pa.schema({"offsets": pa.string(), "is_all": pa.bool_()})
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class GrowingSource(DataSource):
 
     def schema(self) -> str:
         """Return the schema of packed rows."""
-        return _PACKED
+        return PACKED
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return what plans and reads the batches."""
@@ -87,7 +87,7 @@ class _Reader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Piece)
         if partition.chunk is None:
-            yield _packed("read", pa.table([[partition.offsets], [partition.is_all]], schema=READ))
+            yield packed_rows("read", pa.table([[partition.offsets], [partition.is_all]], schema=READ))
             return
         zone = time_zone(self._options["timezone"])
         yield from self._log.read(partition.name, partition.chunk, lambda chunk: list(_parsed(chunk, zone)))
@@ -95,28 +95,8 @@ class _Reader(DataSourceStreamReader):
 
 def _parsed(chunk: Chunk, zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
     topics = dict(KNOWN_TOPICS) | topics_of(chunk)
-    yield _packed("topics", pa.table([list(topics), list(topics.values())], schema=TOPICS))
+    yield packed_rows("topics", pa.table([list(topics), list(topics.values())], schema=TOPICS))
     for batch in parse_chunk(chunk, topics, zone):
-        if (operations := _observed(batch)).num_rows:
-            yield _packed("operations", operations)
-
-
-def _observed(batch: pa.RecordBatch) -> pa.Table:
-    rows = pa.Table.from_batches([batch])
-    rows = rows.filter(pc.and_(pc.equal(rows["record"], "operation"), rows["waited_ms"].is_valid()))
-    watches = rows["watches"].combine_chunks()
-    keys = pa.ListArray.from_arrays(watches.offsets, watches.values.field("key"))
-    found = {
-        **{name: rows[name] for name in GROWING.names if name in rows.column_names},
-        "start_us": rows["start"].cast(pa.int64()),
-        "wait_us": pc.round(pc.multiply(rows["waited_ms"], 1000.0)).cast(pa.int64()),
-        "keys": pc.if_else(watches.is_valid(), keys, None),
-    }
-    return pa.table({name: found[name] for name in GROWING.names}).cast(GROWING)
-
-
-def _packed(name: str, rows: pa.Table) -> pa.RecordBatch:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write_table(rows)
-    return pa.record_batch([pa.array([name]), pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["name", "rows"])
+        if batch.column("record")[0].as_py() == "operation":
+            rows = observed_rows(pa.Table.from_batches([batch]), _MORE)
+            yield packed_rows("operations", rows.select(GROWING.names).cast(GROWING))

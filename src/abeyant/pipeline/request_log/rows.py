@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -18,8 +18,9 @@ from abeyant.pipeline.request_log.operation import Read, read_request
 from abeyant.pipeline.request_log.requests import numbered_lines
 from abeyant.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
 from abeyant.pipeline.spark.arrow import arrow_schema
+from abeyant.pipeline.spark.packed import packed_rows
 
-__all__ = ["PARSED", "parse_chunk"]
+__all__ = ["PARSED", "observed_rows", "packed_chunk", "parse_chunk"]
 
 PARSED: Final = StructType(
     [
@@ -35,6 +36,15 @@ _OPERATED: Final = (
     *("kind", "timeout_ms", "keys", "required", "condition", "outcome", "error_code", "size_bytes"),
 )
 """What is known of an operation, of most by the column's name."""
+
+_TABLES: Final = {"operation": "operations", "rejected": "rejected", "requests": "requests"}
+"""Where the rows of each record belong."""
+
+_COLUMNS: Final[Mapping[str, list[str]]] = {
+    "operations": OBSERVED.fieldNames(),
+    "rejected": REJECTED.fieldNames(),
+    "requests": ["instance", "api", "at_us", "requests", "waited"],
+}
 
 _BATCH_ROWS: Final = 8192
 _COUNTED_US: Final = 1_000_000  # requests are counted by the second
@@ -58,6 +68,34 @@ def parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iter
             yield from rows.take()
     yield from rows.take()
     yield from rows.counts()
+
+
+def packed_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a chunk as packed tables: `operations`, `rejected`, and `requests`, counted by the second."""
+    for batch in parse_chunk(chunk, topics, zone):
+        name = _TABLES[batch.column("record")[0].as_py()]
+        rows = pa.Table.from_batches([batch])
+        if name == "requests":
+            rows = rows.append_column("at_us", rows["start"].cast(pa.int64()))
+        yield packed_rows(name, rows.select(_COLUMNS[name]))
+
+
+def observed_rows(operations: pa.Table, more: Sequence[str] = ()) -> pa.Table:
+    """Return the operations whose wait is known, with the columns that analyses take: see `columns.observed`."""
+    rows = operations.filter(operations["waited_ms"].is_valid()).combine_chunks()
+    columns = {
+        **{name: rows[name] for name in ("instance", "kind")},
+        "start_us": rows["start"].cast(pa.int64()),
+        "wait_us": pc.round(pc.multiply(rows["waited_ms"], 1000.0)).cast(pa.int64()),
+        "outcome": rows["outcome"],
+    }
+    for name in more:
+        columns[name] = _keys(rows["watches"].combine_chunks()) if name == "keys" else rows[name]
+    return pa.table(columns)
+
+
+def _keys(watches: pa.ListArray) -> pa.ListArray:
+    return pa.ListArray.from_arrays(watches.offsets, watches.values.field("key"), mask=watches.is_null())
 
 
 def _fast(zone: ZoneInfo, topics: Mapping[str, str]) -> Callable[[bytes], Read | None]:

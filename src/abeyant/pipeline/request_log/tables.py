@@ -33,12 +33,13 @@ from abeyant.pipeline.request_log.files import (
 )
 from abeyant.pipeline.request_log.line import KNOWN_TOPICS, MARKER, naming_lines, topic_names
 from abeyant.pipeline.request_log.requests import numbered_lines
-from abeyant.pipeline.request_log.rows import PARSED, parse_chunk
+from abeyant.pipeline.request_log.rows import PARSED, packed_chunk, parse_chunk
 from abeyant.pipeline.request_log.time_zone import time_zone
 from abeyant.pipeline.request_log.wrapping import may_be_request, open_parts
 from abeyant.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
 from abeyant.pipeline.spark.azure import azure_settings
 from abeyant.pipeline.spark.hdfs import hdfs_settings
+from abeyant.pipeline.spark.packed import PACKED, PackedRows
 from abeyant.pipeline.spark.s3 import s3_settings
 from abeyant.pipeline.spark.session import default_partitions
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["KafkaRequestLog", "read_kafka_request_log", "topics_of"]
 
 # Below this much text, starting Spark's workers for the survey costs more than the survey.
-_DRIVER_SURVEY_BYTES: Final = 256 << 20
+_DRIVER_SURVEY_BYTES: Final = 1 << 30
 # Below this much, starting a task costs about as much as its work.
 _TASK_BYTES: Final = 4 << 20
 # On one machine a task gets so much, as long as every core has two: each later job has as many tasks as the log.
@@ -133,7 +134,17 @@ class KafkaRequestLog:
     def parsed(self) -> DataFrame:
         """Every line, as rows of three tables in one: `of` cuts them apart."""
         survey = self.survey
-        return self._map(_parse_batches(survey, self._zone), survey.chunks, PARSED)
+        return self._map(_parse_batches(survey, self._zone, parse_chunk), survey.chunks, PARSED)
+
+    @property
+    def packed(self) -> dict[str, PackedRows]:
+        """The same as packed tables: `operations`, `rejected`, and `requests`, counted by the second.
+
+        All are of one DataFrame, which to `persist` costs little.
+        """
+        survey = self.survey
+        rows = self._map(_parse_batches(survey, self._zone, packed_chunk), survey.chunks, PACKED)
+        return {name: PackedRows(rows, name) for name in ("operations", "rejected", "requests")}
 
     @property
     def operations(self) -> DataFrame:
@@ -250,10 +261,10 @@ def _survey_batches(pieces: list[Chunk]) -> Work:
     return survey
 
 
-def _parse_batches(survey: Survey, zone: ZoneInfo) -> Work:
+def _parse_batches(survey: Survey, zone: ZoneInfo, read: Callable[..., Iterator[pa.RecordBatch]]) -> Work:
     def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from parse_chunk(survey.chunks[number], survey.topics, zone)
+                yield from read(survey.chunks[number], survey.topics, zone)
 
     return parse

@@ -16,7 +16,7 @@ from abeyant.pipeline.results.sink import Folder, ResultWriter, Sink
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["LocalFolder", "LocalSink"]
+__all__ = ["LocalFolder", "LocalSink", "check_shared"]
 
 
 class LocalSink(Sink):
@@ -106,6 +106,14 @@ class LocalFolder:
         (self._root / name).mkdir(parents=True, exist_ok=True)
 
 
+def check_shared(directory: Path) -> None:
+    """Raise `AbeyantError` unless this machine sees what Spark's have written: the driver may be on another."""
+    if not any(directory.glob("*.parquet")):
+        raise AbeyantError(
+            f"Spark wrote {directory} on a machine of its own: name a directory that this machine and Spark's share"
+        )
+
+
 class _Result:
     def __init__(self, folder: Path, out: Path) -> None:
         self.folder = folder
@@ -114,11 +122,7 @@ class _Result:
     def write(self, name: str, table: DataFrame) -> None:
         # Not a URI with %20 and the like: Hadoop takes the path as it is.
         table.write.parquet(f"file://{self.folder / name}")
-        if not (self.folder / name).is_dir():  # the driver may be on another machine
-            raise AbeyantError(
-                f"Spark wrote {self.folder / name} on a machine of its own: name a directory that this machine and "
-                "Spark's share"
-            )
+        check_shared(self.folder / name)
 
     def fetch(self, *names: str) -> None:
         """Nothing: they are there."""

@@ -1,0 +1,90 @@
+"""Rows as packed tables, which Spark keeps and moves without looking inside: what Python alone makes and reads.
+
+A row of Spark's own for each costs the JVM more than all that is counted of it: to take it from Arrow, to keep it, and
+to give it back to Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
+from abeyant.pipeline.spark.arrow import arrow_schema
+
+__all__ = ["PACKED", "PackedRows", "pack", "packed_rows", "unpack"]
+
+PACKED: Final = "name string, rows binary"
+"""The schema of packed tables: the name of a table, and some of its rows."""
+
+Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class PackedRows:
+    """The rows of one table of those that are packed in a DataFrame."""
+
+    packed: DataFrame
+    name: str
+    prepare: Callable[[pa.Table], pa.Table] | None = None
+    """What is made of the rows before anything else, some at a time."""
+
+    @property
+    def sparkSession(self) -> SparkSession:  # noqa: N802 - as of a DataFrame
+        """Return the session."""
+        return self.packed.sparkSession
+
+    def prepared(self, prepare: Callable[[pa.Table], pa.Table]) -> PackedRows:
+        """Return the rows that `prepare` makes of these."""
+        return replace(self, prepare=prepare)
+
+    def isEmpty(self) -> bool:  # noqa: N802 - as of a DataFrame
+        """Return whether there is no row. A job."""
+        return self.packed.where(F.col("name") == self.name).isEmpty()
+
+    def mapInArrow(self, work: Work, schema: StructType | str) -> DataFrame:  # noqa: N802 - as of a DataFrame
+        """Return what `work` makes of the rows of each partition."""
+        mine = self.packed.where(F.col("name") == self.name)
+        return mine.mapInArrow(partial(_unpacked, prepare=self.prepare, work=work), schema)
+
+    def table(self, schema: StructType) -> DataFrame:
+        """Return them as rows of Spark's."""
+        return self.mapInArrow(partial(_cast, schema=arrow_schema(schema)), schema)
+
+
+def pack(table: pa.Table) -> bytes:
+    """Return a table as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table.combine_chunks())
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def unpack(packed: bytes) -> pa.Table:
+    """Return the table that was packed."""
+    return pa.ipc.open_stream(packed).read_all()
+
+
+def packed_rows(name: str, rows: pa.Table) -> pa.RecordBatch:
+    """Return one row of `PACKED`."""
+    return pa.record_batch([pa.array([name]), pa.array([pack(rows)], pa.binary())], ["name", "rows"])
+
+
+def _unpacked(
+    batches: Iterable[pa.RecordBatch], *, prepare: Callable[[pa.Table], pa.Table] | None, work: Work
+) -> Iterator[pa.RecordBatch]:
+    tables = (unpack(rows.as_buffer()) for batch in batches for rows in batch.column(1))
+    made = map(prepare, tables) if prepare is not None else tables
+    return work(part for table in made for part in table.to_batches())
+
+
+def _cast(batches: Iterator[pa.RecordBatch], *, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield from pa.Table.from_batches([batch]).select(schema.names).cast(schema).to_batches()
