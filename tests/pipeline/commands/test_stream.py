@@ -340,9 +340,9 @@ def test_words_are_options_and_belong_to_the_stream(
     """The next heartbeat within ten minutes of office hours; the one of the start does not count."""
     beats = tmp_path / "beats.csv"
     beats.write_text(
-        "op_id,key,start,timeout\n"
-        "a,device,2026-03-02 09:00:00,10 min\nb,device,2026-03-02 09:08:00,10 min\n"
-        "c,device,2026-03-02 16:55:00,10 min\n"
+        "op_id,key,start,timeout,cancel_key\n"
+        "a,device,2026-03-02 09:00:00,10 min,\nb,device,2026-03-02 09:08:00,10 min,\n"
+        "c,device,2026-03-02 16:55:00,10 min,\nd,other,2026-03-02 16:54:00,10 min,device\n"
     )
     out = tmp_path / "out"
     words = ["--count", "after_start", "--details", "--calendar", "Mon-Fri 09:00-17:00 UTC"]
@@ -351,8 +351,10 @@ def test_words_are_options_and_belong_to_the_stream(
     rows = ds.dataset(out / "outcomes", format="parquet").to_table().sort_by("op_id").to_pylist()
     assert [(row["op_id"], row["outcome"], f"{row['at']:%d %H:%M}", row["counted"]) for row in rows] == [
         ("a", "completed", "02 09:08", 1), ("b", "expired", "02 09:18", 0), ("c", "expired", "03 09:05", 0),
+        ("d", "cancelled", "02 16:55", 0),
     ]  # fmt: skip
-    capsys.readouterr()
+    said = capsys.readouterr().out
+    assert "4 operations: 1 completed, 2 expired (50 %), 1 cancelled" in said
     assert main([*command, "--count", "from_start", "--drain"]) == 2
     refused = capsys.readouterr().err
     assert f'{out} is of another stream: calendar was "Calendar(' in refused

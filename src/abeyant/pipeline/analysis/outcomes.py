@@ -57,7 +57,11 @@ class Ended:
     @property
     def expired(self) -> int:
         """How many operations expired."""
-        of_them = pc.equal(self.waits["outcome"], "expired")
+        return self.count("expired")
+
+    def count(self, outcome: str) -> int:
+        """Return how many operations ended so."""
+        of_them = pc.equal(self.waits["outcome"], outcome)
         return pc.sum(self.waits["operations"].filter(of_them)).as_py() or 0
 
 
@@ -113,6 +117,7 @@ def count_outcomes(files: Iterable[Path]) -> Ended:
     for file in files:
         columns = ["instance", "op_id", "kind", "outcome", "waited_ms"]
         for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=columns):
+            batch = batch.filter(pc.is_valid(batch.column("waited_ms")))  # what is pending for ever has no length
             found.waits.add(bins(batch))
             expired = batch.select(SAMPLED).filter(pc.equal(batch.column("outcome"), "expired"))
             found.sample.add(pa.Table.from_batches([expired]))
@@ -122,7 +127,8 @@ def count_outcomes(files: Iterable[Path]) -> Ended:
 def binned(outcomes: DataFrame) -> DataFrame:
     """Return the same counts, made by Spark in one job: for outcomes that cannot be read as files."""
     length = F.floor(F.log1p(F.col("waited_ms") * 1000) * BINS_PER_E).alias("bin")
-    rows = outcomes.select(F.coalesce("kind", F.lit("")).alias("kind"), "outcome", length, "waited_ms")
+    ended = outcomes.where("waited_ms IS NOT NULL")
+    rows = ended.select(F.coalesce("kind", F.lit("")).alias("kind"), "outcome", length, "waited_ms")
     counted = F.max("waited_ms").alias("most_ms"), F.count(F.lit(1)).alias("operations")
     return rows.groupBy(*COUNTED_BY).agg(*counted)
 

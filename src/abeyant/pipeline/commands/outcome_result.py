@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from abeyant.pages.style import ReportError
@@ -36,8 +35,9 @@ def write_summary(
     needs the extra `report`: without it the error stream says how to install it.
     """
     put_table(directory / "waits", ended.waits)
-    counts = {"completed": pc.sum(ended.waits["operations"]).as_py() or 0, "expired": ended.expired}
-    counts["completed"] -= ended.expired
+    counts = {"completed": ended.count("completed"), "expired": ended.expired}
+    if cancelled := ended.count("cancelled"):
+        counts["cancelled"] = cancelled
     written = [*tables, "waits"]
     if operations is not None and ended.expired:
         put_table(directory / "expired_keys", expired_keys(ended, operations))

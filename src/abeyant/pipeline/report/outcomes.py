@@ -47,11 +47,12 @@ class Outcomes:
     @property
     def title(self) -> str:
         """How many operations there were, and how they ended, in one line."""
-        completed, expired = self.count("completed"), self.count("expired")
-        total = completed + expired
+        completed, expired, cancelled = (self.count(outcome) for outcome in ("completed", "expired", "cancelled"))
+        total = completed + expired + cancelled
         if not total:
             return "No operation was resolved"
         ended = f"{count(completed)} completed, {count(expired)} expired ({percent(expired / total)})"
+        ended += f", {count(cancelled)} cancelled" if cancelled else ""
         return f"{counted(total, 'operation')}: {ended}"
 
     @cached_property

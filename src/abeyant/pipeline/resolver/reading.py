@@ -56,6 +56,9 @@ def _of_batches(spark: SparkSession, root: str, table: str, files: list[str]) ->
     schema = StructType([*_OF_STREAMS[table].fields, StructField("batch", IntegerType())])
     if not files:
         return spark.createDataFrame([], schema)
+    if table == "outcomes":  # they may have details
+        first = spark.read.parquet(literal(f"{root}/{files[0]}")).schema
+        schema = StructType([*(field for field in first.fields if field.name != "batch"), schema["batch"]])
     reader = spark.read.schema(schema).option("basePath", f"{root}/{table}")
     return reader.parquet(*(literal(f"{root}/{file}") for file in files))
 

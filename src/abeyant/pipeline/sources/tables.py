@@ -41,6 +41,7 @@ from abeyant.tables.defaults import CALLED, DEFAULTS, SHOWN
 from abeyant.tables.durations import microseconds
 
 __all__ = [
+    "ONE_KEY",
     "READABLE",
     "Name",
     "cast_or_null",
@@ -54,6 +55,8 @@ __all__ = [
 ]
 
 Name = Literal["operations", "events"]
+ONE_KEY: Final = "abeyant.one_key"
+"""Metadata of a column `watches` that was made of a column `key`, so that each operation watches one."""
 
 _NUMBERS: Final = ("int", "smallint", "tinyint", "decimal", "double", "float")
 READABLE: Final = {
@@ -193,7 +196,10 @@ def _completed(table: DataFrame, name: Name, given: Sequence[str], types: Sequen
     }
     table = _read(table.withColumns(absent) if absent else table, schema, types)
     check_table(table, schema, name, given=given)
-    return table.withColumn("watches", F.array(F.struct("key", "required"))) if single else table
+    if not single:
+        return table
+    table = table.withColumn("watches", F.array(F.struct("key", "required")))
+    return table.withMetadata("watches", {ONE_KEY: True})
 
 
 def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> DataFrame:

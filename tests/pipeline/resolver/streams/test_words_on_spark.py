@@ -20,7 +20,10 @@ from abeyant import pipeline
 from abeyant import tables as in_process
 from abeyant.errors import SchemaError
 from abeyant.pipeline.resolver.streams import PENDING_WATCHES
+from abeyant.pipeline.resolver.streams.words.plan import columns_of_words
 from abeyant.pipeline.schemas import DETAILS
+from abeyant.pipeline.sources.tables import complete, operations_from
+from abeyant.tables.words import Words as AllWords
 from pipeline.resolver.streams.kill import environment, kill_job, write_file
 from pipeline.resolver.tables.test_words import (
     EVENTS,
@@ -261,3 +264,18 @@ def test_no_outcome_is_lost_or_changed_when_the_driver_is_killed(spark: SparkSes
         for op_id, end in by_brute_force(waits, some, WORDS, HORIZON).items()
     }
     assert ends_of(spark.read.parquet(str(tmp_path / "out" / "outcomes"))) == known
+
+
+def test_tables_with_a_key_are_spread_by_it_and_lists_of_watches_by_instance(spark: SparkSession) -> None:
+    keyed = spark.createDataFrame([], "op_id string, key string, start timestamp, timeout_ms bigint, died string")
+    listed = complete(keyed, "operations").selectExpr("*", "array(watches[0]) AS others").drop("watches")
+    tables = {
+        "key": (keyed, False),
+        "mapped": (operations_from(keyed), False),
+        "cancelled": (operations_from(keyed, {"cancel_key": "died"}), True),
+        "list": (listed.withColumnRenamed("others", "watches"), True),
+    }
+    for name, (table, several) in tables.items():
+        columns = columns_of_words(table, AllWords(count="after_start"))
+        assert columns is not None
+        assert columns.several_keys is several, name

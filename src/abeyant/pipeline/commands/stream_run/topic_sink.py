@@ -16,8 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.analysis.outcomes import SAMPLED, Counted, binned
-from abeyant.pipeline.resolver.rejected import TIME_FORMAT
-from abeyant.pipeline.schemas import OUTCOMES
+from abeyant.pipeline.resolver.rejected import REJECTED_ROWS, TIME_FORMAT
 from abeyant.pipeline.sources.kafka import client_options
 from abeyant.pipeline.sources.source import Kafka
 
@@ -70,7 +69,9 @@ class TopicSink:
 
 def outcome_records(outcomes: DataFrame) -> DataFrame:
     """Return outcomes as records: the key is the JSON list [instance, op_id], the value a JSON object."""
-    return outcomes.select(_key("instance", "op_id"), _json(F.struct(*OUTCOMES.fieldNames())).alias("value"))
+    rejected = REJECTED_ROWS.fieldNames()
+    names = [name for name in outcomes.columns if name not in rejected]
+    return outcomes.select(_key("instance", "op_id"), _json(F.struct(*names)).alias("value"))
 
 
 def _aside_records(rows: DataFrame) -> DataFrame:

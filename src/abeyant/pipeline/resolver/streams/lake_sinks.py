@@ -18,7 +18,6 @@ from abeyant.errors import AbeyantError
 from abeyant.pipeline.resolver.rejected import REJECTED_ROWS, rejected_rows_of
 from abeyant.pipeline.resolver.streams.plan import outcomes_of
 from abeyant.pipeline.resolver.streams.query_identity import checkpoint_of, query_of
-from abeyant.pipeline.schemas import OUTCOMES
 from abeyant.pipeline.spark.errors import lacks_format
 from abeyant.pipeline.spark.versions import minor_of
 
@@ -54,7 +53,7 @@ class _LakeSink:
         query = query_of(answers, self._checkpoint)
         if not self._prepared:
             self._check_format(answers.sparkSession)
-            self._prepare(answers.sparkSession, self.outcomes, OUTCOMES)
+            self._prepare(answers.sparkSession, self.outcomes, outcomes_of(answers).schema)
             self._prepare(answers.sparkSession, self.aside, REJECTED_ROWS)
             self._prepared = True
         answers.persist()

@@ -19,6 +19,7 @@ from abeyant.pipeline.resolver.streams.words.layout import Columns
 from abeyant.pipeline.resolver.streams.words.stages import read_events, read_operations
 from abeyant.pipeline.resolver.words import asks_more
 from abeyant.pipeline.schemas import DETAILS, EVENTS, OUTCOMES, is_case_sensitive, operations_schema
+from abeyant.pipeline.sources.tables import ONE_KEY
 from abeyant.tables.words import Words
 
 __all__ = ["answers_of", "columns_of_words", "packed_by_words"]
@@ -42,8 +43,9 @@ def columns_of_words(operations: DataFrame, words: Words) -> Columns | None:
     names = {alike(name) for name in operations.columns}
     schema = operations_schema(operations)
     in_list = "role" in schema["watches"].dataType.simpleString()
+    listed = any(alike(field.name) == "watches" and ONE_KEY not in field.metadata for field in operations.schema.fields)
     found = Columns(
-        several_keys="watches" in names or not names.isdisjoint(_ROLES),
+        several_keys=listed or not names.isdisjoint(_ROLES),
         deadline="deadline" in schema.fieldNames(),
         roles=in_list or not names.isdisjoint(_ROLES[:2]),
         pauses=in_list or "pause_key" in names,
