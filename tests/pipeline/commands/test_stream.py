@@ -355,6 +355,10 @@ def test_words_are_options_and_belong_to_the_stream(
     ]  # fmt: skip
     said = capsys.readouterr().out
     assert "4 operations: 1 completed, 2 expired (50 %), 1 cancelled" in said
+    resolved = ["resolve", str(beats), str(beats), "--event", "at=start", "--out", str(tmp_path / "resolved")]
+    assert main([*resolved, *words, "--quiet"]) == 0
+    assert ds.dataset(tmp_path / "resolved" / "outcomes").to_table().sort_by("op_id").to_pylist() == rows
+    capsys.readouterr()
     assert main([*command, "--count", "from_start", "--drain"]) == 2
     refused = capsys.readouterr().err
     assert f'{out} is of another stream: calendar was "Calendar(' in refused

@@ -17,6 +17,7 @@ from abeyant.pipeline.commands.arguments import (
     table_source,
 )
 from abeyant.pipeline.commands.running import end_with, spark_for
+from abeyant.pipeline.commands.words import add_words, words_of
 from abeyant.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     add_result(parser)
     add_tables(parser)
     add_deadline(parser)
+    add_words(parser)
     parser.add_argument(
         "--unique-ids", action="store_true", help="guarantee that no op_id occurs twice: saves a search"
     )
@@ -114,7 +116,7 @@ def _resolve(
     check_instances([*operations.columns, *dict(args.operation)], [*events.columns, *dict(args.event)])
     operations, events = operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
     tables = {
-        "outcomes": resolve(operations, events, deadline=args.deadline, unique_ids=args.unique_ids),
+        "outcomes": resolve(operations, events, deadline=args.deadline, **words_of(args), unique_ids=args.unique_ids),
         "invalid_operations": invalid_operations(operations),
         "invalid_events": invalid_events(events),
     }
