@@ -139,6 +139,7 @@ def test_fields_may_have_types_and_parts(spark: SparkSession) -> None:
     ("mapping", "said"),
     [
         ({"id": "x"}, "there is no column 'id' to be mapped"),
+        ({"cancel_key": "x"}, "column 'cancel_key' is not read from topics and JSON lines"),
         ({"op_id": "nothing("}, "operations: op_id=nothing("),
         ({"op_id": "no_such_function(x)"}, "operations: op_id=no_such_function(x): "),
         ({"timeout_ms": "60*24*3600*1000"}, "operations: timeout_ms=60*24*3600*1000: [ARITHMETIC_OVERFLOW"),

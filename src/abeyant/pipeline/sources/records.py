@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
+from abeyant.errors import AbeyantError
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS, REJECT_REASON, REJECTED_ROW, SchemaError
 from abeyant.pipeline.sources.expressions import fields_named, null_on_error
 from abeyant.pipeline.sources.tables import Name, cast_or_null, check_mapped, default, is_readable, unreadable
@@ -77,6 +78,10 @@ class _Opened:
         self._mapped = dict(columns or {})
         names = [field.name for field in ours]
         check_mapped(table, self._mapped)
+        if unread := sorted(self._mapped.keys() - names):
+            raise AbeyantError(
+                f"{table}: column {unread[0]!r} is not read from topics and JSON lines; give files of Parquet or CSV"
+            )
         given = list(fields.fields) if fields is not None else []
         there = {field.name.lower() for field in given}  # Spark's names are the same in capitals
         given += [StructField(name, _TEXT) for name in names if name not in self._mapped and name not in there]
