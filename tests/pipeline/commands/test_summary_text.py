@@ -57,6 +57,26 @@ def test_very_many_kinds_are_taken_together(capsys: pytest.CaptureFixture[str]) 
     assert "order-7 " in out
 
 
+@pytest.mark.parametrize(
+    ("at_once", "waited", "expired", "warned"), [(190, 10, 0, True), (189, 10, 1, False), (0, 190, 10, False)]
+)
+def test_operations_that_nearly_all_complete_with_no_wait_may_ask_for_another_count(
+    at_once: int, waited: int, expired: int, warned: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ "The same aircraft leaves again within a day": so it had left before, each time."""
+    rows = [
+        ("flight", "completed", 0.0, at_once),
+        ("flight", "completed", 5.0, waited),
+        ("flight", "expired", 9.0, expired),
+    ]
+    few = [("few", "completed", 0.0, 19), ("order", "completed", 5.0, 100)]
+    waits = pd.DataFrame(rows + few, columns=["kind", "outcome", "most_ms", "operations"]).assign(bin=1)
+    print_outcomes(Outcomes(waits=waits, keys=None, aside={}, made={}))
+    out = capsys.readouterr().out
+    assert ("Nearly all operations of flight completed with no wait" in out) == warned
+    assert ("resolve with count=after_start" in out) == warned
+
+
 def test_a_terminal_says_them_as_they_are_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")

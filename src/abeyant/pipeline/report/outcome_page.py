@@ -89,6 +89,8 @@ def _findings(found: Outcomes) -> list[str]:
         key = escaped(shortened(worst["key"]))
         if not others or others[0]["expired"] < worst["expired"]:  # of equals none is the worst
             said.append(f"Most expired on the key <code><bdi>{key}</bdi></code>: {about}{count(worst['expired'])}.")
+    if found.warning:
+        said.append(escaped(found.warning))
     if found.aside:
         said.append(f'{counted(sum(found.aside.values()), "row")} rejected: <a href="#rejected-rows">why</a>.')
     return said

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from abeyant.pages.words import count, counted, percent
+from abeyant.pages.words import count, counted, percent, shortened
 from abeyant.pipeline.report.analysis import ALL, Analysis
 from abeyant.pipeline.report.parts import read_table
 from abeyant.pipeline.results.directory import read_marker
@@ -23,6 +23,11 @@ UNNAMED: Final = "operations"
 
 _MOST_KINDS: Final = 500
 """With more, such as an id in place of a kind, a page would have many megabytes."""
+
+_NEARLY_ALL: Final = 0.95
+_LEAST_WARNED: Final = 20
+"""Operations of a kind: of fewer, all may well have completed at once."""
+_MOST_WARNED: Final = 3
 
 _PERCENTILES: Final = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
 _BINS_PER_DECADE: Final = 10
@@ -54,6 +59,23 @@ class Outcomes:
         ended = f"{count(completed)} completed, {count(expired)} expired ({percent(expired / total)})"
         ended += f", {count(cancelled)} cancelled" if cancelled else ""
         return f"{counted(total, 'operation')}: {ended}"
+
+    @cached_property
+    def warning(self) -> str:
+        """Say of which kinds nearly all completed with no wait, so that the question may be another; else ''."""
+        met = (self.waits["outcome"] == "completed") & (self.waits["most_ms"] == 0)
+        total = self.waits.groupby("kind")["operations"].sum()
+        at_once = self.waits[met].groupby("kind")["operations"].sum().reindex(total.index, fill_value=0)
+        kinds = [str(kind) for kind in total.index[(total >= _LEAST_WARNED) & (at_once >= _NEARLY_ALL * total)]]
+        if not kinds:
+            return ""
+        more = f" and {len(kinds) - _MOST_WARNED:,} more kinds" if len(kinds) > _MOST_WARNED else ""
+        named = ", ".join(map(shortened, kinds[:_MOST_WARNED]))
+        of = "" if [*total.index] == [UNNAMED] else f" of {named}{more}"
+        return (
+            f"Nearly all operations{of} completed with no wait: what they wait for had happened before they started. "
+            "If only events after the start count, resolve with count=after_start."
+        )
 
     @cached_property
     def summary(self) -> pd.DataFrame:
