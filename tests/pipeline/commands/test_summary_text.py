@@ -63,7 +63,7 @@ def test_very_many_kinds_are_taken_together(capsys: pytest.CaptureFixture[str]) 
 def test_operations_that_nearly_all_complete_with_no_wait_may_ask_for_another_count(
     at_once: int, waited: int, expired: int, warned: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """ "The same aircraft leaves again within a day": so it had left before, each time."""
+    """Each aircraft that leaves again within a day had left before, too."""
     rows = [
         ("flight", "completed", 0.0, at_once),
         ("flight", "completed", 5.0, waited),
