@@ -24,6 +24,7 @@
 #              short run, BENCH=--resume to go on with one that was interrupted
 # make bench-spark  resolve whole tables beside hand-written Spark plans, DuckDB and Polars; BENCH="--scale 0.1"
 # make bench-log  analyze a request log beside Spark's floor and DuckDB, 0.06 to 5.8 GB; BENCH=--quick for a short run
+# make bench-words  each word of tables.resolve beside the plain call, processor time; BENCH=300000 operations
 # make bench-broker  three brokers beside genuine Kafka and librdkafka's mock; BENCH=--quick for a short run
 # make bench-stream  resolve streams beside the floor, reading and writing alone
 # make bench-stream-shards  a stream's state, recovery and throughput by shards and partitions, on a standalone cluster
@@ -45,7 +46,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py scripts/compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-broker bench-log bench-spark bench-stream bench-stream-long bench-stream-shards lab docs classes clean
+.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-broker bench-log bench-spark bench-words bench-stream bench-stream-long bench-stream-shards lab docs classes clean
 .DELETE_ON_ERROR:
 
 help:
@@ -147,6 +148,9 @@ bench-spark: $(VENV)/.bench
 
 bench-log: $(VENV)/.bench
 	@$(BIN)/python -m lab.spark.request_log $(BENCH)
+
+bench-words: $(VENV)/.bench
+	@$(BIN)/python -m lab.spark.words $(BENCH)
 
 bench-broker: $(VENV)/.bench
 	@$(BIN)/python -m lab.broker $(BENCH)
