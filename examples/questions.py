@@ -178,7 +178,7 @@ def main(folder: Path) -> None:
     """Write every table into the folder, as Parquet."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, make in TABLES.items():
-        make().to_parquet(folder / f"{name}.parquet", index=False)
+        make().to_parquet(folder / f"{name}.parquet", index=False, coerce_timestamps="us")  # Spark reads no finer ones
 
 
 if __name__ == "__main__":

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+import shlex
 from collections import Counter
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
-from abeyant import tables
+from abeyant import cli, tables
 from examples import questions
 from questions.oracles import ORACLES, Ends
 from scripts.draw_questions import PICTURES, draw, run, sections, slug
@@ -19,6 +23,7 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.joi
 
 ROOT = Path(__file__).parents[2]
 SECTIONS = sections()
+COMMAND = r"^```sh\n(abeyant .*?)^```$"
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +98,27 @@ def test_details_count_the_clicks_of_a_session(folder: Path, monkeypatch: pytest
     for row in run("How long did a user stay, and with how many clicks?").outcomes.to_pylist():
         times = clicks[clicks.user == row["op_id"]]["at"]
         assert row["counted"] == ((times > times.min()) & (times < row["at"])).sum()
+
+
+COMMANDS = {
+    question: commands
+    for question, text in SECTIONS.items()
+    if (commands := re.findall(COMMAND, text, re.DOTALL | re.MULTILINE))
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("question", COMMANDS)
+def test_a_command_answers_as_by_hand(
+    question: str, folder: Path, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    words = shlex.split(COMMANDS[question][0].replace("\\\n", " "))[1:]
+    words = [str(folder / word) if word.startswith("questions/") else word for word in words]
+    assert cli.main([str(tmp_path / "result") if word == "result" else word for word in words]) == 0
+    found = pq.read_table(tmp_path / "result" / "outcomes").to_pylist()
+    assert {row["op_id"]: (row["outcome"], row["at"]) for row in found} == ORACLES[question](read)
+
+
+def test_some_questions_have_commands() -> None:
+    assert len(COMMANDS) == 8
