@@ -26,6 +26,9 @@ def document(
     kicker: str,
     title: str,
     findings: Iterable[str],
+    note: str = "",
+    tiles: str = "",
+    lead: str = "",
     sections: str,
     made: str,
     figures: Mapping[str, Mapping[str, Figure | None]],
@@ -42,7 +45,8 @@ def document(
     `by_time` are counts from which the script makes tables and figures for a part of the time.
     An `inline` page is for a frame in a notebook. It lacks the contents and how it was made, makes its frame as high as
     it is itself, and is light or dark as what is around it.
-    `kicker` and `title` are plain text; `findings`, `sections`, `made`, `options` and `filters` are HTML.
+    The page opens with `title`, `note`, `tiles`, `lead` (a figure), and `findings`.
+    `kicker` and `title` are plain text, all else is HTML.
     """
     sections, contents = (sections, "") if inline else _with_anchors(sections)
     script, library = _asset("page.js"), _asset("plotly-basic.min.js")
@@ -54,6 +58,9 @@ def document(
         title=escaped(title),
         hashes=f"{_hash(library)} {_hash(script)}",
         style=_asset("page.css") + style,
+        note=f'<p class="small">{note}</p>' if note else "",
+        tiles=tiles,
+        lead=f'<div class="lead">{lead}</div>' if lead else "",
         findings="".join(f"<li>{sentence}</li>" for sentence in findings),
         bar="" if choose or filters else " hidden",
         choose="" if choose else " hidden",

@@ -101,10 +101,10 @@
 
   // Small plots below one another on one axis: those of the kind that is chosen, else all.
   const stack = (data, layout, kind) => {
-    const { rows, rowPixels } = layout.meta;
+    const { rows, rowPixels, byKind } = layout.meta;
     const name = (number) => (number ? `yaxis${number + 1}` : "yaxis");
     const short = (number) => (number ? `y${number + 1}` : "y");
-    const kept = rows.map((row, number) => number).filter((number) => !kind || rows[number].kind === kind);
+    const kept = rows.map((row, number) => number).filter((number) => !kind || !byKind || rows[number].kind === kind);
     if (!kept.length) return null;
     const axes = {};
     const titles = [];

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from abeyant.errors import AbeyantError
 from abeyant.installation import install_command
-from abeyant.pages.words import tick_values
+from abeyant.pages.words import duration, tick_values
 
 
 class ReportError(AbeyantError):
@@ -19,6 +19,8 @@ class ReportError(AbeyantError):
 PALETTE: Final = ("#3f80d6", "#c8741c", "#1f968a", "#9166cf", "#c460a2", "#85881f", "#a0694c", "#74818f")
 EXPIRED: Final = "#d8433c"
 LONG_WAIT: Final = "#c8741c"
+NEUTRAL: Final = PALETTE[7]
+"""Of what is no kind and no trouble."""
 SHORTEST_MS: Final = 0.1
 """Where a logarithmic axis of waits begins at the latest: shorter ones are drawn at its edge."""
 
@@ -51,3 +53,10 @@ def wait_axis(low: float, high: float, title: str) -> dict[str, Any]:
         "ticktext": texts,
         "range": [math.log10(low), math.log10(max(high, low * 10))],
     }
+
+
+def tick_durations(highest: float) -> dict[str, Any]:
+    """Return the ticks of a short linear axis of durations from 0 to `highest` milliseconds: two."""
+    step = 10.0 ** math.floor(math.log10(highest))
+    most = max(step * n for n in (1, 2, 5) if step * n <= highest)
+    return {"tickvals": [0, most], "ticktext": ["0", duration(most)]}

@@ -194,6 +194,14 @@ KEYS_BY_TIME: Final = _table(
 
 REQUESTS_BY_TIME: Final = _table(instance=_STRING, api=_STRING, at=_TIME, requests=_LONG, waited=_LONG)
 
+LAGS: Final = _table(
+    instance=_STRING,  # the leader's log
+    replica=_LONG,  # the broker that follows
+    at=_TIME,  # when the slice of time begins
+    lag_ms=_DOUBLE,  # the longest time in it for which the follower had sent no fetch, and none was waiting
+)
+"""How far followers were behind: see `analysis.lags`."""
+
 INCIDENTS: Final = _table(
     kind=_STRING,
     trouble=_STRING,  # `waited` (expired, or waited long), `throttled`, `handled`, `sent`, `rebalanced`, `refused`
@@ -319,6 +327,7 @@ TABLES: Final[Mapping[str, StructType]] = {
     "pending_plot": PENDING,
     "timeout_curve": TIMEOUT_CURVE,
     "waits": WAITS,
+    "lags": LAGS,
     "incidents": INCIDENTS,
     "suspects": SUSPECTS,
     "waits_by_time": WAITS_BY_TIME,

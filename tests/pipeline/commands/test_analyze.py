@@ -234,6 +234,7 @@ def test_json_has_the_incidents_and_their_suspects(
     found = json.loads(capsys.readouterr().out)["result"]
     assert (found["requests"], found["suspects"]) == (4, [])
     assert found["what_happened"] == ["No suspect for 1 incident."]
+    assert [tile["name"] for tile in found["tiles"]][:3] == ["requests", "expired", "worst incident"]
     (incident,) = found["incidents"]
     assert (incident["kind"], incident["expired"], incident["first"]) == (
         "PRODUCE",

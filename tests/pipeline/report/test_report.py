@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib
 import json
 import math
@@ -9,7 +10,9 @@ import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -76,7 +79,7 @@ def analysis(tables: Tables) -> Analysis:
 def test_it_says_the_counts_of_the_tables(tmp_path: Path, sample: Tables) -> None:
     page = report(tmp_path, sample)
     requests = sample["requests_by_kind"]
-    assert f"{requests['requests'].sum():,} requests, {requests['waited'].sum():,} of them waited" in page.words
+    assert f"requests{requests['requests'].sum():,}{requests['waited'].sum():,} waited" in page.words
     failed = sample["summary"].query("instance == '*' and kind == 'PRODUCE'")["expired"].iloc[0]
     assert headline(analysis(sample)).startswith(f"{failed:,} PRODUCE requests expired, ")
     everything = sample["summary"][sample["summary"]["instance"] == ALL]
@@ -130,6 +133,7 @@ def test_no_place_of_the_machine_is_in_it(tmp_path: Path, sample: Tables) -> Non
 def test_every_figure_has_a_variant_for_all_and_for_each_instance(tmp_path: Path, sample: Tables) -> None:
     figures = json.loads(report(tmp_path, sample).figures)
     assert set(figures) == {
+        "plot-opening",
         "plot-pending",
         "plot-waits",
         "plot-timeout",
@@ -137,6 +141,38 @@ def test_every_figure_has_a_variant_for_all_and_for_each_instance(tmp_path: Path
     for variants in figures.values():
         assert list(variants) == ["0", "1", "2", "3"]
         assert all(variant["data"] for variant in variants.values())
+
+
+def test_it_opens_with_the_lag_of_each_broker_and_the_incidents(tmp_path: Path, sample: Tables) -> None:
+    page = report(tmp_path, sample)
+    opening = json.loads(page.figures)["plot-opening"]["0"]
+    lines = {trace["name"]: trace for trace in opening["data"]}
+    assert list(lines) == ["broker 1", "broker 2", "broker 3"]
+    assert max(values(lines["broker 2"]["y"])) == 42_000
+    assert max(values(lines["broker 1"]["y"])) == 4
+    assert len(opening["layout"]["shapes"]) == len(sample["incidents"])
+    assert "at most 42\N{NO-BREAK SPACE}s from 1" in opening["layout"]["meta"]["rows"][1]["title"]
+    assert "longest lag42\N{NO-BREAK SPACE}sbroker 2, at " in page.words
+    assert "suspectbroker <2>of 1 incident; 95\N{NO-BREAK SPACE}% sure" in page.words
+    first = page.words.index("requests"), page.words.index("Incidents")
+    assert first[0] < page.words.index("longest lag") < page.words.index("Broker <2> stopped fetching.") < first[1]
+
+
+def test_without_followers_it_opens_with_the_longest_waits(tmp_path: Path, sample: Tables) -> None:
+    figures = json.loads(report(tmp_path, sample | {"lags": sample["lags"].head(0)}).figures)
+    opening = figures["plot-opening"]
+    assert [trace["name"] for trace in opening["0"]["data"]] == ["1", "2", "3"]
+    assert [trace["name"] for trace in opening["2"]["data"]] == ["2"]
+    rows = sample["waits_by_time"].query("instance == '2' and not kind.str.startswith('FETCH')")
+    most = 10 ** ((rows["step"].max() + 1) / 10)
+    assert max(values(opening["2"]["data"][0]["y"])) == pytest.approx(most)
+
+
+def values(column: Any) -> Any:
+    """Return a column of a figure, which may be packed."""
+    if isinstance(column, dict):
+        return np.frombuffer(base64.b64decode(column["bdata"]), column["dtype"])
+    return column
 
 
 def test_it_is_one_file_that_names_nothing_to_load(tmp_path: Path, sample: Tables) -> None:
@@ -425,7 +461,9 @@ def test_figures_leave_out_the_least_of_many_kinds(tmp_path: Path) -> None:
     assert found.drawn == [*samples.KINDS, "KIND_10", "KIND_09", "KIND_08"]
     page = report(tmp_path, tables)
     assert "7 other kinds that waited" in page.words
-    for variants in json.loads(page.figures).values():
+    for plot, variants in json.loads(page.figures).items():
+        if plot == "plot-opening":
+            continue  # it is of brokers
         assert "KIND_08" in str(variants) or "expired" in str(variants)
         assert "KIND_07" not in str(variants)
 

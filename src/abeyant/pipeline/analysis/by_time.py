@@ -45,14 +45,22 @@ class Slices:
 
     first_us: int | None
     last_us: int | None
+    slices: int = SLICES
+
+    @property
+    def width_us(self) -> int:
+        """How long each slice is."""
+        return -(-((self.last_us or 0) - (self.first_us or 0) + 1) // self.slices)
+
+    def number(self, at_us: Integers) -> Integers:
+        """Return the slice, from 0, in which each time lies; what lies outside is of the first, or the last."""
+        return np.clip((at_us - (self.first_us or 0)) // self.width_us, 0, self.slices - 1)
 
     def begin(self, at_us: Integers) -> pa.Array:
-        """Return when the slice begins in which each time lies; what lies outside is of the first, or the last."""
+        """Return when the slice begins in which each time lies."""
         if self.first_us is None or self.last_us is None:
             return pa.nulls(len(at_us), pa.timestamp("us", "UTC"))
-        width = -(-(self.last_us - self.first_us + 1) // SLICES)
-        number = np.clip((at_us - self.first_us) // width, 0, SLICES - 1)
-        return pa.array(self.first_us + number * width).cast(pa.timestamp("us", "UTC"))
+        return pa.array(self.first_us + self.number(at_us) * self.width_us).cast(pa.timestamp("us", "UTC"))
 
 
 def waits_by_time(operations: pa.Table, slices: Slices) -> pa.Table:

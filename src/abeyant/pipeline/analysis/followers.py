@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from abeyant.pipeline.analysis.activity import Activity
 
-__all__ = ["SILENT_MS", "Pace", "Silence", "broker_ids", "fetch_paces", "follower_pairs", "silences"]
+__all__ = ["SILENT_MS", "Pace", "Silence", "broker_ids", "fetch_paces", "follower_pairs", "replica_of", "silences"]
 
 SILENT_MS: Final = 1500
 
@@ -90,10 +90,16 @@ def follower_pairs(activity: Iterable[Activity]) -> Collection[tuple[str, int]]:
     return _by_follower(activity).keys()
 
 
+def replica_of(client_id: str | None) -> int | None:
+    """Return the broker whose fetcher has this client id, None where it is no follower's."""
+    fetcher = _FETCHER.match(client_id or "")
+    return int(fetcher[1]) if fetcher else None
+
+
 def _by_follower(activity: Iterable[Activity]) -> Mapping[tuple[str, int], list[Activity]]:
     found: dict[tuple[str, int], list[Activity]] = defaultdict(list)
     for row in activity:
-        fetcher = _FETCHER.match(row.client_id or "") if row.kind == "FETCH_FOLLOWER" else None
-        if fetcher:
-            found[row.instance, int(fetcher[1])].append(row)
+        replica = replica_of(row.client_id) if row.kind == "FETCH_FOLLOWER" else None
+        if replica is not None:
+            found[row.instance, replica].append(row)
     return found

@@ -58,6 +58,7 @@ _SORTED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "timeout_curve": ("instance", "kind", "timeout_ms"),
     "pending_plot": ("instance", "kind", "at"),
     "waits": ("instance", "kind", "outcome", "low_ms"),
+    "lags": ("instance", "replica", "at"),
     "incidents": ("first", "kind", "trouble"),
     "waits_by_time": ("instance", "kind", "at", "outcome", "step"),
     "keys_by_time": ("instance", "kind", "key", "at", "outcome", "step"),
@@ -173,7 +174,8 @@ class _Run:
     def _small_tables(self, operations: PackedRows, requests: PackedRows, times: Mapping[str, Any]) -> None:
         waits = waits_tables(operations, times["operations"])
         self._put(waits)
-        self._put(time_tables(operations, requests, Slices(times["first"], times["last"]), waits))
+        slices = Slices(times["first"], times["last"])
+        self._put(time_tables(operations, requests, slices, waits, times["end"] or 0))
         incidents = incidents_of(self.small["incidents"])
         suspects = find_suspects(incidents, activity_near(operations, incidents), times["end"] or 0)
         self._put({"suspects": suspect_rows(suspects)})

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -24,6 +25,7 @@ from abeyant.pipeline.analysis.by_time import (
 from abeyant.pipeline.analysis.columns import TIMES, observed
 from abeyant.pipeline.analysis.incidents import LONG_WAITS, SUFFERING, incident_rows, long_waits, suffering
 from abeyant.pipeline.analysis.keys import KEY, by_key_rows, with_keys
+from abeyant.pipeline.analysis.lags import FETCH_RUNS, LAG_SLICES, fetch_runs, joined, lag_rows
 from abeyant.pipeline.analysis.packed import Packed, collected, merging, packed
 from abeyant.pipeline.analysis.ranked import count_waits, known_groups, rank, with_all_instances
 from abeyant.pipeline.analysis.shards import Dealt, by_group, by_shard, shard_count
@@ -53,19 +55,26 @@ def waits_tables(operations: PackedRows, number: int) -> dict[str, pa.Table]:
 
 
 def time_tables(
-    operations: PackedRows, requests: PackedRows, slices: Slices, waits: Mapping[str, pa.Table]
+    operations: PackedRows, requests: PackedRows, slices: Slices, waits: Mapping[str, pa.Table], end_us: int
 ) -> dict[str, pa.Table]:
-    """Return the tables by time, `requests_by_kind`, and `incidents`: one job, by what `waits_tables` returned."""
+    """Return the tables by time, `requests_by_kind`, and `incidents`: one job, by what `waits_tables` returned.
+
+    `end_us` is when the last operation ended.
+    """
     long_us = dict(zip(*(waits["long_waits"][name].to_pylist() for name in LONG_WAITS.names), strict=True))
     of_operations = partial(_operations_by_time, slices=slices, first=first_keys(waits["by_key"]), long_us=long_us)
     of_requests = partial(_requests_by_time, slices=slices)
-    rows = observed(operations, "keys", "error_code", *TIMES).mapInArrow(of_operations, PACKED)
+    rows = observed(operations, "keys", "error_code", "client_id", *TIMES).mapInArrow(of_operations, PACKED)
     rows = rows.union(requests.mapInArrow(of_requests, PACKED))
     schemas = {name: arrow_schema(TABLES[name]) for name in _COUNTED}
-    found = collected(rows, schemas | {"suffering": SUFFERING})
+    found = collected(rows, schemas | {"suffering": SUFFERING, "fetch_runs": FETCH_RUNS})
     summed = {name: added_up(found[name], schemas[name].names, counts) for name, counts in _COUNTED.items()}
     by_kind = added_up(summed["requests_by_time"].drop_columns(["at"]), REQUESTS_BY_KIND.names, ("requests", "waited"))
-    return summed | {"requests_by_kind": by_kind, "incidents": incident_rows(found["suffering"])}
+    return summed | {
+        "requests_by_kind": by_kind,
+        "incidents": incident_rows(found["suffering"]),
+        "lags": lag_rows(joined(found["fetch_runs"]), replace(slices, slices=LAG_SLICES), end_us),
+    }
 
 
 def _counts(table: pa.Table, shards: int) -> Iterator[Dealt]:
@@ -100,6 +109,7 @@ def _operations_by_time(
         yield "waits_by_time", waits_by_time(table, slices)
         yield "keys_by_time", keys_by_time(table, slices, first)
         yield "suffering", suffering(table, long_us)
+        yield "fetch_runs", fetch_runs(table, replace(slices, slices=LAG_SLICES))
 
     return merging(batches, count, _merge)
 
@@ -112,5 +122,7 @@ def _requests_by_time(batches: Iterable[pa.RecordBatch], *, slices: Slices) -> I
 
 
 def _merge(name: str, rows: pa.Table) -> pa.Table:
+    if name == "fetch_runs":
+        return joined(rows)
     counts: Sequence[str] | None = _COUNTED.get(name)
     return rows if counts is None else added_up(rows, rows.column_names, counts)

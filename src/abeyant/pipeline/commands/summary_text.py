@@ -17,6 +17,7 @@ from rich.text import Text
 from abeyant.pages.words import counted, duration, shortened, visible, without_value
 from abeyant.pipeline.report.analysis import read_analysis
 from abeyant.pipeline.report.headline import headline, is_poll, read_as
+from abeyant.pipeline.report.opening import opening_tiles
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 from abeyant.pipeline.schemas import ALL_INSTANCES
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["analysis_found", "print_outcomes", "print_summary"]
 
+_TABLES: Final = ("incidents", "suspects", "summary", "requests_by_kind", "lags")
 _MOST_KINDS: Final = 12
 _MOST_KEYS: Final = 5
 _MOST_REASONS: Final = 6
@@ -60,10 +62,18 @@ def print_summary(result: AnalysisResult, console: Console | None = None) -> Non
 
 
 def analysis_found(folder: Path) -> dict[str, Any]:
-    """Return what `--json` says of an analysis: its marker, and the tables of incidents and suspects as rows."""
+    """Return what `--json` says of an analysis: its marker, what the page says in words, and small tables as rows."""
     analysis = read_analysis(folder)
-    rows = {name: _json_rows(folder / name) for name in ("incidents", "suspects", "summary")}
-    return {**analysis.made, "headline": plain(headline(analysis)), "what_happened": analysis.what_happened, **rows}
+    rows = {name: _json_rows(folder / name) for name in _TABLES}
+    said = {
+        "headline": plain(headline(analysis)),
+        "tiles": [
+            {"name": tile.name, "value": plain(tile.value), "note": plain(tile.note)}
+            for tile in opening_tiles(analysis)
+        ],
+        "what_happened": analysis.what_happened,
+    }
+    return {**analysis.made, **said, **rows}
 
 
 def print_outcomes(found: Outcomes, console: Console | None = None) -> None:

@@ -40,6 +40,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *("kind", "trouble", "first", "last", "operations", "expired"),
         *("longest_ms", "instances", "keys_struck", "keys"),
     ),
+    "lags": ("instance", "replica", "at", "lag_ms"),
     "suspects": ("incident", "suspect", "kind", "evidence", "confidence", "first", "last"),
     "waits_by_time": ("instance", "kind", "at", "outcome", "step", "operations"),
     "keys_by_time": ("instance", "kind", "key", "at", "outcome", "step", "operations"),

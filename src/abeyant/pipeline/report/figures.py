@@ -7,12 +7,13 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from abeyant.pages.style import EXPIRED, LONG_WAIT, SHORTEST_MS, Figure, faint, plotly, wait_axis
+from abeyant.pages.style import EXPIRED, SHORTEST_MS, Figure, faint, plotly, wait_axis
 from abeyant.pages.words import count, duration, label
 from abeyant.pipeline.report.analysis import Analysis
 from abeyant.pipeline.report.kinds import colours
+from abeyant.pipeline.report.marks import incident_marks
 from abeyant.pipeline.report.pending_figure import pending_figure
-from abeyant.pipeline.report.small_plots import axis, layout_axis, milliseconds, small_plots, whole_ticks
+from abeyant.pipeline.report.small_plots import axis, layout_axis, small_plots, whole_ticks
 from abeyant.pipeline.report.steps import thinned, total
 
 PENDING_POINTS: Final = 20_000
@@ -27,29 +28,7 @@ def pending(analysis: Analysis, scope: str) -> Figure | None:
     if not kinds:
         return None
     lines = {kind: thinned(total(rows[rows["kind"] == kind]), analysis.points(PENDING_POINTS)) for kind in kinds}
-    return pending_figure(lines, colours(analysis.drawn), "at once", shapes=_incidents(analysis, scope))
-
-
-def _incidents(analysis: Analysis, scope: str) -> list[dict[str, Any]]:
-    """Mark the incidents across all rows."""
-    return [
-        {
-            "type": "rect",
-            "xref": "x",
-            "yref": "paper",
-            "x0": first,
-            "x1": last,
-            "y0": 0,
-            "y1": 1,
-            "layer": "below",
-            "fillcolor": faint(EXPIRED if expired else LONG_WAIT, 0.13),
-            "line": {"width": 1, "color": faint(EXPIRED if expired else LONG_WAIT, 0.4)},
-        }
-        for rows in [analysis.incidents(scope)]
-        for first, last, expired in zip(
-            milliseconds(rows["first"]), milliseconds(rows["last"]), rows["expired"], strict=True
-        )
-    ]
+    return pending_figure(lines, colours(analysis.drawn), "at once", shapes=incident_marks(analysis, scope))
 
 
 def waits(analysis: Analysis, scope: str) -> Figure | None:

@@ -30,7 +30,7 @@ def headline(analysis: Analysis) -> str:
 def _hurt(analysis: Analysis) -> str:
     """Say what failed most, and in how many bursts; else how many bursts of long waits there were."""
     kinds, bursts = analysis.within("summary", ALL), analysis.incidents(ALL)
-    failed = kinds[(kinds["expired"] > 0) & ~_polls(kinds["kind"])]
+    failed = kinds[(kinds["expired"] > 0) & ~polls(kinds["kind"])]
     if not failed.empty:
         worst = _highest(failed, "expired")
         said = f"{count(worst['expired'])} {worst['kind']} {_requests(worst['expired'])} expired"
@@ -75,7 +75,8 @@ def is_poll(kind: object) -> bool:
     return "FETCH" in str(kind)
 
 
-def _polls(kinds: pd.Series[Any]) -> pd.Series[bool]:
+def polls(kinds: pd.Series[Any]) -> pd.Series[bool]:
+    """Return which of the kinds are fetches."""
     return kinds.map(is_poll).astype(bool)
 
 
@@ -83,7 +84,7 @@ def findings(analysis: Analysis) -> list[str]:
     """Return a few sentences, in HTML, that say where the waiting is."""
     kinds = analysis.within("summary", ALL)
     kinds = kinds[kinds["waited"] > 0]
-    said = [*map(escaped, analysis.what_happened), _when(analysis), escaped(read_as(analysis)), _size(analysis)]
+    said = list[str]()
     if not kinds.empty:
         many = kinds[kinds["waited"] >= _MANY]
         slow = _highest(kinds if many.empty else many, "p95_ms")
@@ -94,6 +95,19 @@ def findings(analysis: Analysis) -> list[str]:
         )
         said.append(_longest(analysis, kinds))
         said.extend(_expired(kinds))
+    return said
+
+
+def happened(analysis: Analysis) -> list[str]:
+    """Return at most three sentences, in HTML: the incidents and their suspects, or that there is none."""
+    if analysis.tables["requests_by_kind"].empty:
+        return []
+    return [*map(escaped, analysis.what_happened)] or ["No incident: no burst of expiries or of long waits."]
+
+
+def note(analysis: Analysis) -> str:
+    """Return whose log it is, from when to when, what its lines look like, and how many were rejected; HTML."""
+    said = [_when(analysis), escaped(read_as(analysis))]
     reasons = analysis.tables["rejected"]["reason"]
     others = int((reasons == NOT_A_REQUEST).sum())
     if len(reasons) > others:
@@ -101,7 +115,7 @@ def findings(analysis: Analysis) -> list[str]:
         said.append(f'{unread} could not be read: <a href="#rejected">which, and why</a>.')
     if others:
         said.append(f'{counted(others, "line")} without a completed request: <a href="#rejected">the first</a>.')
-    return [sentence for sentence in said if sentence]
+    return " ".join(sentence for sentence in said if sentence)
 
 
 def _when(analysis: Analysis) -> str:
@@ -122,16 +136,6 @@ def read_as(analysis: Analysis) -> str:
     return f"Read as {'; '.join(found)}." if found not in ([], [KAFKAS]) else ""
 
 
-def _size(analysis: Analysis) -> str:
-    requests = analysis.within("requests_by_kind", ALL)
-    bursts = analysis.incidents(ALL)
-    asked, waited = float(requests["requests"].sum()), float(requests["waited"].sum())
-    said = f"{counted(asked, 'request')}, {count(waited)} of them waited"
-    if bursts.empty:
-        return f"{said}; no burst of expiries or of long waits."
-    return f'{said}; <a href="#incidents">{counted(len(bursts), "incident")}</a> (definition below).'
-
-
 def _longest(analysis: Analysis, kinds: pd.DataFrame) -> str:
     kind = _highest(kinds, "max_ms")
     said = f"The longest single wait was {duration(kind['max_ms'])}, of a {escaped(shortened(kind['kind']))}"
@@ -147,17 +151,17 @@ def _expired(kinds: pd.DataFrame) -> list[str]:
     expired = kinds[kinds["expired"] > 0].sort_values("expired", ascending=False, kind="stable")
     if expired.empty:
         return [] if kinds["unknown"].any() else ["Nothing expired: every wait ended as its condition came true."]
-    polls = _polls(expired["kind"])
+    fetches = polls(expired["kind"])
     named = [
         f"{count(row['expired'])} of {count(row['operations'])} <b>{escaped(shortened(row['kind']))}</b> "
         f"({percent(row['expired_share'])})"
-        for row in expired[~polls].to_dict("records")
+        for row in expired[~fetches].to_dict("records")
     ]
     said = []
     if named:
         said.append("Timed out: " + ", ".join(named[:_MOST_NAMED]) + ".")
-    if polls.any():
-        number = counted(float(expired.loc[polls, "expired"].sum()), "long poll")
+    if fetches.any():
+        number = counted(float(expired.loc[fetches, "expired"].sum()), "long poll")
         said.append(f"{number} (FETCH) expired too: nothing new came, which is no harm.")
     return said
 

@@ -8,10 +8,13 @@ from abeyant.pages.document import document, write_whole
 from abeyant.pages.places import redact_paths
 from abeyant.pages.style import plotly
 from abeyant.pages.tables import facts
+from abeyant.pages.tiles import tiles
 from abeyant.pipeline.report import tables
 from abeyant.pipeline.report.analysis import Analysis, read_analysis
 from abeyant.pipeline.report.by_time import by_time
-from abeyant.pipeline.report.headline import findings, headline
+from abeyant.pipeline.report.headline import happened, headline, note
+from abeyant.pipeline.report.opening import opening_tiles, over_time, read_over_time
+from abeyant.pipeline.report.parts import plot_place
 from abeyant.pipeline.report.sections import SECTIONS, Section
 
 plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
@@ -41,10 +44,15 @@ def page(analysis: Analysis) -> str:
     return document(
         kicker="Abeyant · what waited in a request log",
         title=headline(analysis),
-        findings=findings(analysis),
+        note=note(analysis),
+        tiles=tiles(opening_tiles(analysis)),
+        lead=plot_place("plot-opening", "Brokers over time", "Nothing waited.")
+        + f'<p class="read">{read_over_time(analysis)}</p>',
+        findings=happened(analysis),
         sections="\n".join(_section(section, analysis) for section in SECTIONS) + _rejected(analysis),
         made=facts(redact_paths(analysis.made)),
-        figures={
+        figures={"plot-opening": {str(i): over_time(analysis, scope) for i, scope in enumerate(scopes)}}
+        | {
             section.plot: {str(i): section.draw(analysis, scope) for i, scope in enumerate(scopes)}
             for section in SECTIONS
             if section.draw
@@ -59,13 +67,14 @@ def page(analysis: Analysis) -> str:
 
 def _section(section: Section, analysis: Analysis) -> str:
     parts = [f"<h2>{section.title}</h2>"]
+    if section.words:
+        sentences = "".join(f"<li>{sentence}</li>" for sentence in section.words(analysis))
+        parts.append(f'<ul class="findings">{sentences}</ul>')
     if section.plot:
-        named = f'id="{section.plot}" role="img" aria-label="{section.title}"'
-        parts.append(f'<div class="plot" {named} hidden></div>')
+        parts.append(plot_place(section.plot, section.title, section.nothing))
         if section.logarithmic:
             box = f'<input type="checkbox" data-logarithmic="{section.plot}" autocomplete="off">'
             parts.append(f'<p class="small"><label>{box} {section.logarithmic}</label></p>')
-        parts.append(f'<p class="nothing" id="{section.plot}-nothing" hidden>{section.nothing}</p>')
         parts.append(f'<p class="read">{section.read}</p>')
     if section.table:
         for i, scope in enumerate(analysis.scopes):

@@ -13,7 +13,7 @@ from abeyant.pages.places import redact_paths
 from abeyant.pages.tables import facts
 from abeyant.pipeline.results.directory import read_marker
 
-__all__ = ["made", "read_table", "section"]
+__all__ = ["made", "plot_place", "read_table", "section"]
 
 
 def read_table(directory: Path, name: str) -> pd.DataFrame:
@@ -26,11 +26,18 @@ def section(title: str, read: str, *, plot: str = "", nothing: str = "", tables:
     """Return a section: its figure's place, how to read it, and a table for each scope; all of it HTML."""
     parts = [f"<h2>{title}</h2>"]
     if plot:
-        parts.append(f'<div class="plot" id="{plot}" role="img" aria-label="{title}" hidden></div>')
-        parts.append(f'<p class="nothing" id="{plot}-nothing" hidden>{nothing}</p>')
+        parts.append(plot_place(plot, title, nothing))
     parts.append(f'<p class="read">{read}</p>')
     parts += [f'<div data-scope="{i}"{" hidden" if i else ""}>{shown}</div>' for i, shown in enumerate(tables)]
     return f"<section>{''.join(parts)}</section>"
+
+
+def plot_place(name: str, title: str, nothing: str) -> str:
+    """Return a figure's place, and what stands there if there is none; HTML."""
+    return (
+        f'<div class="plot" id="{name}" role="img" aria-label="{title}" hidden></div>'
+        f'<p class="nothing" id="{name}-nothing" hidden>{nothing}</p>'
+    )
 
 
 def made(directory: Path) -> str:

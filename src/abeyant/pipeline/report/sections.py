@@ -9,6 +9,7 @@ from typing import Final
 from abeyant.pages.style import EXPIRED, LONG_WAIT, Figure
 from abeyant.pipeline.report import figures, tables
 from abeyant.pipeline.report.analysis import Analysis
+from abeyant.pipeline.report.headline import findings
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Section:
     logarithmic: str = ""
     """What a box says that makes the figure's upright axis logarithmic; no box without."""
     table: Callable[[Analysis, str], str] | None = None
+    words: Callable[[Analysis], list[str]] | None = None
+    """Sentences on the whole log, in HTML, above the table."""
 
 
 SECTIONS: Final = (
@@ -40,6 +43,7 @@ SECTIONS: Final = (
     Section(
         title="What waited, by kind",
         table=tables.by_kind,
+        words=findings,
         read="An operation is a request that Kafka may answer later. It <em>completes</em> when its condition "
         "comes true (replicas have caught up, bytes have arrived, members have joined) and <em>expires</em>"
         " when its time-out passes first. A FETCH that expires is a long poll that found too little: no "

@@ -14,13 +14,19 @@ _1970: Final = pd.Timestamp(0, tz="UTC").as_unit("us")
 _MILLISECOND: Final = pd.Timedelta(milliseconds=1).as_unit("us")
 
 
-def small_plots(kinds: list[str], titles: list[str], colour: Mapping[str, str], row_px: int = 84) -> dict[str, Any]:
-    """Return what a figure tells the page's script: its rows, of which those of the kinds that are chosen are shown."""
+def small_plots(
+    kinds: list[str], titles: list[str], colour: Mapping[str, str], row_px: int = 84, *, by_kind: bool = True
+) -> dict[str, Any]:
+    """Return what a figure tells the page's script: its rows.
+
+    Of rows `by_kind` those of the kind that is chosen are shown, of others all.
+    """
     return {
         "rows": [
             {"kind": kind, "title": title, "colour": colour[kind]} for kind, title in zip(kinds, titles, strict=True)
         ],
         "rowPixels": row_px,
+        "byKind": by_kind,
     }
 
 

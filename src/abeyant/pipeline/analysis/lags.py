@@ -1,0 +1,105 @@
+"""How far followers were behind: how long each had sent no fetch to a leader, by slices of time.
+
+The *lag* of a follower at a moment is the time since its last fetch from a leader ended; while a fetch waits at the
+leader it is 0. A slice of time has the longest. This is lag in time, not in records: the log has no leader's end.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby, pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.pipeline.analysis.by_time import Slices
+from abeyant.pipeline.analysis.columns import codes, run_starts
+from abeyant.pipeline.analysis.followers import SILENT_MS, replica_of
+from abeyant.pipeline.schemas import LAGS
+from abeyant.pipeline.spark.arrow import arrow_schema
+
+__all__ = ["FETCH_RUNS", "LAG_SLICES", "fetch_runs", "joined", "lag_rows"]
+
+LAG_SLICES: Final = 192
+"""Finer than what is counted by kind and key: there are few followers."""
+
+FETCH_RUNS: Final = pa.schema(
+    {
+        "instance": pa.string(),
+        **dict.fromkeys(("replica", "slice", "first_us", "last_us", "pause_us"), pa.int64()),
+    }
+)
+"""Fetches of one follower from one leader that started in one slice: the first start, the last end, and the longest
+time between them in which none waited."""
+
+_GROUP: Final = ("instance", "replica", "slice")
+
+
+def fetch_runs(operations: pa.Table, slices: Slices) -> pa.Table:
+    """Return the fetches of followers, put together by slice (`FETCH_RUNS`). O(n log n)."""
+    fetches = operations.filter(
+        pc.and_(pc.equal(operations["kind"], "FETCH_FOLLOWER"), operations["start_us"].is_valid())
+    )
+    number, clients = codes(fetches["client_id"])
+    replicas = pa.array([replica_of(client) for client in clients.to_pylist()], pa.int64())
+    start = fetches["start_us"].to_numpy()
+    columns = {
+        "instance": fetches["instance"],
+        "replica": replicas.take(pa.array(number)),
+        "slice": slices.number(start),
+        "first_us": start,
+        "last_us": start + fetches["wait_us"].to_numpy(),
+        "pause_us": np.zeros(len(start), np.int64),
+    }
+    runs = pa.table(columns, schema=FETCH_RUNS)
+    return joined(runs.filter(runs["replica"].is_valid()))
+
+
+def joined(runs: pa.Table) -> pa.Table:
+    """Put the runs of each follower, leader and slice together, and count the pauses between them."""
+    runs = runs.sort_by([(name, "ascending") for name in (*_GROUP, "first_us")])
+    if not runs.num_rows:
+        return runs
+    begins = run_starts([codes(runs["instance"])[0], runs["replica"].to_numpy(), runs["slice"].to_numpy()])
+    first, last, pause = (runs[name].to_numpy() for name in ("first_us", "last_us", "pause_us"))
+    reached = np.concatenate([np.maximum.accumulate(last[one:end]) for one, end in pairwise([*begins, len(last)])])
+    between = first - np.concatenate([first[:1], reached[:-1]])
+    between[begins] = 0  # what lies between slices is for `lag_rows`
+    columns = {
+        **{name: runs[name].take(pa.array(begins)) for name in _GROUP},
+        "first_us": first[begins],
+        "last_us": np.maximum.reduceat(last, begins),
+        "pause_us": np.maximum.reduceat(np.maximum(between, pause), begins),
+    }
+    return pa.table(columns, schema=FETCH_RUNS)
+
+
+def lag_rows(runs: pa.Table, slices: Slices, end_us: int) -> pa.Table:
+    """Return the rows of `LAGS` by runs that were joined, of a log whose last operation ended at `end_us`."""
+    found = []
+    rows = zip(*(column.to_pylist() for column in runs.columns), strict=True)
+    for (instance, replica), mine in groupby(rows, key=lambda row: row[:2]):
+        lag_us: dict[int, int] = {}
+        reached = None
+        for _, _, number, first_us, last_us, pause_us in mine:
+            if reached is not None:
+                _lengthen(lag_us, slices, reached, first_us)
+            lag_us[number] = max(lag_us.get(number, 0), pause_us)
+            reached = last_us if reached is None else max(reached, last_us)
+        # What waits when the log ends is not in the log: a fetch may be.
+        if reached is not None and end_us - reached > SILENT_MS * 1000:
+            _lengthen(lag_us, slices, reached, end_us)
+        found += [(instance, replica, slice_, lag / 1000) for slice_, lag in sorted(lag_us.items())]
+    instances, replicas, numbers, lags = zip(*found, strict=True) if found else ((), (), (), ())
+    begin = (slices.first_us or 0) + np.array(numbers, np.int64) * slices.width_us
+    columns = {"instance": instances, "replica": replicas, "at": begin, "lag_ms": lags}
+    return pa.table(columns).cast(arrow_schema(LAGS)) if found else arrow_schema(LAGS).empty_table()
+
+
+def _lengthen(lag_us: dict[int, int], slices: Slices, reached: int, until: int) -> None:
+    """Count a time without a fetch in each slice that it touches: as long as it is by the slice's end."""
+    first, last = slices.number(np.array([reached, max(until, reached)])).tolist()
+    for number in range(first, last + 1):
+        end_us = until if number == last else (slices.first_us or 0) + (number + 1) * slices.width_us
+        lag_us[number] = max(lag_us.get(number, 0), end_us - reached)
