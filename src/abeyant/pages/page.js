@@ -363,6 +363,7 @@
     }
     filter();
     remember();
+    hint();
     fit();
   };
 
@@ -463,6 +464,13 @@
     button.textContent = `show ${left} more`;
   };
 
+  // A table that is wider than its place says so: no column is hidden without a word.
+  const hint = () => {
+    for (const box of document.querySelectorAll(".wide")) {
+      box.classList.toggle("scrolling", box.scrollWidth > box.clientWidth + 1);
+    }
+  };
+
   const sort = (table, column, heading, order) => {
     const numbers = heading.classList.contains("number");
     for (const other of heading.parentElement.cells) other.ariaSort = null;
@@ -510,6 +518,8 @@
   }
   document.getElementById("whole")?.addEventListener("click", () => { span = null; draw(); });
 
+  for (const note of document.querySelectorAll("details")) note.addEventListener("toggle", hint);
+  window.addEventListener("resize", hint);
   picker.addEventListener("change", draw);
   kinds?.addEventListener("change", draw);
   for (const box of boxes) box.addEventListener("change", draw);

@@ -17,6 +17,8 @@ class ReportError(AbeyantError):
 
 # Mid-tones: each has a contrast of at least 3:1 on the page's light ground and on its dark one.
 PALETTE: Final = ("#3f80d6", "#c8741c", "#1f968a", "#9166cf", "#c460a2", "#85881f", "#a0694c", "#74818f")
+FURTHER: Final = ("#4c9a3f", "#2f93b8", "#b0606a", "#6d72d8", "#a8789b", "#5f8f6e", "#9a7f2e", "#7c7a6a")
+"""Colours of the same contrast for what is rarer; they are nearer to one another."""
 EXPIRED: Final = "#d8433c"
 LONG_WAIT: Final = "#c8741c"
 NEUTRAL: Final = PALETTE[7]

@@ -273,6 +273,16 @@ WHAT_IF: Final = _table(
     **_PERCENTILES,  # nearest rank, over all operations; null where it depends on unknown ones
 )
 
+OWN_TIMEOUTS: Final = _table(
+    instance=_STRING,
+    kind=_STRING,
+    operations=_LONG,  # that have a time-out
+    least_ms=_LONG,
+    median_ms=_LONG,
+    most_ms=_LONG,
+)
+"""The time-outs that operations had, of each instance (`*`: all) and kind."""
+
 REPLICATION: Final = _table(
     instance=_STRING,
     op_id=_STRING,  # of the request that tells it

@@ -51,7 +51,7 @@ def test_a_request_log(spark: SparkSession, tmp_path: Path, capsys: pytest.Captu
     assert {name: (found[name], own[name]) for name in own if found[name] != own[name]} == {}
     assert {row["timeout_ms"] for row in rows(out, "what_if")} >= {1, 30_000, 500, 2000}
     assert {row["timeout_ms"] for row in rows(out, "pending")} == {None, 500, 2000}
-    assert json.loads((out / MARKER).read_text())["tables"] == ["replay", "pending", "what_if"]
+    assert json.loads((out / MARKER).read_text())["tables"] == ["replay", "pending", "what_if", "own_timeouts"]
     check_page(out / "report.html", PLOTS)
 
 

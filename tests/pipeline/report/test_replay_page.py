@@ -53,6 +53,15 @@ def what_if() -> pd.DataFrame:
     )
 
 
+def own() -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"instance": name, "kind": "PRODUCE", "least_ms": 1_500, "median_ms": 30_000, "most_ms": 30_000}
+            for name in ("*", "broker-1", "broker-2")
+        ]
+    )
+
+
 def pending() -> pd.DataFrame:
     at = pd.date_range("2026-01-01", periods=40, freq="s", tz="UTC")
     parts = [
@@ -66,7 +75,12 @@ def pending() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("replay")
-    for name, table in {"replay": replayed(), "pending": pending(), "what_if": what_if()}.items():
+    for name, table in {
+        "replay": replayed(),
+        "pending": pending(),
+        "what_if": what_if(),
+        "own_timeouts": own(),
+    }.items():
         (where / name).mkdir()
         table.to_parquet(where / name / "part.parquet")
     settings = [{"tick_ms": 1.0, "wheel_size": 20, "timeout_ms": None}, {"tick_ms": 10.0, "wheel_size": 20}]
@@ -100,7 +114,7 @@ def test_the_settings_are_a_table(report: Path) -> None:
 
 
 def test_it_comes_to_sentences(report: Path) -> None:
-    said = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in conclusions(replayed(), what_if())]
+    said = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in conclusions(replayed(), what_if(), own())]
     assert said == [
         "With their own time-outs, 120 of 2,000 operations expire.",
         "With a time-out of 30 s, 80 to 120 of 2,000 operations expire: of 40 the log does not tell, since they were "
@@ -109,7 +123,8 @@ def test_it_comes_to_sentences(report: Path) -> None:
         "Kafka's tick of 1 ms with 20 buckets (2,000); its price: an expiry is told up to 99 ms late, not 0.99 ms.",
         "At Kafka's tick, 512 buckets cascade least: 200 cascades, 87.5 % fewer than Kafka's tick of 1 ms with 20 "
         "buckets (1,600), in 64.0 KiB in place of 2.5 KiB of memory.",
-        "PRODUCE: the shortest time-out tried under which at most 1 % expire is 1 min (0.50 %).",
+        "PRODUCE: the shortest time-out tried under which at most 1 % expire is 1 min (0.50 %). Today it is 30 s "
+        "(from 1.5 s to 30 s).",
     ]
     text = report.read_text(encoding="utf-8")
     assert "80\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}120</td>" in text, "of the wheels, too, what is unknown is a band"
@@ -118,11 +133,11 @@ def test_it_comes_to_sentences(report: Path) -> None:
 def test_without_a_better_wheel_or_an_end_it_says_so() -> None:
     kafkas = replayed().query("tick_ms == 1 and wheel_size == 20")
     short = what_if().query("timeout_ms <= 30_000")
-    said = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in conclusions(kafkas, short)]
+    said = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in conclusions(kafkas, short, own().head(0))]
     assert "No wheel tried wakes or cascades less than Kafka's tick of 1 ms with 20 buckets." in said
     assert said[-1] == "PRODUCE: even with a time-out of 30 s, the longest tried, 2 % to 6 % expire."
-    assert conclusions(kafkas.head(0), short) == ["Nothing was replayed."]
-    first = conclusions(kafkas.assign(left_out=7), short)[0]
+    assert conclusions(kafkas.head(0), short.head(0), own()) == ["Nothing was replayed."]
+    first = conclusions(kafkas.assign(left_out=7), short, own())[0]
     assert first.endswith("; 14 without a start, time-out or known end, or from before 1970, are left out.")
 
 
@@ -140,8 +155,13 @@ def test_all_of_it_can_be_read_and_each_broker_and_kind_has_a_row_with_units(rep
             page.open(report)
             assert lasting_faults(page) == [], (scheme, width)
         brokers = [f"<b>broker-{n}</b>  at most 6 pending at once" for n in (1, 2)]
-        kinds = [f"<b>{kind}</b>  share that expires" for kind in ("FETCH", "PRODUCE")]
-        assert page.run(titles) == [["time (UTC)", *brokers], ["time-out (logarithmic)", *kinds]]
+        today = "; today 30\N{NO-BREAK SPACE}s (from 1.5\N{NO-BREAK SPACE}s to 30\N{NO-BREAK SPACE}s)"
+        produce, poll = f"<b>PRODUCE</b>  share that expires{today}", "<b>FETCH</b>  share that expires"
+        across = "time-out (logarithmic)"
+        said = [[one.replace("<br>", "  ") for one in plot] for plot in page.run(titles)]  # folded: 400 px
+        assert said == [[across, produce], [across, poll], ["time (UTC)", *brokers]]
+        marks = "document.getElementById('plot-what-if')._fullData.filter(t => t.line?.dash === 'dash')"
+        assert page.run(f"{marks}.map(t => Array.from(t.x))") == [[30_000, 30_000]]
         assert all(tick.endswith("%") for tick in page.run(ticks))
         values: list[Any] = page.run(known)
         assert values == [0.9, 0.06, None, None], "no line where the share is not known"
@@ -160,7 +180,9 @@ def written(folder: Path, tables: dict[str, pd.DataFrame]) -> Path:
 def test_of_many_instances_the_page_says_how_many_it_leaves_out(tmp_path: Path, tenants: int, note: str) -> None:
     one = replayed().query("instance == 'broker-1'")
     rows = pd.concat([one.assign(instance=f"tenant-{number}") for number in range(tenants)])
-    page = written(tmp_path, {"replay": rows, "pending": pending(), "what_if": what_if()}).read_text(encoding="utf-8")
+    page = written(
+        tmp_path, {"replay": rows, "pending": pending(), "what_if": what_if(), "own_timeouts": own()}
+    ).read_text(encoding="utf-8")
     (said,) = re.findall(r"only in the tables[^<]*|$", page)[:1]
     assert said == note
 
@@ -173,6 +195,7 @@ def test_long_names_and_many_decades_find_room(tmp_path: Path) -> None:
     tables = {
         "replay": replayed(),
         "pending": pending(),
+        "own_timeouts": own(),
         "what_if": pd.concat([what_if(), ladder.assign(timeout_ms=1), ladder.assign(timeout_ms=86_400_000)]),
     }
     report = written(tmp_path, {name: table.replace({"instance": long}) for name, table in tables.items()})

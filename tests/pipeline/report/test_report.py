@@ -472,4 +472,5 @@ def test_kinds_have_colours_of_their_own() -> None:
     chosen = colours(["PRODUCE", "FETCH_CONSUMER", "JOIN_GROUP", "A", "B"])
     assert len(set(chosen.values())) == 5
     assert colours(["PRODUCE"])["PRODUCE"] == chosen["PRODUCE"]
+    assert colours(["A", "HEARTBEAT"])["A"] == colours(["B", "PRODUCE", "A"])["A"], "the same in every report"
     assert len(colours([f"KIND_{i}" for i in range(30)])) == 30

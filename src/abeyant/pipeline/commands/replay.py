@@ -70,6 +70,7 @@ DIR gets the tables
   pending   how many were pending, over time, under each time-out
   what_if   per instance and kind: how many would have expired under each
             time-out, and the waits' percentiles
+  own_timeouts  per instance and kind: the time-outs that operations have
 
 Of an operation that expired, a log tells only that it would have taken longer.
 Under a longer time-out such an operation is `unknown`. With --events everything
@@ -209,6 +210,7 @@ def _replay(
     from pyspark.sql import functions as F  # noqa: N812
 
     from abeyant.pipeline import replay, replay_pending, what_if
+    from abeyant.pipeline.replayer.what_if import own_timeouts
     from abeyant.pipeline.report.replay_page import write_replay_report
     from abeyant.pipeline.results.tables import write_result
     from abeyant.pipeline.spark.progress import Steps
@@ -223,6 +225,7 @@ def _replay(
         "replay": replay(operations, None, settings, deadline=args.deadline),
         "pending": replay_pending(operations, None, settings, deadline=args.deadline),
         "what_if": what_if(operations, None, timeouts, deadline=args.deadline),
+        "own_timeouts": own_timeouts(operations),
     }
     about = {
         "command": redacted_command_line(),
@@ -318,7 +321,7 @@ def _summary(out: Path) -> str:
         )
     if len(rows) > _MOST_LINES:
         lines.append(f"and {len(rows) - _MOST_LINES:,} more in the table `replay`")
-    said = conclusions(replayed, read_table(out, "what_if"))
+    said = conclusions(replayed, read_table(out, "what_if"), read_table(out, "own_timeouts"))
     return "\n".join([*lines, "", *said]).replace("\N{NO-BREAK SPACE}", " ")
 
 

@@ -16,7 +16,8 @@ from rich.text import Text
 
 from abeyant.pages.words import counted, duration, shortened, visible, without_value
 from abeyant.pipeline.report.analysis import read_analysis
-from abeyant.pipeline.report.headline import headline, is_poll, read_as
+from abeyant.pipeline.report.headline import headline, read_as
+from abeyant.pipeline.report.kinds import is_poll
 from abeyant.pipeline.report.opening import opening_tiles
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 from abeyant.pipeline.schemas import ALL_INSTANCES

@@ -23,9 +23,9 @@ from pyspark.sql.types import StructType
 from abeyant.pipeline.analysis.columns import Integers
 from abeyant.pipeline.analysis.ranked import PERCENTILES, Ranked, by_ranks
 from abeyant.pipeline.resolver.tables import resolve
-from abeyant.pipeline.schemas import OBSERVED, WHAT_IF, check_table
+from abeyant.pipeline.schemas import ALL_INSTANCES, OBSERVED, WHAT_IF, check_table
 
-__all__ = ["what_if"]
+__all__ = ["own_timeouts", "what_if"]
 
 Deadline = Literal["inclusive", "exclusive"]
 
@@ -65,6 +65,24 @@ def what_if(
     watched = _observed(operations) if events is None else _resolved(operations, events, asked[-1])
     rows = partial(_rows, timeouts_ms=asked, exclusive=deadline == "exclusive")
     return by_ranks(watched, _GROUP, rows, WHAT_IF, all_instances=True)
+
+
+def own_timeouts(operations: DataFrame) -> DataFrame:
+    """Return the time-outs that the operations of each instance (`*`: all) and kind have (`OWN_TIMEOUTS`).
+
+    The median is one of them, by rank to 1 in 10,000. Lazy, and one pass.
+    """
+    named = operations.where("timeout_ms is not null").select(
+        F.explode(F.array(F.coalesce("instance", F.lit("")), F.lit(ALL_INSTANCES))).alias("instance"),
+        F.coalesce("kind", F.lit("")).alias("kind"),
+        "timeout_ms",
+    )
+    return named.groupBy(*_GROUP).agg(
+        F.count("*").alias("operations"),
+        F.min("timeout_ms").alias("least_ms"),
+        F.percentile_approx("timeout_ms", 0.5).alias("median_ms"),
+        F.max("timeout_ms").alias("most_ms"),
+    )
 
 
 def _resolved(operations: DataFrame, events: DataFrame, longest_ms: int) -> DataFrame:

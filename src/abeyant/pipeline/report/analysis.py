@@ -14,6 +14,7 @@ import pandas as pd
 
 from abeyant.former import former, written_before
 from abeyant.pages.style import ReportError
+from abeyant.pipeline.report.kinds import in_order
 from abeyant.pipeline.report.what_happened import what_happened
 from abeyant.pipeline.results.directory import MARKER
 
@@ -54,12 +55,6 @@ LEAST_DRAWN: Final = 20
 MOST_KINDS: Final = 8
 """How many kinds the figures draw: what waits besides is in the tables."""
 
-# The kinds that Kafka's purgatories hold come first and in this order; others follow, the longest waiting first.
-_KINDS: Final = (
-    *("PRODUCE", "FETCH", "FETCH_CONSUMER", "FETCH_FOLLOWER", "FETCH_RAFT"),
-    *("JOIN_GROUP", "SYNC_GROUP", "DELETE_RECORDS"),
-)
-
 
 @dataclass(frozen=True)
 class Analysis:
@@ -89,8 +84,7 @@ class Analysis:
         waited = ((rows["low_ms"] + rows["high_ms"]) / 2 * rows["operations"]).groupby(rows["kind"]).sum()
         totals = {str(kind): float(ms) for kind, ms in waited.items()}
         found = totals.keys() | {str(kind) for kind in self.tables["summary"]["kind"].unique()}
-        others = sorted(found.difference(_KINDS), key=lambda kind: (-totals.get(kind, 0.0), kind))
-        return [kind for kind in _KINDS if kind in found] + others
+        return in_order(found, totals)
 
     @cached_property
     def apis(self) -> list[str]:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from abeyant.pages.words import count, counted, duration, escaped, percent, shortened
 from abeyant.pipeline.report.analysis import ALL, Analysis
+from abeyant.pipeline.report.kinds import is_poll
 from abeyant.pipeline.request_log.layout import KAFKAS
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 
@@ -68,11 +69,6 @@ def _harmless(analysis: Analysis, asked: float, waited: float) -> str:
         if expired:
             ending = f"{percent(min(expired / known, 1.0))} of these expired, all of them long polls"
     return f"{counted(asked, 'request')}, {count(waited)} of them waited; {ending}"
-
-
-def is_poll(kind: object) -> bool:
-    """Whether a kind is a fetch, for which it is the ordinary end to expire."""
-    return "FETCH" in str(kind)
 
 
 def polls(kinds: pd.Series[Any]) -> pd.Series[bool]:

@@ -1,12 +1,16 @@
-"""Each kind of operation has one colour in every figure and table."""
+"""Each kind of operation has one colour and one place in every figure and table, of every report."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from abeyant.pages.style import PALETTE
+from abeyant.pages.style import FURTHER, PALETTE
 
+__all__ = ["colours", "in_order", "is_poll"]
+
+# What Kafka's purgatories hold comes first, and in this order.
 _OF_KIND: Final = {
     "PRODUCE": PALETTE[0],
     "FETCH": PALETTE[1],
@@ -16,16 +20,36 @@ _OF_KIND: Final = {
     "JOIN_GROUP": PALETTE[3],
     "SYNC_GROUP": PALETTE[4],
     "DELETE_RECORDS": PALETTE[5],
+    "SHARE_FETCH": FURTHER[0],
+    "OFFSET_COMMIT": FURTHER[1],
+    "HEARTBEAT": FURTHER[2],
+    "CONSUMER_GROUP_HEARTBEAT": FURTHER[3],
 }
+_FIRST: Final = tuple(_OF_KIND)[:8]
+
+
+def in_order(kinds: Iterable[str], weight: Mapping[str, float]) -> list[str]:
+    """Return distinct kinds: those of Kafka's purgatories, then the others, those of most weight first."""
+    found = set(kinds)
+    others = sorted(found.difference(_FIRST), key=lambda kind: (-weight.get(kind, 0.0), kind))
+    return [kind for kind in _FIRST if kind in found] + others
+
+
+def is_poll(kind: object) -> bool:
+    """Return whether a kind is a fetch, for which it is the ordinary end to expire."""
+    return "FETCH" in str(kind)
 
 
 def colours(kinds: Sequence[str]) -> dict[str, str]:
-    """Return each kind's colour: its own for those that Kafka always has, the next free one for others."""
-    chosen = dict[str, str]()
-    for kind in kinds:
-        if kind in _OF_KIND and _OF_KIND[kind] not in chosen.values():
-            chosen[kind] = _OF_KIND[kind]
-    free = [colour for colour in PALETTE if colour not in chosen.values()]
-    for i, kind in enumerate(kind for kind in kinds if kind not in chosen):
-        chosen[kind] = free[i % len(free)]
-    return chosen
+    """Return each kind's colour.
+
+    Those that Kafka has have their own. Another's hangs on its name, not on the others of the page, unless two of
+    a page would have the same.
+    """
+    chosen = {kind: _OF_KIND[kind] for kind in kinds if kind in _OF_KIND}
+    every = [*PALETTE, *FURTHER]
+    for kind in sorted(set(kinds).difference(chosen)):
+        start = zlib.crc32(kind.encode()) % len(every)
+        turned = every[start:] + every[:start]
+        chosen[kind] = next((colour for colour in turned if colour not in chosen.values()), every[start])
+    return {kind: chosen[kind] for kind in kinds}

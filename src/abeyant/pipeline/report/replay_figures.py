@@ -8,10 +8,11 @@ from typing import Any, Final
 import pandas as pd
 
 from abeyant.pages.heat import heat_map
-from abeyant.pages.style import PALETTE, Figure, faint, plotly, wait_axis
+from abeyant.pages.style import NEUTRAL, PALETTE, Figure, faint, plotly, wait_axis
 from abeyant.pages.words import label, percent
 from abeyant.pipeline.report.kinds import colours
 from abeyant.pipeline.report.pending_figure import pending_figure
+from abeyant.pipeline.report.replay_words import own_time_out
 from abeyant.pipeline.report.small_plots import axis, layout_axis, small_plots
 from abeyant.pipeline.report.steps import thinned
 
@@ -47,8 +48,11 @@ def pending(lines: Sequence[tuple[str, pd.DataFrame]]) -> Figure | None:
     return pending_figure(steps, colour, "pending at once")
 
 
-def what_if(rows: pd.DataFrame, kinds: list[str]) -> Figure | None:
-    """The share that expires under each time-out: a row for each kind, with a band where the log leaves it open."""
+def what_if(rows: pd.DataFrame, kinds: list[str], own: pd.DataFrame) -> Figure | None:
+    """The share that expires under each time-out: a row for each kind, with a band where the log leaves it open.
+
+    The median of the operations' `own` time-outs is marked.
+    """
     rows = rows[rows["kind"].isin(kinds) & (rows["timeout_ms"] > 0)]
     if rows.empty:
         return None
@@ -92,9 +96,11 @@ def what_if(rows: pd.DataFrame, kinds: list[str]) -> Figure | None:
             "nticks": 4,
             "fixedrange": True,
         }
-    low, high = float(rows["timeout_ms"].min()), float(rows["timeout_ms"].max())
+        _mark(figure, own[own["kind"] == kind]["median_ms"], axis("y", number))
+    every = [*rows["timeout_ms"], *own.loc[own["kind"].isin(kinds) & (own["median_ms"] > 0), "median_ms"]]
+    low, high = float(min(every)), float(max(every))
     figure.update_layout(
-        meta=small_plots(kinds, [f"<b>{label(kind)}</b>  share that expires" for kind in kinds], colour),
+        meta=small_plots(kinds, [_title(kind, own) for kind in kinds], colour),
         hovermode="x unified",
         hoversubplots="axis",
         showlegend=False,
@@ -103,6 +109,24 @@ def what_if(rows: pd.DataFrame, kinds: list[str]) -> Figure | None:
         | {"unifiedhovertitle": {"text": "with a time-out of %{x:,.3~r} ms"}},
     )
     return figure
+
+
+def _mark(figure: Figure, own_ms: pd.Series[float], yaxis: str) -> None:
+    for today in own_ms[own_ms > 0]:
+        figure.add_scatter(
+            x=[today, today],
+            y=[0, 1],
+            yaxis=yaxis,
+            mode="lines",
+            line={"width": 2, "dash": "dash", "color": NEUTRAL},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+
+
+def _title(kind: str, own: pd.DataFrame) -> str:
+    today = own_time_out(own, str(own["instance"].iloc[0]), kind) if len(own) else ""
+    return f"<b>{label(kind)}</b>  share that expires" + (f"; today {label(today)}" if today else "")
 
 
 def _shares(row: Mapping[Any, Any]) -> str:

@@ -10,52 +10,66 @@ import pandas as pd
 from abeyant.pages.document import document, write_whole
 from abeyant.pages.style import Figure, plotly
 from abeyant.pages.tables import Columns, nothing, table
-from abeyant.pages.words import UNKNOWN, count, counted, duration, escaped, percent
+from abeyant.pages.tiles import Tile, tiles
+from abeyant.pages.words import UNKNOWN, count, counted, duration, escaped, percent, shortened
 from abeyant.pipeline.report import replay_figures as figures
 from abeyant.pipeline.report.analysis import ALL, MOST_KINDS, MOST_SCOPES
-from abeyant.pipeline.report.parts import made, read_table, section
+from abeyant.pipeline.report.kinds import in_order, is_poll
+from abeyant.pipeline.report.parts import made, plot_place, read_table, section
 from abeyant.pipeline.report.replay_words import (
     KAFKAS,
     SETTING,
     band,
     by_time_out,
-    conclusions,
+    expiring_words,
     setting,
+    shortest_enough,
+    time_out_words,
     together,
+    wheel_words,
 )
 from abeyant.pipeline.report.tables import name_cell, options
 
-__all__ = ["write_replay_report"]
+__all__ = ["replay_tiles", "write_replay_report"]
 
 plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
 
 
 def write_replay_report(tables: Path, destination: Path) -> None:
     """Write the page of the replay whose tables lie in `tables`; a reader never sees half of it."""
-    replayed, pending, what_if = (read_table(tables, name) for name in ("replay", "pending", "what_if"))
+    replayed, pending, what_if, own = (
+        read_table(tables, name) for name in ("replay", "pending", "what_if", "own_timeouts")
+    )
     names = sorted(replayed["instance"].unique())
     scopes = [ALL, *names[:MOST_SCOPES]] if len(names) > 1 else names or [ALL]
-    kinds = _kinds(what_if)
-    drawn: dict[str, dict[str, object]] = {"plot-pending": {}, "plot-what-if": {}}
-    wheels, purges, whats = [], [], []
+    kinds, polls = _kinds(what_if)
+    drawn: dict[str, dict[str, object]] = {"plot-what-if": {}, "plot-polls": {}, "plot-pending": {}}
+    wheels, purges, whats, waits = [], [], [], []
     for i, scope in enumerate(scopes):
         rows = _within(replayed, scope).sort_values(SETTING, na_position="first")
         wheel = rows[rows["purge_interval"].isna()]
-        asked = what_if[what_if["instance"] == scope]
+        asked, today = (some[some["instance"] == scope] for some in (what_if, own))
+        drawn["plot-what-if"][str(i)] = figures.what_if(asked, kinds[:_MOST_DRAWN], today)
+        drawn["plot-polls"][str(i)] = figures.what_if(asked, polls, today)
         drawn["plot-pending"][str(i)] = _pending(pending, scope)
-        drawn["plot-what-if"][str(i)] = figures.what_if(asked, kinds)
         wheels.append(figures.by_wheel(_first_time_out(wheel)) + _wheels(wheel))
         purges.append(_purges(rows[rows["purge_interval"].notna()]))
         whats.append(_what_if(asked, kinds))
+        waits.append(_what_if(asked, polls))
+    wheel_text = " ".join(map(escaped, wheel_words(replayed)))
     text = document(
         kicker="Abeyant · a replay",
-        title=f"{counted(_operations(replayed), 'operation')} replayed, {counted(_settings(replayed), 'setting')} each",
-        findings=[escaped(sentence) for sentence in conclusions(replayed, what_if)],
+        title="Which time-out should I set?" if kinds or polls else "Nothing was replayed",
+        tiles=tiles(replay_tiles(replayed, what_if)),
+        lead=plot_place("plot-what-if", "Share that expires, by time-out", _NO_HARM)
+        + f'<p class="read">{_READ["what_if"]}</p>',
+        findings=[escaped(sentence) for sentence in [*time_out_words(what_if, own), *expiring_words(replayed)]],
         sections="\n".join(
             [
-                section("Tick and wheel size", _READ["wheel"], tables=wheels),
+                section("By time-out", _READ["time_outs"], tables=whats),
+                section("Long polls", _READ["polls"], plot="plot-polls", nothing="No long poll.", tables=waits),
+                section("Tick and wheel size", f"{wheel_text} {_READ['wheel']}", tables=wheels),
                 section("Pending over time", _READ["pending"], plot="plot-pending", nothing=_NOTHING),
-                section("With another time-out", _READ["what_if"], plot="plot-what-if", nothing=_NOTHING, tables=whats),
                 section("Cost of delayed purging", _READ["purge"], tables=purges),
             ]
         ),
@@ -68,21 +82,28 @@ def write_replay_report(tables: Path, destination: Path) -> None:
     write_whole(text, destination)
 
 
+_MOST_DRAWN: Final = 5
 _NOTHING: Final = "Nothing was replayed."
+_NO_HARM: Final = "Nothing waited but long polls, below."
 
 _READ: Final = {
     "wheel": "Each operation that had to wait is a timer on the real wheel, driven by a clock that wakes exactly when "
     "the next bucket comes up. A timer <em>cascades</em> when it is filed anew before its deadline; the bucket queue "
     "wakes the driver. A coarser tick costs lateness, less than a tick, and saves wake-ups; a larger wheel costs "
     "memory and saves cascades. The others are compared with Kafka's wheel, a tick of 1 ms and 20 buckets: shares are "
-    "of its numbers under the same time-out. The figure is of the first time-out; the table has all.",
+    "of its numbers under the same time-out. The maps are of the first time-out; the table has all.",
     "pending": "How many operations were waiting at each moment, by the laws: at exact deadlines. All instances: a "
     "row each, under the first time-out; one instance: a row for each time-out. Each has a scale of its own. Where a "
     "time-out is longer than the log's own, the line is an upper bound, because what expired in the log may have ended "
     "earlier.",
-    "what_if": "For each time-out, the share of operations that expires. An operation that expired in the log might "
-    "have completed under a longer time-out; the log cannot tell. There the line ends, and the share lies anywhere in "
-    "the band. The time-out curve of <code>abeyant analyze</code> estimates where.",
+    "what_if": "For each time-out, the share of operations that expires; dashed: the median of the time-outs that they "
+    "have today. An operation that expired in the log might have completed under a longer time-out, and the log cannot "
+    "tell. There the line ends, and the share lies anywhere in the band. The time-out curve of <code>abeyant "
+    "analyze</code> estimates where.",
+    "time_outs": "The same in numbers. Percentiles are of the waits as the time-out cuts them off; none where they "
+    "hang on operations whose end is unknown.",
+    "polls": "A fetch that expires found too little and is sent again: no harm. So its share says nothing about the "
+    "time-out to set; a longer one saves requests.",
     "purge": "Kafka's own purgatory leaves ended operations on the watch lists of their other keys until a purge. It "
     "purges when an estimate passes the purge interval. Abeyant's purgatory takes them off at once, and never purges.",
 }
@@ -110,10 +131,30 @@ def _first_time_out(rows: pd.DataFrame) -> pd.DataFrame:
     return next((mine for _, mine in by_time_out(rows)), rows)
 
 
-def _kinds(what_if: pd.DataFrame) -> list[str]:
-    """The kinds that are drawn: those that would expire most."""
+def _kinds(what_if: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """Return the kinds that are drawn, those that would expire most; long polls, which do no harm, apart."""
     weight = what_if[what_if["instance"] == ALL].groupby("kind")["expired"].sum().sort_values(ascending=False)
-    return [str(kind) for kind in weight.index[:MOST_KINDS]]
+    every = [str(kind) for kind in weight.index]
+    matter, polls = ([kind for kind in every if is_poll(kind) is poll][:MOST_KINDS] for poll in (False, True))
+    heavy = {str(kind): float(number) for kind, number in weight.items()}
+    return in_order(matter[:_MOST_DRAWN], heavy) + matter[_MOST_DRAWN:], in_order(polls, heavy)
+
+
+def replay_tiles(replayed: pd.DataFrame, what_if: pd.DataFrame) -> list[Tile]:
+    """Return the numbers that a reader looks for first."""
+    found = [Tile("operations", count(_operations(replayed)), f"{counted(_settings(replayed), 'setting')} each")]
+    first = _first_time_out(together(replayed[replayed["purge_interval"].isna()]))
+    if len(first):
+        row = first.iloc[0]
+        expired = band(row["expired"] - row["unknown"], row["expired"])
+        found.append(Tile("expired", expired, f"with {setting(row['timeout_ms'])}, long polls included"))
+        found.append(Tile("most pending", count(row["pending_most"]), "at once in one instance"))
+    enough = shortest_enough(what_if)
+    if enough:
+        kind, timeout, share = enough
+        name = f"{shortened(kind, 24)} needs" if kind else "needed"
+        found.insert(0, Tile(name, duration(timeout), f"of those tried: {percent(share)} expire"))
+    return found
 
 
 def _operations(replayed: pd.DataFrame) -> int:

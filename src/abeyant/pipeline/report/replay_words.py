@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 import pandas as pd
 
 from abeyant.pages.words import count, counted, duration, percent, shortened
 from abeyant.pipeline.report.analysis import ALL
+from abeyant.pipeline.report.kinds import is_poll
 
-__all__ = ["KAFKAS", "band", "by_time_out", "conclusions", "setting", "together", "wheel"]
+__all__ = [
+    "KAFKAS",
+    "band",
+    "by_time_out",
+    "conclusions",
+    "expiring_words",
+    "own_time_out",
+    "setting",
+    "shortest_enough",
+    "time_out_words",
+    "together",
+    "wheel",
+    "wheel_words",
+]
 
 KAFKAS: Final = (1.0, 20)
 """The tick in ms, and the buckets, of Kafka's wheel: what others are compared with."""
@@ -23,14 +38,25 @@ _MOST_KINDS: Final = 3
 _FEW: Final = 0.01
 
 
-def conclusions(replayed: pd.DataFrame, what_if: pd.DataFrame) -> list[str]:
-    """Return what a person would conclude, in plain text: what expires, which wheel, and which time-out."""
+def conclusions(replayed: pd.DataFrame, what_if: pd.DataFrame, own: pd.DataFrame) -> list[str]:
+    """Return what a person would conclude, in plain text: what expires, which wheel, and which time-out.
+
+    `own` are the operations' own time-outs (`OWN_TIMEOUTS`).
+    """
+    expiring = expiring_words(replayed)
+    return [*expiring, *wheel_words(replayed), *time_out_words(what_if, own)] or ["Nothing was replayed."]
+
+
+def expiring_words(replayed: pd.DataFrame) -> list[str]:
+    """Return how many operations expire under the first time-outs replayed."""
     wheels = together(replayed[replayed["purge_interval"].isna()])
-    if wheels.empty:
-        return ["Nothing was replayed."]
-    by_timeout = list(by_time_out(wheels))
-    said = [_expiring(timeout, rows.iloc[0]) for timeout, rows in by_timeout[:_MOST_TIME_OUTS]]
-    return [*said, *_wheels(by_timeout[0][1]), *_time_outs(what_if[what_if["instance"] == ALL])]
+    return [_expiring(timeout, rows.iloc[0]) for timeout, rows in islice(by_time_out(wheels), _MOST_TIME_OUTS)]
+
+
+def wheel_words(replayed: pd.DataFrame) -> list[str]:
+    """Return which wheels do better than Kafka's, under the first time-out."""
+    wheels = together(replayed[replayed["purge_interval"].isna()])
+    return next((_wheels(rows) for _, rows in by_time_out(wheels)), [])
 
 
 def together(rows: pd.DataFrame) -> pd.DataFrame:
@@ -115,24 +141,53 @@ def _kib(size: float) -> str:
     return f"{size / 1024:,.1f}\N{NO-BREAK SPACE}KiB"
 
 
-def _time_outs(rows: pd.DataFrame) -> list[str]:
-    """Name, of each kind that matters, the shortest time-out under which hardly any expire, whatever is unknown."""
-    matters = rows[~rows["kind"].astype(str).str.contains("FETCH") & (rows["timeout_ms"] > 0)]
+def time_out_words(what_if: pd.DataFrame, own: pd.DataFrame) -> list[str]:
+    """Name, of each kind that matters, the shortest time-out under which hardly any expire, and today's."""
+    matters = _that_matter(what_if)
     weight = matters.groupby("kind")["expired"].sum().sort_values(ascending=False)
     said = []
     for kind in weight.index[:_MOST_KINDS]:
         mine = matters[matters["kind"] == kind].sort_values("timeout_ms")
         name = shortened(kind) if str(kind) else "operations"
+        today = own_time_out(own, ALL, str(kind))
+        now = f" Today it is {today}." if today else ""
         enough = mine[mine["expired_share_most"] <= _FEW]
         if len(enough):
             first = enough.iloc[0]
             said.append(
                 f"{name}: the shortest time-out tried under which at most 1\N{NO-BREAK SPACE}% expire is "
-                f"{duration(first['timeout_ms'])} ({percent(first['expired_share_most'])})."
+                f"{duration(first['timeout_ms'])} ({percent(first['expired_share_most'])}).{now}"
             )
         else:
             last = mine.iloc[-1]
             least, most = percent(last["expired_share"]), percent(last["expired_share_most"])
             share = least if least == most else f"{least} to {most}"
-            said.append(f"{name}: even with {setting(last['timeout_ms'])}, the longest tried, {share} expire.")
+            said.append(f"{name}: even with {setting(last['timeout_ms'])}, the longest tried, {share} expire.{now}")
     return said
+
+
+def shortest_enough(what_if: pd.DataFrame) -> tuple[str, float, float] | None:
+    """Return the kind that would expire most, the shortest time-out under which at most 1 in 100 do, and that share."""
+    matters = _that_matter(what_if)
+    if matters.empty:
+        return None
+    kind = matters.groupby("kind")["expired"].sum().idxmax()
+    mine = matters[(matters["kind"] == kind) & (matters["expired_share_most"] <= _FEW)].sort_values("timeout_ms")
+    if mine.empty:
+        return None
+    first = mine.iloc[0]
+    return str(kind), float(first["timeout_ms"]), float(first["expired_share_most"])
+
+
+def own_time_out(own: pd.DataFrame, scope: str, kind: str) -> str:
+    """Return the operations' own time-outs in words, "" where they have none."""
+    rows = own[(own["instance"] == scope) & (own["kind"] == kind)]
+    if rows.empty:
+        return ""
+    least, median, most = (duration(float(rows.iloc[0][f"{name}_ms"])) for name in ("least", "median", "most"))
+    return median if least == most else f"{median} (from {least} to {most})"
+
+
+def _that_matter(what_if: pd.DataFrame) -> pd.DataFrame:
+    rows = what_if[(what_if["instance"] == ALL) & (what_if["timeout_ms"] > 0)]
+    return rows[~rows["kind"].map(is_poll).astype(bool)]
