@@ -11,14 +11,15 @@ import pandas as pd
 from abeyant.pages.document import document, write_whole
 from abeyant.pages.style import EXPIRED, PALETTE, Figure, faint, plotly, wait_axis
 from abeyant.pages.tables import Columns, nothing, table
+from abeyant.pages.tiles import Tile, tiles
 from abeyant.pages.words import count, counted, duration, escaped, percent
 from abeyant.pipeline.replication import explanations as because
 from abeyant.pipeline.replication.explanations import BIN_MS, CLOCK_MS, EDGE_MS
-from abeyant.pipeline.report.parts import made, read_table, section
+from abeyant.pipeline.report.parts import made, plot_place, read_table, section
 from abeyant.pipeline.report.small_plots import axis, layout_axis, small_plots
 from abeyant.pipeline.report.tables import name_cell
 
-__all__ = ["write_model_report"]
+__all__ = ["model_tiles", "write_model_report"]
 
 plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
 
@@ -44,10 +45,12 @@ def write_model_report(tables: Path, destination: Path) -> None:
     text = document(
         kicker="Abeyant · a model held against Kafka",
         title=f"{counted(total, 'produce')} with acks=all, predicted from the replicas' fetches",
+        tiles=tiles(model_tiles(explanations)),
+        lead=plot_place("plot-agreement", "Predicted against logged", _NOTHING)
+        + f'<p class="read">{_READ["agreement"]}</p>',
         findings=_findings(explanations, total),
         sections="\n".join(
             [
-                section("Predicted against logged", _READ["agreement"], plot="plot-agreement", nothing=_NOTHING),
                 section("How far off", _READ["errors"], plot="plot-errors", nothing=_NOTHING),
                 section("Where it comes from", _READ["explanations"], tables=[_explanations(explanations, total)]),
                 section("The worst", _READ["outliers"], tables=[_outliers(read_table(tables, "outliers"))]),
@@ -62,7 +65,7 @@ def write_model_report(tables: Path, destination: Path) -> None:
 _NOTHING: Final = "The logs hold no produce with acks=all that was appended."
 
 _READ: Final = {
-    "agreement": "Each dot is some waits: across, what Kafka logged; upright, what the rebuilt high watermark says. "
+    "agreement": "Each dot groups waits: x as Kafka logged them, y as predicted by the rebuilt high watermark. "
     "Its size is their number. A perfect model has all of them on the diagonal. The grey band around it is "
     "the millisecond that the log's own clock cannot tell. Both axes are logarithmic.",
     "errors": "Predicted less logged wait, a quarter of a millisecond a bar; the outermost bars hold all that is "
@@ -74,6 +77,22 @@ _READ: Final = {
     "timer was not on time. <em>Unexplained</em>: the log does not tell.",
     "outliers": "The predictions that are furthest from the log, beyond its clock.",
 }
+
+
+def model_tiles(explanations: pd.DataFrame) -> list[Tile]:
+    """Return the numbers that a reader looks for first."""
+    by = explanations.groupby("explanation")["produces"].sum()
+    total = int(by.sum())
+    if not total:
+        return []
+    within, other, open_ = (int(by.get(name, 0)) for name in (because.CLOCK, because.OUTCOME, because.UNEXPLAINED))
+    return [
+        Tile("produces", count(total), "with acks=all"),
+        Tile("within the log's clock", percent(within / total), "predicted to a millisecond"),
+        Tile("explained", count(total - within - other - open_), "further off, for a stated reason"),
+        Tile("unexplained", count(open_), percent(open_ / total), alarm=open_ > 0),
+        Tile("ended otherwise", count(other), "than predicted", alarm=other > 0),
+    ]
 
 
 def _findings(explanations: pd.DataFrame, total: int) -> list[str]:
@@ -115,7 +134,7 @@ def _agreement(rows: pd.DataFrame) -> Figure | None:
             hovertemplate="logged about %{x:,.2~r} ms, predicted about %{y:,.2~r} ms: %{customdata:,d}",
         )
     figure.update_layout(
-        height=520,
+        height=400,
         showlegend=True,
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
         hovermode="closest",
