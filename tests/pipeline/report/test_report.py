@@ -154,7 +154,7 @@ def test_it_opens_with_the_lag_of_each_broker_and_the_incidents(tmp_path: Path, 
     assert "at most 42\N{NO-BREAK SPACE}s from 1" in opening["layout"]["meta"]["rows"][1]["title"]
     assert "longest lag42\N{NO-BREAK SPACE}sbroker 2, at " in page.words
     assert "suspectbroker <2>of 1 incident; 95\N{NO-BREAK SPACE}% sure" in page.words
-    first = page.words.index("requests"), page.words.index("Incidents")
+    first = page.words.index("requests"), page.words.index("IncidentsWhat waited")
     assert first[0] < page.words.index("longest lag") < page.words.index("Broker <2> stopped fetching.") < first[1]
 
 
