@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections import defaultdict
@@ -12,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyant.cli import main
+from abeyant.pipeline.commands.model import _found
 from abeyant.pipeline.replication.explanations import OUTCOME, UNEXPLAINED
 from abeyant.pipeline.request_log.line import LineParser, topic_names
 from abeyant.pipeline.request_log.replication import facts
@@ -78,6 +80,9 @@ def test_kafka_s_own_answers_tell_the_high_watermarks_that_were_rebuilt(
 def test_all_tables_and_a_page(result: Path) -> None:
     assert sorted(path.name for path in result.iterdir() if path.is_dir()) == sorted(TABLES)
     check_page(result / "report.html", ["plot-agreement", "plot-errors"])
+    found = json.loads(json.dumps(_found(result), allow_nan=False, default=str))
+    assert found["tiles"][0] == {"name": "produces", "value": "13,934", "note": "with acks=all"}
+    assert sum(row["produces"] for row in found["explanations"]) == 13_934
 
 
 def test_a_log_without_a_produce_is_refused(

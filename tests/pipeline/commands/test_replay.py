@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant import pipeline
 from abeyant.cli import main
+from abeyant.pipeline.commands.replay import _found
 from abeyant.pipeline.request_log.groups import with_sync_limits
 from abeyant.pipeline.results.directory import MARKER, write_marker
 from abeyant.pipeline.schemas import OBSERVED
@@ -20,7 +21,7 @@ from pages.page_checks import check_page
 from pipeline.long_known import Known
 
 LOG = Path(__file__).parents[2] / "data" / "kafka-request-debug.log.gz"
-PLOTS = ["plot-pending", "plot-what-if"]
+PLOTS = ["plot-what-if", "plot-polls", "plot-pending"]
 SETTING = ("tick_ms", "wheel_size", "timeout_ms", "purge_interval")
 SHORT = ("--tick", "1ms,0.1s", "--wheel-size", "20", "--quiet")
 
@@ -53,6 +54,12 @@ def test_a_request_log(spark: SparkSession, tmp_path: Path, capsys: pytest.Captu
     assert {row["timeout_ms"] for row in rows(out, "pending")} == {None, 500, 2000}
     assert json.loads((out / MARKER).read_text())["tables"] == ["replay", "pending", "what_if", "own_timeouts"]
     check_page(out / "report.html", PLOTS)
+    found = json.loads(json.dumps(_found(out), allow_nan=False))
+    assert found["conclusions"] == [line for line in shown if line][-1 - len(found["conclusions"]) : -1]
+    assert {row["timeout_ms"] for row in found["what_if"]} == {row["timeout_ms"] for row in rows(out, "what_if")}
+    assert {"*", "b"} == {row["instance"] for row in found["own_timeouts"]}
+    assert all(row["least_ms"] <= row["median_ms"] <= row["most_ms"] for row in found["own_timeouts"])
+    assert "operations" in {tile["name"] for tile in found["tiles"]}
 
 
 def test_tables_of_operations_and_events(spark: SparkSession, known: Known, tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from abeyant.cli import main
 from abeyant.errors import AbeyantError
 from abeyant.installation import install_command
+from abeyant.pipeline.commands.summary_text import outcomes_found
+from abeyant.pipeline.report.outcomes import read_outcomes
 from abeyant.pipeline.results.directory import MARKER
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS, SchemaError, check_table
 from abeyant.pipeline.sources.tables import events_from, operations_from
@@ -45,6 +47,10 @@ def test_two_csv_files(
     assert pq.read_table(out / "invalid_events")["reason"].to_pylist() == ["no at"]
     assert json.loads((out / MARKER).read_text())["completed"] == 1
     check_page(out / "report.html", ["plot-waits"])
+    found = json.loads(json.dumps(outcomes_found(read_outcomes(out)), allow_nan=False))
+    assert found["headline"] == shown.splitlines()[0]
+    assert [(row["operations"], row["expired"]) for row in found["summary"]] == [(3, 2)]
+    assert {"name": "expired", "value": "2", "note": "66.7 %"} in found["tiles"]
     assert "Most expired on" not in (out / "report.html").read_text(), "both keys have one"
 
 

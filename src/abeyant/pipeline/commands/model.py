@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     check_extra("model", report=True)
     with spark_for(args, "abeyant model", brief=True) as spark:
         result = _model(spark, args)
-    return end_with(args, result, lambda folder: print(_summary(folder)))
+    return end_with(args, result, lambda folder: print(_summary(folder)), _found)
 
 
 def _model(spark: SparkSession, args: argparse.Namespace) -> ResultWriter:
@@ -124,6 +124,15 @@ def _model(spark: SparkSession, args: argparse.Namespace) -> ResultWriter:
     finally:
         for table in (predictions, watermarks, replication):
             table.unpersist()
+
+
+def _found(out: Path) -> dict[str, Any]:
+    from abeyant.pipeline.commands.summary_text import json_tables, json_tiles
+    from abeyant.pipeline.report.model_page import model_tiles
+    from abeyant.pipeline.report.parts import read_table
+
+    tiles = json_tiles(model_tiles(read_table(out, "explanations")))
+    return {"tiles": tiles, **json_tables(out, ("explanations", "outliers"))}
 
 
 def _summary(out: Path) -> str:

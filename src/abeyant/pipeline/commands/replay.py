@@ -168,7 +168,7 @@ def run(args: argparse.Namespace) -> int:
     settings = _settings(args)
     with spark_for(args, "abeyant replay", brief=table is None) as spark:
         result = _replay(spark, args, table, events, settings)
-    return end_with(args, result, lambda folder: print(_summary(folder)))
+    return end_with(args, result, lambda folder: print(_summary(folder)), _found)
 
 
 def _settings(args: argparse.Namespace) -> list[Configuration]:
@@ -296,6 +296,19 @@ def _operations(
     # One look for all three tables.
     progress = events_from(events.table(spark), events.given.columns)
     return watched_for(operations, progress, longest_ms, keys=bool(args.purge_interval))
+
+
+def _found(out: Path) -> dict[str, Any]:
+    """Return what `--json` says: what the page does, but what was pending over time."""
+    from abeyant.pipeline.commands.summary_text import json_tables, json_tiles, plain
+    from abeyant.pipeline.report.parts import read_table
+    from abeyant.pipeline.report.replay_page import replay_tiles
+    from abeyant.pipeline.report.replay_words import conclusions
+
+    replayed, what_if, own = (read_table(out, name) for name in ("replay", "what_if", "own_timeouts"))
+    said = [plain(sentence) for sentence in conclusions(replayed, what_if, own)]
+    rows = json_tables(out, ("replay", "what_if", "own_timeouts"))
+    return {"tiles": json_tiles(replay_tiles(replayed, what_if)), "conclusions": said, **rows}
 
 
 def _summary(out: Path) -> str:

@@ -93,10 +93,16 @@ def run(args: argparse.Namespace) -> int:
     sources = table_source(args, "operations", args.operations), table_source(args, "events", args.events)
     with spark_for(args, "abeyant resolve", brief=are_small(*sources)) as spark:
         result, reported = _resolve(spark, args, *sources)
-    from abeyant.pipeline.commands.summary_text import print_outcomes
+    from abeyant.pipeline.commands.summary_text import outcomes_found, print_outcomes
     from abeyant.pipeline.report.outcomes import read_outcomes
 
-    return end_with(args, result, lambda folder: print_outcomes(read_outcomes(folder)), reported=reported)
+    return end_with(
+        args,
+        result,
+        lambda folder: print_outcomes(read_outcomes(folder)),
+        lambda folder: outcomes_found(read_outcomes(folder)),
+        reported=reported,
+    )
 
 
 def _resolve(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from abeyant.ending import end
 from abeyant.pipeline.results.directory import read_marker
@@ -55,11 +55,21 @@ def spark_for(
 
 
 def end_with(
-    args: argparse.Namespace, result: ResultWriter, summary: Callable[[Path], None], *, reported: bool = True
+    args: argparse.Namespace,
+    result: ResultWriter,
+    summary: Callable[[Path], None],
+    found: Callable[[Path], Mapping[str, Any]],
+    *,
+    reported: bool = True,
 ) -> int:
-    """Print what `summary` prints of the result's folder, and where its report is; return the exit status, 0."""
+    """Print what `summary` prints of the result's folder, and where its report is; return the exit status, 0.
+
+    `found` returns what `--json` has of the folder besides the result's marker.
+    """
     report = result.report if reported else None
-    end(args, lambda: summary(result.folder), out=args.out, report=report, found=read_marker(result.folder))
+    marker = read_marker(result.folder)
+    everything = {**marker, **found(result.folder)} if args.json else marker
+    end(args, lambda: summary(result.folder), out=args.out, report=report, found=everything)
     return 0
 
 

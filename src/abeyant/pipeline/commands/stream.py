@@ -223,13 +223,18 @@ def run(args: argparse.Namespace) -> int:
         raise KeyboardInterrupt("the same command goes on") from interrupt
     if stopped and not args.quiet:
         print("stopped between two batches: the same command goes on", file=sys.stderr)
+    from abeyant.pipeline.commands.summary_text import outcomes_found
+    from abeyant.pipeline.report.outcomes import read_outcomes
+
     counts = dict(lines.totals) | ({} if lines.pending is None else {"pending": lines.pending})
     end(
         args,
         lambda: _tell(lines.pending or 0, summary.folder),
         out=args.out,
         report=summary.report if reported else None,
-        found=counts | {"stopped": stopped, "changed_files": sorted(changed.found)},
+        found=counts
+        | {"stopped": stopped, "changed_files": sorted(changed.found)}
+        | (outcomes_found(read_outcomes(summary.folder)) if args.json else {}),
     )
     if (late := lines.told_of_late()) is not None:
         print(f"abeyant: {late}", file=sys.stderr)

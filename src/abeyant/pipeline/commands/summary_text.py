@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from abeyant.pages.tiles import Tile
 from abeyant.pages.words import counted, duration, shortened, visible, without_value
 from abeyant.pipeline.report.analysis import read_analysis
 from abeyant.pipeline.report.headline import headline, read_as
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from abeyant.pipeline.analysis.job import AnalysisResult
     from abeyant.pipeline.report.outcomes import Outcomes
 
-__all__ = ["analysis_found", "print_outcomes", "print_summary"]
+__all__ = ["analysis_found", "json_tables", "json_tiles", "outcomes_found", "plain", "print_outcomes", "print_summary"]
 
 _TABLES: Final = ("incidents", "suspects", "summary", "requests_by_kind", "lags")
 _MOST_KINDS: Final = 12
@@ -65,16 +66,33 @@ def print_summary(result: AnalysisResult, console: Console | None = None) -> Non
 def analysis_found(folder: Path) -> dict[str, Any]:
     """Return what `--json` says of an analysis: its marker, what the page says in words, and small tables as rows."""
     analysis = read_analysis(folder)
-    rows = {name: _json_rows(folder / name) for name in _TABLES}
+    rows = json_tables(folder, _TABLES)
     said = {
         "headline": plain(headline(analysis)),
-        "tiles": [
-            {"name": tile.name, "value": plain(tile.value), "note": plain(tile.note)}
-            for tile in opening_tiles(analysis)
-        ],
+        "tiles": json_tiles(opening_tiles(analysis)),
         "what_happened": analysis.what_happened,
     }
     return {**analysis.made, **said, **rows}
+
+
+def outcomes_found(found: Outcomes) -> dict[str, Any]:
+    """Return what `--json` says of outcomes: what the page says, and its tables as rows."""
+    from abeyant.pipeline.report.outcomes import outcome_tiles
+
+    rows = {"summary": found.summary.to_dict("records")}
+    if found.keys is not None:
+        rows["expired_keys"] = found.keys.to_dict("records")
+    return {"headline": plain(found.title), "tiles": json_tiles(outcome_tiles(found)), **rows}
+
+
+def json_tiles(tiles: Iterable[Tile]) -> list[dict[str, str]]:
+    """Return a page's tiles as JSON has them."""
+    return [{"name": tile.name, "value": plain(tile.value), "note": plain(tile.note)} for tile in tiles]
+
+
+def json_tables(folder: Path, names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return small tables of a result's folder as rows, times as text."""
+    return {name: _json_rows(folder / name) for name in names}
 
 
 def print_outcomes(found: Outcomes, console: Console | None = None) -> None:

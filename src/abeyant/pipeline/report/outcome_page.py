@@ -11,14 +11,14 @@ from abeyant.pages.document import document, write_whole
 from abeyant.pages.places import redact_paths
 from abeyant.pages.style import EXPIRED, plotly
 from abeyant.pages.tables import Column, facts, nothing, table
-from abeyant.pages.tiles import Tile, tiles
-from abeyant.pages.words import count, counted, duration, escaped, percent, shortened
+from abeyant.pages.tiles import tiles
+from abeyant.pages.words import count, counted, duration, escaped, shortened
 from abeyant.pipeline.report import figures, tables
 from abeyant.pipeline.report.analysis import ALL
-from abeyant.pipeline.report.outcomes import Outcomes, read_outcomes
+from abeyant.pipeline.report.outcomes import Outcomes, outcome_tiles, read_outcomes
 from abeyant.pipeline.report.parts import plot_place, section
 
-__all__ = ["inline_page", "outcome_tiles", "write_outcome_report"]
+__all__ = ["inline_page", "write_outcome_report"]
 
 plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
 
@@ -68,25 +68,6 @@ def _page(found: Outcomes, kicker: str, sections: list[str], *, inline: bool = F
 _WAITS: Final = (
     plot_place("plot-waits", "How long they waited", "Nothing waited.") + f'<p class="read">{_READ["waits"]}</p>'
 )
-
-
-def outcome_tiles(found: Outcomes) -> list[Tile]:
-    """Return the numbers that a reader looks for first."""
-    rows = found.summary
-    if rows.empty:
-        return []
-    total, expired = int(rows["operations"].sum()), found.count("expired")
-    slow = rows.sort_values("p95_ms", ascending=False, kind="stable").iloc[0]
-    of = f"of {shortened(slow['kind'], 24)}, which waits longest" if len(rows) > 1 else "of all waits"
-    kinds = f"of {counted(len(rows), 'kind')}" if len(rows) > 1 else ""
-    made = [
-        Tile("operations", count(total), kinds),
-        Tile("completed", count(found.count("completed"))),
-        Tile("expired", count(expired), percent(expired / total), alarm=expired > 0, link="how-they-ended-by-kind"),
-        Tile("p95", duration(slow["p95_ms"]), of),
-    ]
-    rejected = sum(found.aside.values())
-    return [*made, Tile("rejected rows", count(rejected), link="rejected-rows")] if rejected else made
 
 
 def _kinds(found: Outcomes) -> str:

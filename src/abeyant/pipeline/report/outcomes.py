@@ -11,12 +11,13 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from abeyant.pages.words import count, counted, percent, shortened
+from abeyant.pages.tiles import Tile
+from abeyant.pages.words import count, counted, duration, percent, shortened
 from abeyant.pipeline.report.analysis import ALL, Analysis
 from abeyant.pipeline.report.parts import read_table
 from abeyant.pipeline.results.directory import read_marker
 
-__all__ = ["Outcomes", "named", "ranked", "read_outcomes"]
+__all__ = ["Outcomes", "named", "outcome_tiles", "ranked", "read_outcomes"]
 
 UNNAMED: Final = "operations"
 """What operations without a kind are called."""
@@ -102,6 +103,25 @@ class Outcomes:
         group = ["instance", "kind", "outcome", "low_ms", "high_ms"]
         counted = pd.DataFrame(waits.groupby(group, as_index=False)["operations"].sum())
         return Analysis({"waits": counted, "summary": self.summary})
+
+
+def outcome_tiles(found: Outcomes) -> list[Tile]:
+    """Return the numbers that a reader looks for first."""
+    rows = found.summary
+    if rows.empty:
+        return []
+    total, expired = int(rows["operations"].sum()), found.count("expired")
+    slow = rows.sort_values("p95_ms", ascending=False, kind="stable").iloc[0]
+    of = f"of {shortened(slow['kind'], 24)}, which waits longest" if len(rows) > 1 else "of all waits"
+    kinds = f"of {counted(len(rows), 'kind')}" if len(rows) > 1 else ""
+    made = [
+        Tile("operations", count(total), kinds),
+        Tile("completed", count(found.count("completed"))),
+        Tile("expired", count(expired), percent(expired / total), alarm=expired > 0, link="how-they-ended-by-kind"),
+        Tile("p95", duration(slow["p95_ms"]), of),
+    ]
+    rejected = sum(found.aside.values())
+    return [*made, Tile("rejected rows", count(rejected), link="rejected-rows")] if rejected else made
 
 
 def read_outcomes(tables: Path) -> Outcomes:
