@@ -1,5 +1,5 @@
 # cython: nonecheck=True
-"""What `loop.call_later` and `loop.call_at` return: asyncio's TimerHandle, with the wheel behind it."""
+"""The handle of `loop.call_later` and `loop.call_at`: asyncio's TimerHandle, on the wheel."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TimerHandle:
         raise TypeError("a TimerHandle is made by a loop's call_later or call_at")
 
     def cancel(self) -> None:
-        """Keep the callback from being called, unless it has been. The callback and its arguments are let go of."""
+        """Cancel the call, unless it has been made. The callback and its arguments are released."""
         if self._cancelled:
             return
         self._cancelled = True
@@ -79,11 +79,11 @@ class TimerHandle:
         self._args = None
 
     def cancelled(self) -> bool:
-        """Whether `cancel` has been called."""
+        """Return whether `cancel` has been called."""
         return self._cancelled
 
     def when(self) -> float:
-        """The deadline, on the clock of the loop (`loop.time()`). It is not called before that."""
+        """Return the deadline, on the clock of the loop (`loop.time()`). It is not called before that."""
         return self._when
 
     @property
@@ -91,7 +91,7 @@ class TimerHandle:
         return int(self._deadline) if self._whole else self._deadline
 
     def get_context(self) -> Context:
-        """The context variables that the callback will see."""
+        """Return the context variables that the callback will see."""
         return self._context
 
     def _run(self: Any) -> None:
@@ -165,7 +165,7 @@ def _copy_of(handle: TimerHandle) -> TimerHandle:
 
 
 def creation_stack() -> traceback.StackSummary:
-    """The stack from the caller of this package's innermost method upwards, as debug mode keeps it."""
+    """Return the stack from the caller of this package's innermost method upwards, as debug mode keeps it."""
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         frame = frame.f_back

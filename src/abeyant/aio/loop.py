@@ -43,7 +43,7 @@ class WheelTimers:
     _own_time: Callable[[], float]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """As the loop's own."""
+        """Take the arguments of the loop's own `__init__`."""
         # A subclass may have a clock of its own, or watch every timer go through its `call_at`, as asyncio's do.
         self._schedule = Schedule(self, self._ask)
         self._own_time = attrgetter("own")(self._schedule)  # bound as Python does: Cython would bind the C function
@@ -125,7 +125,7 @@ class WheelTimers:
         self._schedule.use_clock(None)
 
     def _ask(self: Any) -> float:
-        """What the loop's `time()` says: of its class, if it has one of its own, else asyncio's."""
+        """Return the loop's `time()`: its class's own, if there is one, else asyncio's."""
         cls = type(self)
         if cls.time is WheelTimers.time:
             mixed_in: Any = super()
@@ -150,7 +150,7 @@ class WheelTimers:
         return self._schedule.earliest()
 
     def close(self) -> None:
-        """As asyncio's. Pending timers are let go of, and never called."""
+        """Close as asyncio does. Pending timers are released, and never called."""
         super().close()  # type: ignore[misc]
         self._schedule.clear()
 
@@ -169,7 +169,7 @@ class WheelTimers:
         pass  # asyncio's constructor puts its heap here; there is none
 
     def _heap_to_turn(self: Any) -> list[asyncio.TimerHandle]:
-        """A heap for one turn as asyncio's: of one timer, which lines up what is due on the wheel for the next turn."""
+        """Return a heap of one timer for asyncio's own turn; the timer collects what is due on the wheel."""
         upcoming = self._schedule.upcoming()
         if upcoming is None:
             return []
@@ -201,7 +201,7 @@ class WheelTimers:
         handle = None
 
     def _patience(self: Any) -> Any:
-        """How long to wait for sockets, in seconds; None for ever."""
+        """Return how long to wait for sockets, in seconds; None for ever."""
         if self._ready or self._stopping:
             return 0
         seconds = self._schedule.patience()
@@ -222,14 +222,14 @@ class EventLoop(WheelTimers, asyncio.SelectorEventLoop):
     _closed = True  # until it is made: its finaliser asks, also where the warning below is an error
 
     def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
-        """On `selector`, by default the best that the machine has. Warns, once, where it runs interpreted."""
+        """Run on `selector`, by default the machine's best. Warns, once, where it runs interpreted."""
         if not is_compiled():
             _interpreted.warn_once("abeyant.aio.EventLoop", stacklevel=2)
         super().__init__(selector)
 
 
 def run_timed(loop: Any, handle: Any) -> None:
-    """Call what a handle is for in debug mode: warn when it takes longer than `loop.slow_callback_duration`."""
+    """Run a handle's callback in debug mode: warn when it takes longer than `loop.slow_callback_duration`."""
     began = loop.time()
     handle._run()
     took = loop.time() - began

@@ -1,4 +1,4 @@
-"""The purgatory for those who await: "when X holds, or when time is over", in an event loop.
+"""The awaitable purgatory: wait in an event loop until a condition holds or a deadline passes.
 
 What waits is an operation in an `abeyant.Purgatory`, whose end is a future's; so all of its laws hold.
 
@@ -43,7 +43,7 @@ class Outcome(StrEnum):
 
 
 class _Wait(DelayedOperation):
-    """One `wait`: its condition, and the future of whoever awaits it."""
+    """One `wait`: its condition, and the future that is awaited."""
 
     def __init__(
         self, timeout: float | timedelta, until: Callable[[], object] | None, home: threads.Purgatory[_Wait]
@@ -57,7 +57,7 @@ class _Wait(DelayedOperation):
         self.context = copy_context()
 
     def try_complete(self) -> bool:
-        """In the awaiter's context; what the condition raises ends the wait, and is the awaiter's (P6)."""
+        """Test the condition in the awaiter's context; what it raises ends the wait, and is raised there (P6)."""
         try:
             held = self.waiting if self.until is None else self.context.run(self.until)
             if held is not True and iscoroutine(held):
@@ -71,7 +71,7 @@ class _Wait(DelayedOperation):
         return bool(held) and self.force_complete()
 
     def fail(self, error: BaseException) -> bool:
-        """End the wait with an error; True unless it had ended."""
+        """End the wait with an error. Return True unless it had ended."""
         if not self.home.cancel(self):
             return False
         if isinstance(error, StopIteration):  # which neither a future nor a coroutine may raise
@@ -80,7 +80,7 @@ class _Wait(DelayedOperation):
         return True
 
     def on_complete(self) -> None:
-        """Completed or expired."""
+        """Set the future's result: completed or expired."""
         assert self.outcome is not None
         outcome = Outcome(self.outcome)
         self.resolve(lambda: self.future.set_result(outcome))
@@ -98,7 +98,7 @@ class _Wait(DelayedOperation):
 
 
 class Purgatory:
-    """Where coroutines wait for a condition, each with a deadline, watched by key. One event loop's.
+    """Lets coroutines of one event loop wait for conditions by key, each with a deadline.
 
         outcome = await purgatory.wait([partition], until=lambda: partition.high_watermark >= offset, timeout=30.0)
 
@@ -151,10 +151,10 @@ class Purgatory:
                 wait.future.exception()  # seen, if cancelling came a moment after it
 
     def check(self, key: Hashable) -> int:
-        """Look who waits on `key` and whose condition holds now; returns how many this completed. O(those on it).
+        """Complete the waits on `key` whose condition holds now; return how many. O(waits on it).
 
         Call it after the change. From another thread, or while the loop does not run, it returns 0 at once, nothing
-        being completed yet: the loop is asked to look, at its next turn, for conditions run on its thread. (Checks
+        being completed yet: the loop checks at its next turn, since conditions run on its thread. (Checks
         that come faster than its turns cost it one wake-up together.) Where nobody has waited yet, or the loop is
         closed, nobody can be waiting, and it returns 0.
         """
@@ -192,7 +192,7 @@ class Purgatory:
 
     @property
     def name(self) -> str:
-        """The name it was given."""
+        """The name."""
         return self._name
 
     @property
@@ -201,13 +201,13 @@ class Purgatory:
         return self._closed
 
     def stats(self) -> PurgatoryStats:
-        """All counts, read at one moment; waits that were cancelled, or ended by an error, are `cancelled`. O(1)."""
+        """Return all counts, read at one moment. `cancelled` includes waits that ended by an error. O(1)."""
         if self._waits is None:
             return PurgatoryStats(0, 0, 0, 0, 0, 0, 0)
         return self._waits.stats()
 
     def __len__(self) -> int:
-        """How many wait, exactly. O(1)."""
+        """Return how many wait, exactly. O(1)."""
         return 0 if self._waits is None else self._waits.delayed
 
     def __bool__(self) -> bool:
@@ -239,7 +239,7 @@ class Purgatory:
         return inherited
 
     def _settle_in(self, loop: asyncio.AbstractEventLoop) -> threads.Purgatory[Any]:
-        """What keeps the waits, made in the first loop; refuses another."""
+        """Return the inner purgatory, made in the first loop. Raises RuntimeError in another loop."""
         if self._closed:
             raise PurgatoryClosedError(f"{self!r} accepts no wait")
         if self._waits is None:
@@ -258,7 +258,7 @@ class Purgatory:
             self._called = False
 
     def _check_handed(self) -> None:
-        """In the loop: look for the keys that other threads have handed in until now, once for each key.
+        """Check the keys that other threads have handed in so far, once for each key. On the loop's thread.
 
         Not for those that come meanwhile: a thread that never stops must not keep the loop from its other work.
         """

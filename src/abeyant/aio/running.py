@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 
 def loop_factory() -> asyncio.AbstractEventLoop:
-    """A new `EventLoop`: for `asyncio.Runner(loop_factory=...)`, and whatever else takes one."""
+    """Return a new `EventLoop`: for `asyncio.Runner(loop_factory=...)` and the like."""
     return EventLoop()
 
 
 def uvloop_factory() -> asyncio.AbstractEventLoop:
-    """A new `UvloopEventLoop`, uvloop's loop with the wheel's timers. Raises ImportError where uvloop is missing."""
+    """Return a new `UvloopEventLoop`: uvloop, with timers on the wheel. Raises ImportError without uvloop."""
     try:
         from abeyant.aio.uvloop_loop import UvloopEventLoop
     except ModuleNotFoundError as error:

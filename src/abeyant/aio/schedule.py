@@ -80,7 +80,7 @@ class Schedule:
         self._wheel = TimingWheel(1, _WHEEL_SIZE, max(0, tick))
 
     def now(self) -> float:
-        """The time, in seconds: what `loop.time()` says, to the bit."""
+        """Return the time, in seconds: what `loop.time()` says, to the bit."""
         return self.own() if self.clock is None else self.clock()
 
     def own(self) -> float:
@@ -148,7 +148,7 @@ class Schedule:
         handle._ticket = self._wheel._add(self._on_wheel(self._tick_of(handle._deadline)), handle)
 
     def upcoming(self) -> float | None:
-        """When there is something to do next, in seconds on the clock; None when nothing is pending."""
+        """Return when there is something to do next, in seconds on the clock; None when nothing is pending."""
         return self._upcoming_at(self.now())
 
     def patience(self) -> float | None:
@@ -211,17 +211,17 @@ class Schedule:
             self._order += 1
 
     def _take_near(self, tick: int, now: float, ready: deque[Any]) -> None:
-        """Those near that are due, up to a tick."""
+        """Move the handles that are due within a tick to the ready queue."""
         while self._near and self._near[0][0] <= now and self._tick_of(self._near[0][0]) <= tick:
             ready.append(heappop(self._near)[2])
 
     def pending(self) -> list[TimerHandle]:
-        """All that have neither been handed out nor cancelled, by deadline. O(n log n), for those who look inside."""
+        """Return all pending handles by deadline. O(n log n), for debugging."""
         handles: list[Any] = [entry[2] for entry in self._near if not entry[2]._cancelled]
         return sorted(handles + self._wheel.items(), key=TimerHandle.when)
 
     def clear(self) -> None:
-        """Let go of all of them, and of the loop, which has been closed: none will be called."""
+        """Release all handles, and the loop, which has been closed: none will be called."""
         self._near.clear()
         self._wheel.drain()
         self._loop = None
@@ -229,7 +229,7 @@ class Schedule:
             self._ask = monotonic
 
     def _on_wheel(self, tick: int) -> int:
-        """The tick as the wheel counts it."""
+        """Return the tick as the wheel counts it."""
         return min(tick - self._origin, _NEVER)
 
     def _tick_of(self, seconds: float) -> int:

@@ -70,7 +70,7 @@ _PAUSE = 0.001  # seconds: how long to wait at least for a loop that has woken u
 
 
 class _Keeper:
-    """What the loop's handle holds: the timer while tasks are pending, and by a weak reference always."""
+    """The owner of the loop's handle: refers to the timer strongly while tasks are pending, else weakly."""
 
     __slots__ = ("reference", "timer")
 
@@ -193,7 +193,7 @@ class Timer(_Timer):
         return not self._closed and not self._loop.is_closed()
 
     def _due_by(self) -> int:
-        """The loop's clock, in nanoseconds."""
+        """Return the loop's clock, in nanoseconds."""
         return to_nanoseconds(self._loop.time(), "loop.time()")
 
     def _start(self, callback: Callback, args: tuple[Any, ...], delay: int, deadline: int) -> TimerTask:
@@ -245,7 +245,7 @@ class Timer(_Timer):
         return True
 
     def _let_go(self) -> None:
-        """Under the lock, when nothing is pending any more."""
+        """Drop the strong reference once nothing is pending. Called under the lock."""
         self._keeper.timer = None
         self._sleeps_until = _IDLE
 
@@ -376,7 +376,7 @@ class Timer(_Timer):
             refuse_callback(callback, "callback")
 
     def _check_thread(self) -> None:
-        """Refuse another thread while the loop runs in its own."""
+        """Raise RuntimeError in another thread while the loop runs in its own."""
         if self._loop.is_running() and asyncio._get_running_loop() is not self._loop:
             raise RuntimeError(f"{self!r} was called from outside its event loop: go through loop.call_soon_threadsafe")
 
@@ -387,14 +387,14 @@ def _has_uvloops_clock(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _wake(keeper: _Keeper) -> None:
-    """The loop's handle."""
+    """Run the timer's turn. Called by the loop's handle."""
     timer = keeper.reference()
     if timer is not None:
         timer._turn()
 
 
 def timer_of(handle: Any) -> Timer | None:
-    """The timer that a handle of a loop wakes; None for any other handle."""
+    """Return the timer that a handle of a loop wakes; None for any other handle."""
     if handle._callback is not _wake:
         return None
     keeper: _Keeper = handle._args[0]
@@ -402,14 +402,14 @@ def timer_of(handle: Any) -> Timer | None:
 
 
 def _without_context(callback: Any, args: tuple[Any, ...]) -> tuple[Callback, tuple[Any, ...]]:
-    """What the user gave, of what `call_later` has made of it."""
+    """Return the user's callback and arguments, without the context that `call_later` added."""
     if isinstance(getattr(callback, "__self__", None), Context):
         return args[0], args[1:]
     return callback, args
 
 
 def _not_before(deadline: int) -> float:
-    """Seconds, and the next float where the nearest, turned back into nanoseconds, would be too early.
+    """Return nanoseconds as seconds, rounded up so that converting back is never too early.
 
     A virtual clock that stops at just that time would wake us too early for ever.
     """

@@ -44,7 +44,7 @@ class UvloopEventLoop(uvloop.Loop):
         self._alarm_context = Context()  # of no one's: so that the alarm keeps no context variables alive
 
     def time(self) -> float:
-        """The machine's monotonic clock, in seconds. As uvloop's own, it follows no patch."""
+        """Return the machine's monotonic clock, in seconds. As uvloop's own, it follows no patch."""
         return self._schedule.now()
 
     def call_later(

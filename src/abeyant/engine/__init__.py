@@ -7,5 +7,5 @@ __all__ = ["MAX_TIME", "Bucket", "TimingWheel", "WheelStats", "is_compiled"]
 
 
 def is_compiled() -> bool:
-    """Whether the engine runs as compiled code (True) or as interpreted Python of the same source (False)."""
+    """Return whether the engine runs as compiled code (True) or as interpreted Python of the same source (False)."""
     return not _wheel.__file__.endswith(".py")

@@ -1,4 +1,4 @@
-"""Pause the garbage collector for a moment: it may run a finaliser that uses the very wheel that is half changed.
+"""Pause the garbage collector briefly: it could run a finaliser that uses the wheel while it is half changed.
 
 Ground rules
 ------------
@@ -23,7 +23,7 @@ _pauser = 0  # the thread that has switched it off, or is just about to
 
 
 def pause_collection() -> bool:
-    """Keep the garbage collector from starting; return what `resume_collection` is to be given. O(1)."""
+    """Pause the garbage collector; return the token for `resume_collection`. O(1)."""
     global _pauser
     try:
         if not _free or not gc.isenabled():
@@ -37,7 +37,7 @@ def pause_collection() -> bool:
 
 
 def resume_collection(paused: bool) -> None:
-    """End what `pause_collection` began. O(1)."""
+    """Resume the collector that `pause_collection` paused. O(1)."""
     global _pauser
     if paused:
         gc.enable()
@@ -46,7 +46,7 @@ def resume_collection(paused: bool) -> None:
 
 
 def _in_child() -> None:
-    """After a fork: one of the parent's other threads may have it paused, and is not here to resume it."""
+    """Resume the collector after a fork: the thread that paused it may not exist in the child."""
     if not _free and _pauser != get_ident():
         gc.enable()
         _free.append(None)

@@ -32,15 +32,15 @@ class DelayQueue:
         return self._size
 
     def first_expiration(self) -> int:
-        """The earliest expiration; only when there is one. O(1)."""
+        """Return the earliest expiration; the queue must not be empty. O(1)."""
         return self._expiration[0]
 
     def first_bucket(self) -> int:
-        """The bucket that comes up first; only when there is one. O(1)."""
+        """Return the earliest bucket; the queue must not be empty. O(1)."""
         return self._bucket[0]
 
     def second_expiration(self) -> int:
-        """The earliest expiration but one; far beyond all if there is none. O(1)."""
+        """Return the second earliest expiration; far in the future if there is none. O(1)."""
         if self._size < 2:
             return _FOREVER
         if self._size > 2 and self._expiration[2] < self._expiration[1]:
@@ -48,7 +48,7 @@ class DelayQueue:
         return self._expiration[1]
 
     def push(self, expiration: int, bucket: int) -> None:
-        """Enter a bucket. O(log n)."""
+        """Add a bucket. O(log n)."""
         if self._size == len(self._expiration):
             self._grow()
         child = self._size
@@ -67,7 +67,7 @@ class DelayQueue:
         self._bucket[child] = bucket
 
     def pop(self) -> int:
-        """Take out the bucket that comes up first; only when there is one. O(log n)."""
+        """Remove the earliest bucket; the queue must not be empty. O(log n)."""
         first = self._bucket[0]
         size = self._size - 1
         self._size = size
@@ -106,7 +106,7 @@ class DelayQueue:
             resume_collection(paused)
 
     def entries(self) -> list[tuple[int, int]]:
-        """Every (expiration, bucket), in the order of the heap. O(n)."""
+        """Return every (expiration, bucket), in the order of the heap. O(n)."""
         return [(self._expiration[i], self._bucket[i]) for i in range(self._size)]
 
     def _check(self) -> None:

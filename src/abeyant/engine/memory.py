@@ -1,4 +1,4 @@
-"""How the slab's arrays are read: as the arrays that they are, by the interpreted engine (compiled: memory.pxd)."""
+"""Read access to the slab's arrays: plain indexing when interpreted, raw memory when compiled (memory.pxd)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STRIDE = 3
 
 
 def ints(values: array[int]) -> array[int]:
-    """The elements of an array of typecode `i`."""
+    """Return the elements of an array of typecode `i`."""
     return values
 
 
@@ -22,7 +22,7 @@ longs = ints  # of typecode `q`
 
 
 def fetch_int(values: array[int], index: int) -> None:
-    """Have an element brought into the processor's cache, without waiting for it. Only worth it compiled."""
+    """Prefetch an element into the processor's cache. Does nothing when interpreted."""
 
 
 fetch_long = fetch_int

@@ -59,7 +59,7 @@ _MOST = 1 << 30
 
 
 def grown(values: array[int], typecode: str, room: int) -> array[int]:
-    """A copy of `values` with room for `room` of them, the new ones zero."""
+    """Return a copy of `values` with room for `room` of them, the new ones zero."""
     grown = array(typecode)
     grown.frombytes(memoryview(values).cast("B"))
     grown.frombytes(bytes((room - len(values)) * grown.itemsize))
@@ -89,11 +89,11 @@ class Slab:
     # -- slots ---------------------------------------------------------------------------------------------
 
     def take(self, deadline: int, item: object) -> int:
-        """As `take_slot`, and return its handle."""
+        """Take a slot as `take_slot` does, and return its handle."""
         return self.handle(self.take_slot(deadline, item))
 
     def take_slot(self, deadline: int, item: object) -> int:
-        """A live slot on a list of its own, holding `deadline` and `item`."""
+        """Return a live slot on a list of its own, holding `deadline` and `item`."""
         reused = self._free >= 0
         if not reused and self._fresh == self._room:
             self._grow(self._fresh + 1)
@@ -112,7 +112,7 @@ class Slab:
         return slot
 
     def release(self, slot: int) -> object:
-        """Unlink a live slot, free it, and hand back its item (which the slab no longer refers to)."""
+        """Unlink and free a live slot; return its item, which the slab no longer refers to."""
         self.unlink(slot)
         item = self.items[slot]
         self.items[slot] = None
@@ -123,7 +123,7 @@ class Slab:
         return item
 
     def reserve(self, count: int) -> int:
-        """`count` neighbouring slots to serve as sentinels, for good; returns the first. Each is an empty list."""
+        """Set aside `count` adjacent slots as sentinels, each an empty list; return the first."""
         first = self._fresh
         if first + count > self._room:
             self._grow(first + count)
@@ -135,12 +135,12 @@ class Slab:
         return first
 
     def handle(self, slot: int) -> int:
-        """The handle of a live slot."""
+        """Return the handle of a live slot."""
         generation: int = self.links[STRIDE * slot + GENERATION]
         return (generation << 32) | slot
 
     def find(self, handle: int) -> int:
-        """The live slot of `handle`, or -1 when its task has ended (or the handle was never given out)."""
+        """Return the live slot of `handle`, or -1 when its task has ended (or the handle was never given out)."""
         slot = handle & _SLOT_MASK
         generation = handle >> 32
         if slot < self._fresh and generation & 1 and self.links[STRIDE * slot + GENERATION] == generation:
@@ -148,7 +148,7 @@ class Slab:
         return -1
 
     def fetch(self, handle: int) -> None:
-        """Have the memory of a handle's slot brought near, without waiting: before something else that takes time."""
+        """Prefetch the memory of a handle's slot, before something else that takes time."""
         slot = handle & _SLOT_MASK
         if slot < self._fresh:
             fetch_int(self.links, STRIDE * slot + GENERATION)
@@ -175,15 +175,15 @@ class Slab:
     # -- circular doubly linked lists ----------------------------------------------------------------------
 
     def first(self, sentinel: int) -> int:
-        """The first slot on the sentinel's list; the sentinel itself when there is none. The next, of any slot."""
+        """Return the slot after `slot`: of a sentinel the first on its list, or itself where the list is empty."""
         return self.links[STRIDE * sentinel + NEXT]
 
     def last(self, sentinel: int) -> int:
-        """The last slot on the sentinel's list; the sentinel itself when there is none."""
+        """Return the last slot on the sentinel's list; the sentinel itself when there is none."""
         return self.links[STRIDE * sentinel + PREV]
 
     def is_empty(self, sentinel: int) -> bool:
-        """Whether nothing but the sentinel is on its list."""
+        """Return whether nothing but the sentinel is on its list."""
         return self.links[STRIDE * sentinel + NEXT] == sentinel
 
     def unlink(self, slot: int) -> None:
@@ -223,7 +223,7 @@ class Slab:
     # -- introspection -------------------------------------------------------------------------------------
 
     def members(self, sentinel: int) -> list[int]:
-        """The slots on the sentinel's list, first to last. O(their number)."""
+        """Return the slots on the sentinel's list, first to last. O(their number)."""
         slots = []
         slot = self.first(sentinel)
         while slot != sentinel:
@@ -232,7 +232,7 @@ class Slab:
         return slots
 
     def live_slots(self) -> list[int]:
-        """Every slot that carries a task, by slot number. O(slots ever used)."""
+        """Return every slot that carries a task, by slot number. O(slots ever used)."""
         return [slot for slot in range(self._fresh) if self._is_live(slot)]
 
     def _is_live(self, slot: int) -> bool:

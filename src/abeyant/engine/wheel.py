@@ -139,13 +139,13 @@ class TimingWheel:
         self._cascading = self._slab.reserve(1)
 
     def _must_be_made(self) -> None:
-        """Raise TypeError where `__init__` was never called: what C would read then is not there."""
+        """Raise TypeError where `__init__` was never called: C would read memory that is not there."""
         slab: Any = self._slab
         if slab is None:
             raise TypeError("TimingWheel: its __init__ must be called before it is used")
 
     def _successor(self, start: int) -> TimingWheel:
-        """An empty wheel of the same kind, which this one's handles mean nothing to. It may be amid any change."""
+        """Return an empty wheel of the same kind that accepts none of this one's handles. Safe amid any change."""
         wheel = TimingWheel(self._tick, self._wheel_size, start)
         wheel._make_slab(self._slab._born + 2 * self._started + 2)  # no slot was used so often
         wheel._levels = 0
@@ -155,7 +155,7 @@ class TimingWheel:
     # -- the port: add, remove, next_expiration, advance ---------------------------------------------------
 
     def add(self, deadline: int, item: object) -> int:
-        """File `item` to come due at `deadline`; return the handle by which to remove or refresh it. O(1).
+        """Add `item`, due at `deadline`; return its handle for `remove` and `refresh`. O(1).
 
         A deadline already past is due at the next `advance` or `poll`, never here (T5); only such a one costs
         O(log of those overdue). Raises OverflowError beyond +-2**62 units, TypeError for what is no integer.
@@ -172,7 +172,7 @@ class TimingWheel:
         return handle
 
     def remove(self, handle: int) -> object | None:
-        """Take a pending task out and return its item, or None when it has already ended. O(1).
+        """Remove a pending task and return its item, or None when it has already ended. O(1).
 
         The task is unreachable from here at once (T4). An item that is itself None cannot be told from an ended
         task; use `is_pending`.
@@ -212,11 +212,11 @@ class TimingWheel:
         return True
 
     def _foresee(self, handle: int) -> None:
-        """Say that `_refresh` is coming: reading a clock takes as long as a cache miss, and both can be had at once."""
+        """Prefetch for a `_refresh` that follows: the cache miss then overlaps with reading the clock."""
         self._slab.fetch(handle)
 
     def is_pending(self, handle: int) -> bool:
-        """Whether the task has neither been handed out nor removed. O(1)."""
+        """Return whether the task has neither been handed out nor removed. O(1)."""
         self._must_be_made()
         return self._is_pending(whole_number(handle, "handle"))
 
@@ -224,7 +224,7 @@ class TimingWheel:
         return self._slab.find(handle) >= 0
 
     def next_expiration(self) -> int | None:
-        """When `advance` next has work: at or before the earliest deadline; None when nothing is pending.
+        """Return when `advance` next has work: at or before the earliest deadline; None when nothing is pending.
 
         It is the earliest bucket's expiration: a task in a higher wheel is met there first to cascade. At or
         before the clock when something is due already. O(1), and O(log buckets) once for a bucket that emptied.
@@ -255,7 +255,7 @@ class TimingWheel:
             resume_collection(paused)
 
     def _earliest(self) -> list[int]:
-        """The slots that have the earliest deadline, in no particular order."""
+        """Return the slots that have the earliest deadline, in no particular order."""
         slab = self._slab
         queue = self._queue
         slots: list[int] = []
@@ -328,7 +328,7 @@ class TimingWheel:
         return None if slot < 0 else self._hand_out(slot)
 
     def __len__(self) -> int:
-        """How many tasks are pending, exactly. O(1)."""
+        """Return how many tasks are pending, exactly. O(1)."""
         return self._pending
 
     # -- filing --------------------------------------------------------------------------------------------
@@ -389,7 +389,7 @@ class TimingWheel:
         self._place(level)
 
     def _place(self, level: int) -> None:
-        """Note where the clock stands in a wheel."""
+        """Record the clock's position in a wheel."""
         number = self._clock // self._span[level]
         begin = number * self._span[level]
         self._first[level] = number % self._wheel_size
@@ -450,14 +450,14 @@ class TimingWheel:
                 self._set_clock(upcoming)
 
     def _has_come_up(self) -> bool:
-        """Whether a bucket of the clock's tick is still to cascade.
+        """Return whether a bucket of the clock's tick is still to cascade.
 
         Where something is due too, a budget ran out, and the rest of what was cascading has been removed since.
         """
         return len(self._queue) > 0 and self._queue.first_expiration() <= self._clock
 
     def _reach_lone(self, target: int) -> bool:
-        """Move the clock to the deadline of the task that comes next, if that is plain to see; whether it is."""
+        """Move the clock to the next task's deadline if that is known without cascading. Return whether it is."""
         slab = self._slab
         sentinel = self._queue.first_bucket()
         slot = slab.first(sentinel)
@@ -481,7 +481,7 @@ class TimingWheel:
     # -- due tasks -----------------------------------------------------------------------------------------
 
     def _next_due(self) -> int:
-        """The slot to hand out next, or -1."""
+        """Return the slot to hand out next, or -1."""
         if self._overdue:
             self._drop_stale_overdue()
             if self._overdue:
@@ -506,7 +506,7 @@ class TimingWheel:
             heappop(self._overdue)
 
     def _forget_stale_overdue(self) -> None:
-        """Drop all such entries, wherever they are. As many as are left may come before it is done again: O(1) each."""
+        """Drop all stale entries, wherever they are. Called once they outnumber the others, so amortised O(1) each."""
         paused = pause_collection()
         try:
             self._overdue = [entry for entry in self._overdue if self._is_overdue(entry)]
@@ -542,7 +542,7 @@ class TimingWheel:
         return drained
 
     def _set_back(self, now: int) -> None:
-        """Let the clock be at `now`, which is before it; every task keeps its handle and its deadline. O(n log n).
+        """Move the clock back to `now`; every task keeps its handle and its deadline. O(n log n).
 
         For an owner whose own clock has been replaced by another: of one clock, time never goes back (T7).
         """
@@ -564,7 +564,7 @@ class TimingWheel:
             resume_collection(paused)
 
     def _in_order(self) -> list[int]:
-        """The handles of all that is pending, in the order in which it would run. O(n log n)."""
+        """Return the handles of all pending tasks, in the order in which they would run. O(n log n)."""
         self._settle(self._clock, _FOREVER)
         overdue = [entry[2] for entry in sorted(self._overdue) if self._is_overdue(entry)]
         due = [self._slab.handle(slot) for slot in self._slab.members(self._due)]
@@ -594,18 +594,18 @@ class TimingWheel:
         return self._clock * self._tick
 
     def deadline(self, handle: int) -> int | None:
-        """The deadline of a pending task in units, rounded up to a tick; None when it has ended. O(1)."""
+        """Return the deadline of a pending task in units, rounded up to a tick; None when it has ended. O(1)."""
         self._must_be_made()
         slot = self._slab.find(whole_number(handle, "handle"))
         return None if slot < 0 else self._slab.deadline[slot] * self._tick
 
     def items(self) -> list[object]:
-        """The items of all pending tasks, in no particular order. O(slots ever used)."""
+        """Return the items of all pending tasks, in no particular order. O(slots ever used)."""
         self._must_be_made()
         return [self._slab.items[slot] for slot in self._slab.live_slots()]
 
     def spans(self) -> list[int]:
-        """How long each wheel made so far is, in units: tick * wheel_size, tick * wheel_size**2, ..."""
+        """Return how long each wheel made so far is, in units: tick * wheel_size, tick * wheel_size**2, ..."""
         reach = self._tick  # a Python integer: the last wheels reach past 2**63
         spans = []
         for _ in range(self._levels):
@@ -614,7 +614,7 @@ class TimingWheel:
         return spans
 
     def buckets(self) -> list[Bucket]:
-        """The buckets that hold a task, in the order of level and index. O(buckets + pending)."""
+        """Return the buckets that hold a task, in the order of level and index. O(buckets + pending)."""
         found = []
         for level in range(self._levels):
             for index in range(self._wheel_size):
@@ -689,7 +689,7 @@ class TimingWheel:
 
 
 def whole_number(value: int, name: str) -> int:
-    """An integer as 64 bits hold it: one beyond them stays beyond every limit. TypeError for what is none."""
+    """Return an integer clamped to 64 bits, which keeps it beyond every limit. Raises TypeError for anything else."""
     if type(value) is not int:
         try:
             value = operator.index(value)

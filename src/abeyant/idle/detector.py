@@ -191,7 +191,7 @@ class IdleDetector:
         return None if deadline is None else max(0.0, to_seconds(now - (deadline - self._timeout)))
 
     def stats(self) -> IdleStats:
-        """All counts, read at one moment. O(1)."""
+        """Return all counts, read at one moment. O(1)."""
         self._peers.lock()
         try:
             counts = self._wheel.stats()
@@ -236,7 +236,7 @@ class IdleDetector:
         return self._peers.closed
 
     def __len__(self) -> int:
-        """How many are watched, exactly. O(1)."""
+        """Return how many are watched, exactly. O(1)."""
         return len(self._wheel)
 
     def __bool__(self) -> bool:
@@ -244,7 +244,7 @@ class IdleDetector:
         return True
 
     def __contains__(self, peer: Hashable) -> bool:
-        """Whether `peer` is watched: it has been seen, and since then neither been idle nor been forgotten. O(1)."""
+        """Return whether `peer` is watched: seen, and since then neither idle nor forgotten. O(1)."""
         hashed = hash(peer)
         peers = self._peers
         peers.lock()
@@ -265,7 +265,7 @@ class IdleDetector:
         raise TypeError(f"{self!r} cannot be copied or pickled: two could not share those it watches")
 
     def _is_made(self) -> bool:
-        """Whether `__init__` has been called."""
+        """Return whether `__init__` has been called."""
         return self._wheel is not None if cython.compiled else hasattr(self, "_wheel")
 
     def __repr__(self) -> str:
@@ -295,7 +295,7 @@ class IdleDetector:
     # -- the turn of those who have been idle: with the lock free ------------------------------------------
 
     def _turn(self) -> None:
-        """The timer's task: tell of those whose time is over, then have it set again."""
+        """Report peers whose time is over, then schedule the next turn. Called by the timer."""
         self._peers.lock()
         self._alarm_at = _AWAKE
         self._peers.unlock()
@@ -373,7 +373,7 @@ class IdleDetector:
 
 
 def turn(detector: IdleDetector) -> None:
-    """What the timer calls."""
+    """Run a detector's turn. Called by the timer."""
     detector._turn()
 
 

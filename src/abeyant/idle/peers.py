@@ -51,7 +51,7 @@ class Peers:
             self._lock.release()
 
     def find(self, peer: Hashable, hashed: int) -> int:
-        """The slot of a peer, or -1. Let go of the lock to compare; what it returns is so when it returns."""
+        """Return the slot of a peer, or -1. Releases the lock to compare; the result holds when it returns."""
         slab = self.wheel._slab
         while True:
             started = self.wheel._started
@@ -106,7 +106,7 @@ class Peers:
         return self.wheel._remove(self.wheel._slab.handle(slot))
 
     def next_idle(self, now: int) -> int:
-        """The slot of the next peer whose time is over, or -1."""
+        """Return the slot of the next peer whose time is over, or -1."""
         if self.closed or self.wheel._settle(self.wheel._to_clock(now), 1024) <= 0:
             return -1
         return self.wheel._next_due()
@@ -138,7 +138,7 @@ class Peers:
         self._chain[before] = self._chain[slot]
 
     def _grow(self) -> None:
-        """Room for as many as the wheel has."""
+        """Grow to the wheel's number of slots."""
         paused = pause_collection()
         try:
             room = self.wheel._slab._room

@@ -13,7 +13,7 @@ _RAW = ("B", "b", "c")
 
 
 def integers(buffer: ReadableBuffer, name: str) -> memoryview:
-    """A view of `buffer` as signed 64-bit integers in the machine's order. Nothing is copied.
+    """Return a view of `buffer` as signed 64-bit integers in the machine's order. Nothing is copied.
 
     Takes a one-dimensional, contiguous buffer of such integers, or of raw bytes (`pyarrow.Array.buffers()[1]`, for
     an array without offset). Dates: `values.view("int64")`. Raises TypeError for any other kind of element, and
@@ -48,7 +48,7 @@ def writable_integers(buffer: WriteableBuffer, name: str) -> memoryview:
 
 
 def flags(buffer: WriteableBuffer, name: str, length: int) -> memoryview:
-    """A view, as unsigned bytes, of a buffer of `length` one-byte elements to be filled with 0 and 1."""
+    """Return a view, as unsigned bytes, of a buffer of `length` one-byte elements to be filled with 0 and 1."""
     view = memoryview(buffer)
     if view.itemsize != 1 or view.ndim != 1 or not view.contiguous or len(view) != length:
         raise ValueError(f"{name} must be one-dimensional and contiguous, with {length} elements of one byte")
@@ -64,5 +64,5 @@ def same_length(name: str, view: memoryview, other: str, length: int) -> None:
 
 
 def zeros(typecode: str, length: int) -> array[int]:
-    """An array of `length` zeros."""
+    """Return an array of `length` zeros."""
     return array(typecode, [0]) * length

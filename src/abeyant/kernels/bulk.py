@@ -128,29 +128,29 @@ class BulkWheel:
         return self._advance_into(now, out, _FOREVER if budget is None else budget)[0]
 
     def next_expiration(self) -> int | None:
-        """When `advance` next has work, at or before the earliest deadline; None when nothing is pending."""
+        """Return when `advance` next has work, at or before the earliest deadline; None when nothing is pending."""
         self._must_be_made()
         return self._wheel.next_expiration()
 
     # -- introspection -------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """How many tasks are pending, exactly. O(1)."""
+        """Return how many tasks are pending, exactly. O(1)."""
         self._must_be_made()
         return len(self._wheel)
 
     def is_pending(self, handle: int) -> bool:
-        """Whether the task has neither come due nor been removed. O(1)."""
+        """Return whether the task has neither come due nor been removed. O(1)."""
         self._must_be_made()
         return self._wheel._is_pending(handle)
 
     def deadline(self, handle: int) -> int | None:
-        """The deadline of a pending task in units, rounded up to a tick; None when it has ended. O(1)."""
+        """Return the deadline of a pending task in units, rounded up to a tick; None when it has ended. O(1)."""
         self._must_be_made()
         return self._wheel.deadline(handle)
 
     def payload(self, handle: int) -> int | None:
-        """The payload of a pending task; None when it has ended. O(1)."""
+        """Return the payload of a pending task; None when it has ended. O(1)."""
         self._must_be_made()
         return self._payload[handle & _SLOT_MASK] if self._wheel.is_pending(handle) else None
 
@@ -180,7 +180,7 @@ class BulkWheel:
     # -- whole columns, in C when compiled -----------------------------------------------------------------
 
     def _first_beyond(self, deadlines: memoryview) -> int:
-        """The position of the first deadline that no wheel can hold, or -1."""
+        """Return the position of the first deadline that no wheel can hold, or -1."""
         for position in range(len(deadlines)):
             deadline = deadlines[position]
             if deadline > _MAX_TIME or deadline < -_MAX_TIME:
@@ -232,7 +232,7 @@ class BulkWheel:
         return count
 
     def _advance_into(self, now: int, payloads: memoryview | array[int], budget: int) -> tuple[int, int]:
-        """How many payloads were written, and what is left of the budget."""
+        """Return how many payloads were written, and what is left of the budget."""
         wheel = self._wheel
         target = wheel._to_clock(now)
         count = 0

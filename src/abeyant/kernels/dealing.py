@@ -121,7 +121,7 @@ def _pair(
 
 
 def _both(one: int, other: int) -> int:
-    """A hash of two hashes: these are spread evenly, and so is this."""
+    """Return a hash of two hashes: these are spread evenly, and so is this."""
     return (one * _GOLDEN + other) & _ALL
 
 

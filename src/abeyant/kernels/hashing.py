@@ -56,7 +56,7 @@ def hash_texts(offsets: ReadableBuffer, data: ReadableBuffer, seed: bytes, hashe
 
 
 def _hash(narrow: memoryview, wide: memoryview, text: memoryview, size: int, seed: memoryview, out: memoryview) -> bool:
-    """Whether all offsets, of which one of the two is full, are within the text; up to the first that is not."""
+    """Hash texts up to the first offset outside the data; return whether there was none."""
     is_narrow = len(narrow) > 0
     begin = narrow[0] if is_narrow else wide[0]
     if begin < 0:
@@ -123,7 +123,7 @@ def _sip(text: memoryview, begin: int, end: int, seed: memoryview, out: memoryvi
 
 
 def _word(text: memoryview, begin: int) -> int:
-    """Eight bytes as a number, the first the lowest."""
+    """Return eight bytes as a number, the first the lowest."""
     word = 0
     for place in range(8):  # so many that a C compiler sees one load in it
         byte = text[begin + place]
@@ -132,7 +132,7 @@ def _word(text: memoryview, begin: int) -> int:
 
 
 def _last_word(text: memoryview, begin: int, end: int) -> int:
-    """The bytes up to the end, fewer than eight, as a number."""
+    """Return the bytes up to the end, fewer than eight, as a number."""
     if begin == end:
         return 0
     if end >= 8:  # one load: of eight bytes up to the end the last

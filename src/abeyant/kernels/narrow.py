@@ -33,7 +33,7 @@ _ALL = 0xFFFFFFFFFFFFFFFF
 
 
 def head_size(columns: int) -> int:
-    """How many bytes a block's head has: the number of its rows, and of each column the width and the least value."""
+    """Return the size of a block's head in bytes: its number of rows, and each column's width and least value."""
     return _WORD * (1 + 2 * columns)
 
 
@@ -89,7 +89,7 @@ def widen(packed: ReadableBuffer, columns: int, first_least: int = 0) -> array[i
 
 
 def _rises(ends: Integers, count: int) -> bool:
-    """Whether each end is at least the one before, and the last is the number of rows."""
+    """Return whether each end is at least the one before, and the last is the number of rows."""
     last = 0
     for end in ends:
         if end < last:
@@ -120,7 +120,7 @@ def _narrow(rows: Integers, ends: Integers, widths: Integers, least: Integers, p
 
 
 def _count(blocks: memoryview, columns: int) -> int:
-    """How many rows there are in all; -1 where blocks are not whole."""
+    """Return how many rows there are in all; -1 where blocks are not whole."""
     count = place = 0
     with cython.nogil:
         while place < len(blocks):
@@ -163,7 +163,7 @@ def _widen(
 
 
 def _write_less(packed: memoryview, place: int, value: int, less: int, width: int) -> int:
-    """Write what a value is more than another."""
+    """Write the difference of two values."""
     return _write(packed, place, value - less, width)
 
 

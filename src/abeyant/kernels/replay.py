@@ -193,7 +193,7 @@ class _Run:
         raise ValueError(f"row {row}: the deadline is beyond 2**62 (start {start}, timeouts {until})")
 
     def _judge(self) -> int:
-        """The first row that makes no sense, or -1."""
+        """Return the first row that makes no sense, or -1."""
         completed = self._completed
         ended_at = self._ended_at
         absolute = self._absolute
@@ -255,7 +255,7 @@ class _Run:
             start_row[row] = row
 
     def _collect_ends(self, end_at: array[int]) -> None:
-        """When operations completed that had to wait."""
+        """Write when the operations that had to wait completed."""
         ends = 0
         for row in range(len(self._ended_at)):
             # The bound holds unless a column is changed meanwhile, by another thread; that must not corrupt memory.
@@ -264,7 +264,7 @@ class _Run:
                 ends += 1
 
     def _drive(self, start_at: memoryview | array[int], start_row: array[int], end_at: array[int]) -> None:
-        """The loop over all starts. Without any `start_row` they are in the order of the rows."""
+        """Run over all starts; without `start_row` they are in the order of the rows."""
         wheel = self._wheel
         ends = len(end_at)
         next_end = 0
@@ -288,7 +288,7 @@ class _Run:
         self._wake_before(_FOREVER)
 
     def _wake_before(self, time: int) -> None:
-        """Let all buckets come up that have to before `time` (expiries come last in an instant: O3)."""
+        """Process all buckets that expire before `time` (expiries come last in an instant: O3)."""
         wheel = self._wheel
         while wheel.wakes_before(time):
             self._wakeups += 1
@@ -303,7 +303,7 @@ class _Run:
                     row = wheel.next_due()
 
     def _tell(self, row: int, at: int) -> None:
-        """The wheel tells at the time `at` that a row has expired."""
+        """Record that a row expired at the time `at`."""
         self._expired += 1
         self._last = max(self._last, at)
         late = at - self._ended_at[row]

@@ -80,7 +80,7 @@ class Staircases:
         self._list_places()
 
     def __len__(self) -> int:
-        """How many steps there are, over all keys."""
+        """Return how many steps there are, over all keys."""
         return self._count
 
     @property
@@ -211,7 +211,7 @@ class Staircases:
         return _NEVER
 
     def _find(self, place: int, identity: int, required: int) -> int:
-        """The key's last step, walking down, whose progress is at least `required`; -1 if there is none."""
+        """Return the key's last step, walking down, whose progress is at least `required`; -1 if there is none."""
         if (place >> 1) < self._low or self._count == 0:
             return -1
         entry = ((place >> 1) - self._low) >> self._shift
@@ -240,7 +240,7 @@ class Staircases:
 
 
 def _is_step(steps: Integers, last: int, rows: Integers, row: int) -> bool:
-    """Whether `row`, next in order after the step `last`, is one: another key, or earlier."""
+    """Return whether `row`, next in order after the step `last`, is one: another key, or earlier."""
     last *= _WIDTH
     row *= _WIDTH
     return rows[row] != steps[last] or rows[row + 1] != steps[last + 1] or rows[row + 3] < steps[last + 3]

@@ -29,17 +29,17 @@ _WIDTH = WIDTH  # C constants when compiled
 
 
 def coarse_buckets(count: int) -> int:
-    """How many coarse buckets `spread` is to be given room for; 1 where all rows are sorted at once."""
+    """Return how many coarse buckets `spread` is to be given room for; 1 where all rows are sorted at once."""
     return count // COARSE + 1
 
 
 def fine_buckets(count: int) -> int:
-    """How many buckets `sort` is to be given room for."""
+    """Return how many buckets `sort` is to be given room for."""
     return count // _FINE + 1
 
 
 def half_place(rows: Integers, row: int) -> int:
-    """Half of a row's place, so that the difference of any two is a 64-bit integer."""
+    """Return half of a row's place, so that the difference of any two is a 64-bit integer."""
     return rows[_WIDTH * row] >> 1
 
 
@@ -111,7 +111,7 @@ def _move(rows: Integers, row: int, target: Integers, to: int) -> None:
 
 
 def _comes_before(rows: Integers, one: int, other: int) -> bool:
-    """The order of events: by key, then the greatest progress first, then the earliest."""
+    """Return whether one row comes before another: by key, then the greatest progress first, then the earliest."""
     one *= _WIDTH
     other *= _WIDTH
     if rows[one] != rows[other]:

@@ -159,7 +159,7 @@ class TraceWheel:
         return 2 * self._queue._pushed - self._queue._size
 
     def _next_ticks(self) -> int:
-        """When the first bucket comes up that holds a row which still waits, in ticks; -1 for none.
+        """Return when the first bucket comes up that holds a row which still waits, in ticks; -1 for none.
 
         The clock when a row is due. Lets go of the buckets in front of that one, which have emptied.
         """

@@ -90,7 +90,7 @@ class Directory:
     # -- with the lock free: these hash or compare keys
 
     def prepare(self, keys: tuple[Hashable, ...]) -> int:
-        """A chain of watches for keys, on no list yet; returns the first. Raises where a key has no hash."""
+        """Make a chain of watches for keys, on no list yet; return the first. Raises where a key has no hash."""
         first = last = -1
         try:
             for key in keys:
@@ -201,7 +201,7 @@ class Directory:
     # -- lists by key
 
     def _find(self, key: Hashable, hashed: int) -> int:
-        """The sentinel of a key's list, -1 where there is none. The lock is held; let go of to compare keys.
+        """Return the sentinel of a key's list, -1 where there is none. The lock is held; let go of to compare keys.
 
         What it returns is so when it returns, whatever happened while keys were compared.
         """
@@ -240,7 +240,7 @@ class Directory:
         return (((hashed ^ (hashed >> 32)) & _LOW) * _SCATTER & _LOW) >> (32 - self._bits)
 
     def _open(self, key: Hashable, hashed: int) -> int:
-        """A new list, empty, for a key that has none. O(1), amortised."""
+        """Create an empty list for a key that has none; return its sentinel. O(1), amortised."""
         if self.keys >> self._bits:
             self._widen()
         sentinel = self._take(hashed)
@@ -283,7 +283,7 @@ class Directory:
         self.watches += 1
 
     def _is_on(self, sentinel: int, operation: DelayedOperation, began: int) -> bool:
-        """Whether an operation that began to join at the number `began` is on a list already: one key, twice.
+        """Return whether an operation that began to join at the number `began` is on a list already: one key, twice.
 
         O(those that joined the list since then: nobody, as a rule.)
         """
@@ -297,7 +297,7 @@ class Directory:
     # -- slots
 
     def _take(self, hashed: int) -> int:
-        """A slot on no list, alone in its chain."""
+        """Take a free slot, on no list and alone in its chain."""
         slot = self._free
         if slot >= 0:
             self._free = self._next[slot]
@@ -314,13 +314,13 @@ class Directory:
         return slot
 
     def _release(self, slot: int) -> None:
-        """Free a slot, that refers to no object any more."""
+        """Free a slot; it no longer refers to any object."""
         self._number[slot] = -1
         self._next[slot] = self._free
         self._free = slot
 
     def _grow(self) -> None:
-        """Room for twice as many slots."""
+        """Make room for twice as many slots."""
         room = self._room * 2
         if room > 1 << 30:
             raise OverflowError(f"a purgatory holds at most {1 << 30:,} watches and keys")
@@ -338,7 +338,7 @@ class Directory:
             resume_collection(paused)
 
     def _widen(self) -> None:
-        """Twice as many chains. O(keys)."""
+        """Double the number of chains. O(keys)."""
         paused = pause_collection()
         try:
             sentinels = self._sentinels()
@@ -354,7 +354,7 @@ class Directory:
     # -- introspection: the lock is held
 
     def _sentinels(self) -> list[int]:
-        """Every list's sentinel, in no order that means anything. O(keys + chains)."""
+        """Return every list's sentinel, in no particular order. O(keys + chains)."""
         found = []
         for bucket in range(1 << self._bits):
             sentinel = self._table[bucket]
@@ -364,7 +364,7 @@ class Directory:
         return found
 
     def operations(self) -> list[DelayedOperation]:
-        """Every operation on a list, once. O(watches)."""
+        """Return every operation on a list, once. O(watches)."""
         paused = pause_collection()
         try:
             found = []
@@ -380,11 +380,11 @@ class Directory:
             resume_collection(paused)
 
     def everyone(self) -> list[DelayedOperation]:
-        """Every operation that is on a list, maybe more than once, whatever state the lists are in. O(slots)."""
+        """Return every operation that is on a list, maybe more than once, whatever state the lists are in. O(slots)."""
         return [found for found in self._objects if isinstance(found, DelayedOperation)]
 
     def check(self) -> None:
-        """Raise AssertionError, saying which, where something does not hold that always does. O(slots)."""
+        """Raise AssertionError naming an invariant that does not hold. O(slots)."""
         assert self.keys <= 1 << self._bits, "too few chains for the keys"
         free = set()
         slot = self._free

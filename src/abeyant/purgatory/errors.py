@@ -1,10 +1,10 @@
-"""What a purgatory refuses, each with its own name; all are `RuntimeError`, as a closed timer's refusal is."""
+"""A purgatory's errors; all are `RuntimeError`, as `TimerClosedError` is."""
 
 from __future__ import annotations
 
 
 class PurgatoryError(RuntimeError):
-    """The common ancestor: catch it for whatever a purgatory refuses."""
+    """The base of all errors of a purgatory."""
 
 
 class PurgatoryClosedError(PurgatoryError):

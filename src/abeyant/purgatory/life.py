@@ -1,5 +1,5 @@
 # cython: nonecheck=True, binding=False, embedsignature=True, embedsignature.format=clinic
-"""An operation's life in a purgatory: timed, tried, and then completed, expired or cancelled, once.
+"""An operation's states in a purgatory: timed, tried, then completed, expired or cancelled, once.
 
 Ground rules are at the head of operation.py. In short: the directory's lock guards the lists, the counts and the
 state of every operation in here; no code of the user's runs under it, keys' `__hash__` and `__eq__` included; it
@@ -40,7 +40,7 @@ _ROUNDS = ROUNDS
 
 
 class Life(Home):
-    """What happens to operations from their timer's start to their end. A `Room` is this, and the way in."""
+    """Operations from the start of their timer to their end. The base of `Room`, which submits them."""
 
     __slots__ = (
         "_cancelled", "_completed", "_delayed", "_directory", "_errors", "_expired", "_on_error", "_quick_timer",
@@ -97,7 +97,7 @@ class Life(Home):
     # -- the tries
 
     def _try(self, operation: DelayedOperation) -> bool:
-        """Try an operation on behalf of a check; True if this completed it. Reports what its code raises."""
+        """Try an operation on behalf of a check. Return whether this completed it. Reports what its code raises."""
         for _ in range(_ROUNDS):
             if not enter(operation):
                 self._try_later(operation)
@@ -114,11 +114,11 @@ class Life(Home):
         return operation._dop_state == _COMPLETED  # then it was on_complete that raised
 
     def _try_later(self, operation: DelayedOperation) -> None:
-        """As `_try`, once this thread is out of the operation that it is in."""
+        """Try an operation once this thread has left the operation that it is in."""
         defer(self._try, operation)
 
     def _attempt(self, operation: DelayedOperation) -> bool:
-        """Call `try_complete`, with the operation's lock held; True if this completed it."""
+        """Call `try_complete`, with the operation's lock held. Return whether this completed it."""
         if operation._dop_state != _PENDING:
             return False
         if operation._dop_trying:  # a check from inside its own try: the try is repeated, see operation.py
@@ -149,11 +149,11 @@ class Life(Home):
     # -- the ways out
 
     def _expire(self, operation: DelayedOperation) -> bool:
-        """End an operation whose time is over; the timer calls this. True if it did, False if it had ended."""
+        """Expire an operation, called by the timer. Return False if it had ended."""
         return self._let_expire(operation, True)
 
     def _expire_early(self, operation: DelayedOperation) -> bool:
-        """As `_expire`, of one whose timer has still to be stopped."""
+        """Expire an operation whose timer still runs."""
         return self._let_expire(operation, False)
 
     def _let_expire(self, operation: DelayedOperation, fired: bool) -> bool:
@@ -181,7 +181,7 @@ class Life(Home):
         return True
 
     def _end(self, operation: DelayedOperation, state: int, trying: bool) -> bool:
-        """Pass an operation of this purgatory to `state`: off every key, timer stopped. True if this did it.
+        """Change an operation's state: off every key, timer stopped. Return whether this did it.
 
         Only a pending operation passes; and a cancelled one once more, when its new owner completes it
         (which a try that was under way at the time, `trying`, does not).
@@ -189,7 +189,7 @@ class Life(Home):
         return self._pass(operation, state, trying, False)
 
     def _pass(self, operation: DelayedOperation, state: int, trying: bool, fired: bool) -> bool:
-        """As `_end`; a timer that has `fired` is not stopped, for there are some that refuse to be, after that."""
+        """End an operation as `_end` does, but stop no timer that has `fired`: some refuse that."""
         spent: list[Any] | None = [] if operation._dop_many else None  # made here, for none is made under the lock
         self._directory.lock()
         earlier = operation._dop_state
@@ -224,7 +224,7 @@ class Life(Home):
 
 
 def expire(operation: DelayedOperation) -> None:
-    """What the timer calls. A function and not a method, so that one object serves every operation."""
+    """Expire an operation, called by the timer. A function, so that one object serves every operation."""
     home: Any = operation._dop_home
     home._expire(operation)
 

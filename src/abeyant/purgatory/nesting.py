@@ -1,4 +1,4 @@
-"""The locks of operations, how deep the present thread is inside them, and what it has put off until it is out.
+"""The locks of operations, how deeply this thread holds them, and the actions it has deferred until it holds none.
 
 An operation's own code may complete other operations: `on_complete` appends to a log, the log moves on,
 others were waiting for just that. So a thread may hold one operation's lock and want another's. If it
@@ -65,7 +65,7 @@ class Locked:
 
 
 def begin(operation: Locked, lock: ReentrantLock | None) -> None:
-    """For `__init__`: be locked by `lock`, or by one of its own."""
+    """Set the lock: `lock`, or one of its own. For `__init__`."""
     if lock is None:
         if _LOCKED:
             lock = threading.RLock()
@@ -81,7 +81,7 @@ def begin(operation: Locked, lock: ReentrantLock | None) -> None:
 
 
 def _take(operation: Locked, blocking: bool) -> bool:
-    """Take the lock; False where that would mean waiting, unless `blocking`."""
+    """Take the lock. Return False where that would mean waiting, unless `blocking`."""
     if operation._dop_lock is None:
         me = get_ident()
         if operation._dop_held == 0:
@@ -99,7 +99,7 @@ def _take(operation: Locked, blocking: bool) -> bool:
 
 
 def _give(operation: Locked) -> None:
-    """Give it back, once for each time it was taken."""
+    """Release the lock, once for each time it was taken."""
     if operation._dop_lock is None:
         operation._dop_held -= 1
     else:
@@ -107,7 +107,7 @@ def _give(operation: Locked) -> None:
 
 
 def whole_lock(operation: Locked) -> ReentrantLock:
-    """The lock, as a lock."""
+    """Return the lock as a lock object."""
     while operation._dop_lock is None:
         held = operation._dop_held
         owner = operation._dop_owner
@@ -120,14 +120,14 @@ def whole_lock(operation: Locked) -> ReentrantLock:
 
 
 def enter(operation: Locked) -> bool:
-    """Take an operation's lock; False where this thread must not wait for it, or is too deep already."""
+    """Take an operation's lock. Return False where this thread must not wait for it, or is nested too deeply."""
     if depth() >= _DEEPEST:
         return False
     return enter_at_any_depth(operation)
 
 
 def enter_at_any_depth(operation: Locked) -> bool:
-    """Take an operation's lock; False where this thread must not wait for it."""
+    """Take an operation's lock. Return False where this thread must not wait for it."""
     if not _take(operation, False):
         if depth():
             return False
@@ -137,13 +137,13 @@ def enter_at_any_depth(operation: Locked) -> bool:
 
 
 def release(operation: Locked) -> None:
-    """Give the lock back, and leave what was put off where it is: `settle` is still owed."""
+    """Release the lock without running the deferred actions: `settle` has to follow."""
     set_depth(depth() - 1)
     _give(operation)
 
 
 def leave(operation: Locked) -> None:
-    """Give the lock back and, once the last is given back, do what was put off."""
+    """Release the lock and, when this was the last one, run the deferred actions."""
     set_depth(depth() - 1)
     _give(operation)
     if owed():
@@ -151,7 +151,7 @@ def leave(operation: Locked) -> None:
 
 
 class _PutOff(threading.local):
-    """What the present thread has put off; every thread sees its own."""
+    """The deferred actions of the current thread."""
 
     def __init__(self) -> None:
         self.actions: deque[tuple[Callable[[Any], object], Any]] = deque()
@@ -162,13 +162,13 @@ _PUT_OFF = _PutOff()
 
 
 def defer(action: Callable[[Any], object], operation: Any) -> None:
-    """Put `action(operation)` off until this thread is out of every operation."""
+    """Defer `action(operation)` until this thread holds no operation's lock."""
     _PUT_OFF.actions.append((action, operation))
     set_owed(owed() + 1)
 
 
 def settle() -> None:
-    """Do what was put off, in order, if this thread is out of every operation and not at it already.
+    """Run the deferred actions in order, if this thread holds no operation's lock and is not running them already.
 
     The actions report their own errors. What still comes out is a KeyboardInterrupt or its like: it must
     neither be swallowed nor cost the others their turn, so the rest is done first.

@@ -104,7 +104,7 @@ _UNSUBMITTED = mutex("an operation", PurgatoryError)  # lock 2 of every operatio
 
 
 class Home:
-    """What an operation asks of its purgatory. For purgatories to implement."""
+    """What an operation needs of its purgatory. Implemented by purgatories."""
 
     __slots__ = ()
 
@@ -174,10 +174,10 @@ class DelayedOperation(Locked):
         raise NotImplementedError(f"{type(self).__name__} does not say when it is complete: define try_complete()")
 
     def on_complete(self) -> None:
-        """What to do at the end, completed or expired (answer the client). Runs once, with the lock held."""
+        """Handle the end, completed or expired (respond to the client, say). Runs once, with the lock held."""
 
     def on_expiration(self) -> None:
-        """What else to do when time ran out (count it). Runs once, after `on_complete`, or never."""
+        """Handle the expiration besides (count it, say). Runs once, after `on_complete`, or never."""
 
     # -- to call
 
@@ -236,13 +236,13 @@ class DelayedOperation(Locked):
     # -- for purgatories
 
     def _dop_is_ready(self) -> bool:
-        """Whether `__init__` has been called."""
+        """Return whether `__init__` has been called."""
         if cython.compiled:
             return self._dop_state != 0
         return hasattr(self, "_dop_state")
 
     def _dop_adopt(self, home: Home, watches: int, many: bool) -> int:
-        """Belong to this purgatory from now on: ADOPTED with its watches, or, without: ENDED_ALONE or HAD_HOME."""
+        """Join this purgatory: return ADOPTED with its watches, else ENDED_ALONE or HAD_HOME."""
         if _LOCKED:
             with _UNSUBMITTED:
                 return self._dop_move_in(home, watches, many)
@@ -259,7 +259,7 @@ class DelayedOperation(Locked):
         return _ADOPTED
 
     def _dop_end(self, state: int, trying: bool) -> bool:
-        """Pass from pending to `state`, leaving everything; True for the one caller who achieves it."""
+        """Change from pending to `state`, and leave all keys. Return True for the one caller that does it."""
         home = self._dop_home
         if home is None:
             if _LOCKED:
@@ -279,7 +279,7 @@ class DelayedOperation(Locked):
 
 
 def _complete_later(operation: DelayedOperation) -> None:
-    """The rest of a `force_complete` that could not have the lock: the end was decided then, its code runs now."""
+    """Finish a `force_complete` that could not take the lock: the end was decided then, its code runs now."""
     try:
         enter_at_any_depth(operation)  # waits: this thread is in no operation any more
         try:
@@ -295,7 +295,7 @@ def _complete_later(operation: DelayedOperation) -> None:
 
 
 def refuse_async(result: object, operation: DelayedOperation, method: str) -> bool:
-    """Raise TypeError where a method returned a coroutine, which nobody would await."""
+    """Raise TypeError where a method returned a coroutine, which would never be awaited."""
     if is_coroutine(result):
         coroutine: Any = result
         coroutine.close()  # and Python need not say so besides

@@ -1,4 +1,4 @@
-"""What the purgatory needs from others, as protocols: a timer to start, a lock to hold.
+"""Protocols of what the purgatory needs: a timer and a lock.
 
 The room knows no driver. `abeyant.timer.SystemTimer` and `ManualTimer` fit `Timer`; so does anything else
 that starts and stops a one-shot timer, as long as it never runs the callback inside `call_later` and holds

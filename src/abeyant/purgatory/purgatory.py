@@ -1,4 +1,4 @@
-"""The purgatory, as its users see it. What it does is in room.py, which is compiled."""
+"""The public purgatory. Its compiled implementation is in room.py."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Purgatory(Room, Generic[OperationT]):
             ...
 
     def cancel(self, operation: OperationT) -> bool:
-        """Take `operation` out, without an end; True exactly when it was pending here. O(its keys).
+        """Cancel `operation`. Return True exactly when it was pending here. O(its keys).
 
         It leaves its keys and the timer. None of its code runs; it is not completed, and `force_complete`
         is the caller's to call, once, or not.
@@ -63,7 +63,7 @@ class Purgatory(Room, Generic[OperationT]):
         return self._cancel(operation)
 
     def cancel_for_key(self, key: Hashable) -> list[OperationT]:
-        """Take out the operations that wait on `key`, as `cancel` does, and hand them back in order of arrival.
+        """Cancel the operations that wait on `key`, and return them in order of arrival.
 
         For when the key goes away, a partition that moves to another broker, say: answer each with
         `force_complete()`, or let it go. They leave their other keys and the timer too. (Kafka:

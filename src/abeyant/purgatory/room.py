@@ -1,7 +1,7 @@
 # cython: nonecheck=True, binding=False, embedsignature=True, embedsignature.format=clinic
-"""Where operations wait: how they come in, who looks for them, and what is told of them.
+"""The implementation of `Purgatory`: submitting, checking, cancelling, and counts.
 
-What becomes of them then is in life.py. This is all of `Purgatory` but what an extension class cannot be: generic.
+How operations end is in life.py. This is all of `Purgatory` but what an extension class cannot be: generic.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Room(Life):
         return wanted._dop_state in (_COMPLETED, _EXPIRED)
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Try every operation that waits on `key`, in order of arrival; returns how many this completed.
+        """Try every operation that waits on `key`, in order of arrival; return how many this completed.
 
         Operations that join during the call are not its business: they look for themselves. One that raises
         is reported and harms no other; KeyboardInterrupt and its like end the call, and what it had not
@@ -193,7 +193,7 @@ class Room(Life):
         return completed
 
     def _cancel(self, operation: Any) -> bool:
-        """Take an operation out that is pending here; whether it was."""
+        """Cancel an operation. Return whether it was pending here."""
         if not isinstance(operation, DelayedOperation):
             raise TypeError(f"expected a DelayedOperation, not {operation!r}")
         wanted = operation
@@ -235,7 +235,7 @@ class Room(Life):
 
     @property
     def name(self) -> str:
-        """The name it was given."""
+        """The name."""
         return self._name
 
     @property
@@ -259,7 +259,7 @@ class Room(Life):
         return self._delayed
 
     def pending(self) -> list[Any]:
-        """The operations that wait, in no order that means anything. O(watched), under the lock: for those who look."""
+        """Return the pending operations, in no particular order. O(watched), under the lock."""
         self._directory.lock()
         try:
             return self._directory.operations()
@@ -267,7 +267,7 @@ class Room(Life):
             self._directory.unlock()
 
     def stats(self) -> PurgatoryStats:
-        """All counts, read at one moment. O(1)."""
+        """Return all counts, read at one moment. O(1)."""
         self._directory.lock()
         try:
             watched = self._directory.watches
@@ -285,7 +285,7 @@ class Room(Life):
         raise TypeError(f"{self!r} cannot be copied or pickled: two could not share its operations")
 
     def _is_made(self) -> bool:
-        """Whether `__init__` has been called."""
+        """Return whether `__init__` has been called."""
         return self._directory is not None if cython.compiled else hasattr(self, "_directory")
 
     def __repr__(self) -> str:
@@ -310,7 +310,7 @@ class Room(Life):
             self._directory.unlock()
 
     def _begin_anew(self) -> object:
-        """In the child of a fork: what waited ends in the parent, and there alone (P1)."""
+        """Empty the purgatory in a forked child: pending operations end in the parent, and only there (P1)."""
         inherited = self._directory
         for operation in inherited.everyone():
             if operation._dop_home is self and operation._dop_state == _PENDING:

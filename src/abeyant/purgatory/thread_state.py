@@ -1,4 +1,4 @@
-"""Two integers of the present thread's own, and its name, for nesting.py (compiled: thread_state.pxd)."""
+"""Two thread-local integers and the thread's id, for nesting.py (compiled: thread_state.pxd)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _THREAD = _Thread()
 
 
 def depth() -> int:
-    """How many operations' locks the thread holds, counted as often as it holds each."""
+    """Return how many operations' locks the thread holds, counted as often as it holds each."""
     return _THREAD.depth
 
 
@@ -27,7 +27,7 @@ def set_depth(count: int) -> None:
 
 
 def owed() -> int:
-    """How many actions the thread has put off."""
+    """Return how many actions the thread has deferred."""
     return _THREAD.owed
 
 

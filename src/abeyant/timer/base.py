@@ -1,5 +1,5 @@
 # cython: nonecheck=True
-"""What every timer has in common: the surface, the lock over the wheel, the report of errors.
+"""The base of all timers: their public methods, the lock over the wheel, and error reporting.
 
 Ground rules
 ------------
@@ -53,11 +53,11 @@ ErrorHandler = Callable[[BaseException, Callback], object]
 
 
 class TimerClosedError(RuntimeError):
-    """A task was given to a timer that has been closed: it could never run."""
+    """A task was added to a closed timer, where it could never run."""
 
 
 class PendingTask(NamedTuple):
-    """What `close` hands back of a task that had not run."""
+    """A task that had not run when the timer was closed."""
 
     deadline: float  # seconds on the timer's clock, rounded up to a tick
     callback: Callback
@@ -150,11 +150,11 @@ class Timer(TaskOwner):
         return RepeatingTask(self, interval, callback, args)
 
     def time(self) -> float:
-        """The timer's clock, in seconds."""
+        """Return the timer's clock, in seconds."""
         return to_seconds(self._now())
 
     def next_expiration(self) -> float | None:
-        """When the timer next has work, in seconds on its clock; None when nothing is pending.
+        """Return when the timer next has work, in seconds on its clock; None when nothing is pending.
 
         At or before the earliest deadline: a task far away is met first when its bucket cascades.
         """
@@ -206,7 +206,7 @@ class Timer(TaskOwner):
         return self._closed
 
     def __len__(self) -> int:
-        """How many tasks are pending, exactly (T9)."""
+        """Return how many tasks are pending, exactly (T9)."""
         enter(self)
         try:
             return len(self._wheel)
@@ -231,15 +231,15 @@ class Timer(TaskOwner):
     # -- for drivers ---------------------------------------------------------------------------------------
 
     def _now(self) -> int:
-        """The clock, in nanoseconds."""
+        """Return the clock, in nanoseconds."""
         raise NotImplementedError
 
     def _get_ready(self) -> bool:
-        """Called outside the lock before a task is started, where `_ready` is not set."""
+        """Prepare the driver, outside the lock, before the first task is started (`_ready` is not set)."""
         raise TypeError(f"{type(self).__name__}: its __init__ must call super().__init__() before it is used")
 
     def _begin_anew(self) -> object:
-        """In the child of a fork: empty, and handles from before mean nothing."""
+        """Empty the timer in a forked child, where the parent's handles are invalid."""
         inherited = self._wheel
         self._lock = mutex("a timer")
         self._wheel = inherited._successor(inherited._now())
@@ -248,19 +248,19 @@ class Timer(TaskOwner):
         return inherited
 
     def _accepts(self) -> bool:
-        """Whether what is started now can run."""
+        """Return whether a task started now can run."""
         return not self._closed
 
     def _is_made(self) -> bool:
-        """Whether `__init__` has been called."""
+        """Return whether `__init__` has been called."""
         return self._wheel is not None if cython.compiled else hasattr(self, "_wheel")
 
     def _alarm(self) -> bool:
-        """Called under the lock when a deadline before `_sleeps_until` has appeared: the driver has to look earlier."""
+        """Wake the driver earlier, for a deadline before `_sleeps_until`. Called under the lock."""
         return True
 
     def _run(self, item: Any) -> None:
-        """Run a task that has left the wheel; report what it raises, harming no other (T8)."""
+        """Run a task that has left the wheel; report what it raises, so that no other task suffers (T8)."""
         try:
             if type(item) is not tuple:
                 result = item()
@@ -338,7 +338,7 @@ class Timer(TaskOwner):
     # -- for purgatories: a task without its TimerTask
 
     def _start_item(self, item: tuple[Callback, Any], delay: int) -> int:
-        """As `_start_later`, of a callback and its argument, paired; returns the handle for `_stop_item`."""
+        """Start a (callback, argument) pair as `_start_later` does; return the handle for `_stop_item`."""
         deadline = self._now() + delay
         if deadline > _NEVER:
             deadline = _NEVER
@@ -358,7 +358,7 @@ class Timer(TaskOwner):
         return handle
 
     def _stop_item(self, handle: int) -> bool:
-        """As `_cancel`."""
+        """Cancel an item that `_start_item` started, as `_cancel` does."""
         enter(self)
         try:
             item = self._wheel._remove(handle)
@@ -378,18 +378,18 @@ _AT_ANY_RATE: list[Callback] = []
 
 
 def at_any_rate(callback: Callback) -> Callback:
-    """Have `callback`, of this package, run by the timer itself where an executor refuses it: others wait for it."""
+    """Mark an internal `callback` to run on the timer's thread where the executor refuses it: others wait for it."""
     _AT_ANY_RATE.append(callback)
     return callback
 
 
 def runs_at_any_rate(callback: Callback) -> bool:
-    """Whether `at_any_rate` was told so."""
+    """Return whether `at_any_rate` marked this callback."""
     return any(callback is one for one in _AT_ANY_RATE)
 
 
 def check_callback(callback: Any, name: str) -> None:
-    """Raise TypeError, by the argument's name, for what cannot be called or is an `async def`, wrapped or not."""
+    """Raise TypeError naming the argument, for what is not callable or is an `async def`, wrapped or not."""
     from inspect import iscoroutinefunction  # here, for it would take a tenth of the time to import the package
 
     if not callable(callback) or is_async(callback) or iscoroutinefunction(callback):
@@ -397,34 +397,34 @@ def check_callback(callback: Any, name: str) -> None:
 
 
 def refuse_callback(callback: Any, name: str) -> None:
-    """Raise TypeError for what is no callback."""
+    """Raise TypeError for something that is not a callback."""
     if not callable(callback):
         raise TypeError(f"{name} must be callable, not {callback!r}")
     raise TypeError(f"{name} must be a plain function, not {callback!r}, which nobody would await: let it start a task")
 
 
 def refuse_coroutine(result: Any) -> None:
-    """Raise TypeError for what an `async def` in some wrapper has returned."""
+    """Raise TypeError for a coroutine that a wrapped `async def` returned."""
     result.close()  # nobody awaits it, and Python need not say so besides
     raise TypeError("the callback returned a coroutine: schedule a plain function that makes a task of it")
 
 
 def enter(timer: Timer) -> bool:
-    """Begin what must not be interrupted, where the interpreter does not see to that."""
+    """Begin a section that must not be interrupted, where the interpreter does not guarantee it."""
     if _LOCKED:
         timer._lock.acquire()
     return True
 
 
 def leave(timer: Timer) -> bool:
-    """End what `enter` began."""
+    """End the section that `enter` began."""
     if _LOCKED:
         timer._lock.release()
     return True
 
 
 def abandon(timer: Timer) -> bool:
-    """For a thread that is at its end, and by whatever exception may have missed a `leave`."""
+    """End the sections that a dying thread may have left open because of an exception."""
     if _LOCKED and not cython.compiled:
         timer._lock.abandon()
     return True

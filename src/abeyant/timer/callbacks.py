@@ -1,4 +1,4 @@
-"""What cannot be a callback: what cannot be called, and what nobody would await (compiled: callbacks.pxd)."""
+"""Recognise what cannot be a callback: coroutines and `async def` (compiled: callbacks.pxd)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _CO_ASYNC_GENERATOR = 0x200
 
 
 def is_async(callback: Any) -> bool:
-    """Whether it is an `async def`, or a method that is one. Quick, so it does not look into wrappers of them."""
+    """Return whether it is an `async def` function or method. For speed, wrappers are not examined."""
     if type(callback) is MethodType:
         callback = callback.__func__
     return type(callback) is FunctionType and callback.__code__.co_flags & (_CO_COROUTINE | _CO_ASYNC_GENERATOR) != 0
 
 
 def is_coroutine(result: object) -> bool:
-    """Whether it is what a call of an `async def` returns."""
+    """Return whether it is a coroutine."""
     return type(result) is CoroutineType

@@ -1,5 +1,5 @@
 # cython: nonecheck=True
-"""A timer on a virtual clock: time passes when it is told to."""
+"""A timer on a virtual clock, which moves only by `advance`."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class ManualTimer(Timer):
         return to_seconds(self._earliest()) if len(self) else None
 
     def _earliest(self) -> int:
-        """The earliest deadline in nanoseconds; NEVER for none."""
+        """Return the earliest deadline in nanoseconds; NEVER for none."""
         enter(self)
         try:
             found = self._wheel.earliest()

@@ -1,4 +1,4 @@
-"""What `call_every` of every timer and loop returns: a task that starts itself again, on top of `call_at`."""
+"""The task that `call_every` of timers and loops returns: it schedules itself again by `call_at`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from abeyant.timer.units import as_float
 class RepeatingTask:
     """A callback that runs at `start + interval`, `start + 2 * interval` and so on, until it is cancelled.
 
-    Each deadline is reckoned from the start, so they do not drift. The next run is scheduled when one has ended: runs
+    Each deadline is computed from the start, so they do not drift. The next run is scheduled when one has ended: runs
     do not overlap, and where one is late by whole intervals, those are left out, counted in `missed`, and not made up
     for. What the callback raises is reported as of any other task, and it goes on. Safe to use from any thread, as
     far as its timer is.
@@ -53,7 +53,7 @@ class RepeatingTask:
         self._begin(owner)
 
     def cancel(self) -> bool:
-        """Run no more; True exactly when it would have run again. A run that has begun is not interrupted. O(1)."""
+        """Stop it. Return True exactly when it would have run again. A run that has begun is not interrupted. O(1)."""
         with self._lock:
             was_active, self._ended = not self._ended, True
             self._task.cancel()  # which comes too late for one that an executor has: that looks at `_ended`
@@ -61,7 +61,7 @@ class RepeatingTask:
             return was_active and owner is not None and not _is_closed(owner)
 
     def refresh(self) -> bool:
-        """Begin anew from now: the next run is one interval from now. False when it has been cancelled."""
+        """Restart the interval: the next run is one interval from now. Return False when it has been cancelled."""
         with self._lock:
             owner = self._owner()
             if self._ended or owner is None:
@@ -131,7 +131,7 @@ class RepeatingTask:
             self._ended = True
 
     def _running_before(self) -> bool:
-        """Whether it had been started once: whoever starts it is to hear that the timer is closed."""
+        """Return whether it had been started before; if not, the caller gets the error that the timer is closed."""
         return hasattr(self, "_task")
 
     def __repr__(self) -> str:

@@ -123,7 +123,7 @@ class SystemTimer(Timer):
 
     @property
     def name(self) -> str:
-        """What the timer is called; its thread is `<name>-timer`."""
+        """The timer's name; its thread is `<name>-timer`."""
         return self._name
 
     def call_later(
@@ -250,7 +250,7 @@ class SystemTimer(Timer):
             watch(partial(self._look_back, item))
 
     def _look_back(self, item: object, job: Any) -> None:
-        """Called when a job is over, by whoever ended it: if it has not run, have the timer's thread see to that.
+        """Check a finished job, on the thread that ended it: if it has not run, pass it to the timer's thread.
 
         Not here: an executor that drops its jobs may hold its own lock meanwhile.
         """
@@ -290,7 +290,7 @@ class SystemTimer(Timer):
         self._run(item)
 
     def _break_down(self, error: BaseException) -> None:
-        """The thread ends by an error that is no callback's (memory ran out, say): refuse what comes, and say so.
+        """Close after an error outside callbacks (out of memory, say): refuse new tasks, and report it.
 
         What is pending stays, for `close` to hand back.
         """
@@ -339,7 +339,7 @@ def _close(reference: Any) -> None:
 
 
 def _drive(reference: Any, handed: list[SystemTimer], alarm: Any) -> None:
-    """The thread: let the timer have its turn, sleep, and so on until it is closed or gone."""
+    """Run the thread's loop: run what is due, sleep, repeat, until the timer is closed or collected."""
     timer = None
     try:
         while True:

@@ -1,4 +1,4 @@
-"""The handle of a task that waits in a timer."""
+"""The handle of a pending task in a timer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CANCELLED = CANCELLED  # a C constant when compiled
 
 
 class TaskOwner:
-    """What a handle asks of its timer. For timers to implement."""
+    """What a handle needs of its timer. Implemented by timers."""
 
     __slots__ = ()
 
@@ -65,7 +65,7 @@ class TimerTask:
         raise TypeError("a TimerTask is made by a timer's call_later or call_at")
 
     def cancel(self) -> bool:
-        """Stop the task; True exactly when this prevented its run (T3). False when it ran, runs, or had ended.
+        """Cancel the task. Return True exactly when this prevented its run (T3): False when it ran, runs, or had ended.
 
         The callback and its arguments are let go of at once (T4).
         """
@@ -73,7 +73,7 @@ class TimerTask:
         return owner is not None and owner._cancel(self)
 
     def refresh(self) -> bool:
-        """Start the same delay again, from now; False when the task has ended. One store in the common case.
+        """Restart the same delay from now. Return False when the task has ended. One store in the common case.
 
         For a task made by `call_at` the delay is what was left when it was made.
         """

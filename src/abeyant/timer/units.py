@@ -1,4 +1,4 @@
-"""Seconds outside, nanoseconds inside: the conversion and its limits."""
+"""Convert between seconds, in the API, and nanoseconds, inside; and check limits."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _NO_NUMBERS = ("b", "m", "M")  # numpy's bool, timedelta64 and datetime64, which
 
 
 def whole_nanoseconds(seconds: float) -> int:
-    """To the nearest; for what is known to be a number, and less than 4e9."""
+    """Return seconds as nanoseconds, to the nearest; for numbers below 4e9."""
     return whole(seconds * _NANOSECONDS + 0.5)
 
 
 def to_nanoseconds(seconds: float | timedelta, name: str) -> int:
-    """Whole nanoseconds, to the nearest. Infinite and huge values become +-NEVER.
+    """Return whole nanoseconds, to the nearest. Infinite and huge values become +-NEVER.
 
     Raises TypeError for what is no time and ValueError for NaN, each naming the argument `name`.
     """
@@ -51,7 +51,7 @@ def to_nanoseconds(seconds: float | timedelta, name: str) -> int:
 
 
 def as_float(seconds: Any, name: str) -> float:
-    """Seconds as float, of whatever is a time: a number of any kind but bool, or a timedelta. Infinite for the huge.
+    """Return a time (any number but bool, or a timedelta) in seconds as float; infinity where it is too large.
 
     Raises TypeError for what is no time, naming the argument `name`; numpy's times, whose unit may be any, are none.
     """
@@ -68,21 +68,21 @@ def as_float(seconds: Any, name: str) -> float:
 
 
 def _kind(value: Any) -> str:
-    """Of something of numpy's: the letter of what it is. Empty for others."""
+    """Return the kind letter of a NumPy value; empty for others."""
     return str(getattr(getattr(value, "dtype", None), "kind", ""))
 
 
 def _exact(seconds: timedelta) -> int:
-    """Nanoseconds, exactly where the float is not; those of a subclass that has them too, such as pandas'."""
+    """Return a timedelta in nanoseconds, exactly; with those of a subclass that has them, such as pandas'."""
     rest: int = getattr(seconds, "nanoseconds", 0)
     return seconds // timedelta(microseconds=1) * 1000 + rest
 
 
 def to_seconds(nanoseconds: int) -> float:
-    """Seconds as float; infinity for NEVER."""
+    """Return seconds as float; infinity for NEVER."""
     return math.inf if nanoseconds >= _NEVER else nanoseconds / _NANOSECONDS
 
 
 def machine_time() -> float:
-    """Return the machine's monotonic clock in seconds, whoever has patched `time.monotonic`."""
+    """Return the machine's monotonic clock in seconds, ignoring patches of `time.monotonic`."""
     return monotonic_ns() / _NANOSECONDS

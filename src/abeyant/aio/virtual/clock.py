@@ -102,7 +102,7 @@ def virtual_time(
     clocks: bool = False,
     ignore_threads: str | Iterable[str] = (),
 ) -> VirtualClock:
-    """A clock to hold with `async with ... as clock`: virtual time on the running loop. See `VirtualClock`.
+    """Return a clock to hold with `async with ... as clock`: virtual time on the running loop. See `VirtualClock`.
 
     Works on asyncio's selector loops, ours included. Raises DeadlockError, at the end of the block, when nothing can
     run any more.

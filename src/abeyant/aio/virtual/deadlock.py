@@ -58,7 +58,7 @@ class DeadlockError(RuntimeError):
 
 
 def all_waiting(loop: asyncio.AbstractEventLoop, first: asyncio.Task[Any] | None = None) -> list[Waiting]:
-    """Every unfinished task of `loop`, the task `first` first, the others by name."""
+    """Return every unfinished task of `loop`, the task `first` first, the others by name."""
     tasks = asyncio.all_tasks(loop)
     return [_waiting(task) for task in sorted(tasks, key=lambda task: (task is not first, _by_number(task.get_name())))]
 
@@ -87,7 +87,7 @@ def _waiting(task: asyncio.Task[Any]) -> Waiting:
 
 
 def _frames(step: object) -> Iterator[FrameType]:
-    """The frames in which a coroutine is suspended, from the outermost to the innermost."""
+    """Yield the frames in which a coroutine is suspended, from the outermost to the innermost."""
     while step is not None:
         if isinstance(step, CoroutineType):
             frame, step = step.cr_frame, step.cr_await
@@ -119,7 +119,7 @@ def _place(frame: FrameType) -> str:
 
 
 def _awaited(inner: list[FrameType], future: object) -> str:
-    """The library's call that was made, and on what; else the bare future."""
+    """Return the library's call that was made, and on what; else the bare future."""
     if not inner:
         return "a task" if isinstance(future, asyncio.Task) else _short(future)
     variables = inner[0].f_locals
@@ -141,7 +141,7 @@ def _short(thing: object) -> str:
 
 
 def _tasks_in(inner: list[FrameType], future: Any) -> Iterator[asyncio.Task[Any]]:
-    """The unfinished tasks that are waited for: itself, gathered, in a group, or in a set given to `asyncio.wait`."""
+    """Yield the unfinished tasks behind a future: itself, gathered, in a group, or in a set for `asyncio.wait`."""
     found: list[Any] = [future, *getattr(future, "_children", ())]
     for frame in inner:
         variables = frame.f_locals

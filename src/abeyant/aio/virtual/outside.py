@@ -34,7 +34,7 @@ class Outlook(NamedTuple):
     grace: float  # real seconds of silence to wait for before the clock moves
 
     def needs_patience(self, target: float | None) -> bool:
-        """Whether only the outside can go on, the clock's next stop being `target`."""
+        """Return whether only the outside can go on, the clock's next stop being `target`."""
         return bool(self.busy or (target is None and self.chances))
 
 
@@ -70,7 +70,7 @@ class Outside:
         return Outlook(busy + threads.at_work + connects.here, [*open_ends, *sockets.listening, *signals], grace)
 
     def watched(self) -> dict[str, Callable[..., Any]]:
-        """The loop's methods that send something out, each with an eye on it."""
+        """Return wrappers of the loop's methods that send something outside, which record the call."""
         loop = self._loop
         return {
             "sock_connect": self._connects.watch(),

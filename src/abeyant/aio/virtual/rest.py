@@ -31,7 +31,7 @@ def is_asleep(native_id: int | None) -> bool:
 
 
 def _system_call(native_id: int | None) -> list[str]:
-    """The number of the system call in which a thread sleeps, and its arguments; another word if it does not."""
+    """Return the number of the system call in which a thread sleeps, and its arguments; another word if it does not."""
     try:
         with open(f"/proc/self/task/{native_id}/syscall", encoding="ascii") as file:
             return file.read().split() or ["unknown"]

@@ -54,7 +54,7 @@ def run_virtual(
 
 
 def _new_loop() -> EventLoop:
-    """An EventLoop without its warning that it runs interpreted: where time is virtual, its speed is not the point."""
+    """Return an EventLoop that does not warn of running interpreted: in virtual time, speed does not matter."""
     loop = EventLoop.__new__(EventLoop)
     super(EventLoop, loop).__init__()
     return loop

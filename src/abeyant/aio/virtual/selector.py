@@ -1,4 +1,4 @@
-"""Where a loop sleeps: here the clock moves instead.
+"""The selector of virtual time: in place of sleeping, it moves the clock.
 
 A loop calls `select(timeout)` once a turn, with the time until its next timer; nothing of the loop can run while it is
 in there. So this is the one place that knows that nothing else can run, and the one place where the clock moves.
@@ -28,7 +28,7 @@ _SLICE = 0.05  # real seconds: how long at most until we look again whether what
 
 
 class VirtualSelector(selectors.BaseSelector):
-    """A loop's own selector, and in place of its sleep a jump of the clock."""
+    """A loop's own selector, which moves the clock in place of sleeping."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, real: selectors.BaseSelector, clock: Timeline, outside: Outside
@@ -121,7 +121,7 @@ class VirtualSelector(selectors.BaseSelector):
         return []
 
     def _next_deadline(self, timeout: float | None) -> float | None:
-        """When the loop has something to do next, as exactly as it can say; None for never.
+        """Return when the loop has something to do next, as exactly as it can say; None for never.
 
         Neither a bucket of the wheel on the way there, nor what a `Timer` on this loop has armed before: each stop
         would cost an `io_grace`.
@@ -138,7 +138,7 @@ class VirtualSelector(selectors.BaseSelector):
         return None
 
     def _earliest(self) -> asyncio.TimerHandle | None:
-        """The loop's handle with the earliest deadline: it may offer `_earliest()`, as ours does; or it has a heap."""
+        """Return the loop's earliest handle: from its `_earliest()`, which ours has, else from its heap."""
         earliest = getattr(self._loop, "_earliest", None)
         if earliest is not None:
             ours: asyncio.TimerHandle | None = earliest()
@@ -187,27 +187,27 @@ class VirtualSelector(selectors.BaseSelector):
         self.clock._deadlock = error
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """As the real one."""
+        """Pass on to the real selector."""
         self._outside.sockets.changed = True
         return self._real.register(fileobj, events, data)
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        """As the real one."""
+        """Pass on to the real selector."""
         self._outside.sockets.changed = True
         return self._real.unregister(fileobj)
 
     def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """As the real one."""
+        """Pass on to the real selector."""
         return self._real.modify(fileobj, events, data)
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        """As the real one."""
+        """Pass on to the real selector."""
         return self._real.get_map()
 
     def get_key(self, fileobj: Any) -> selectors.SelectorKey:
-        """As the real one."""
+        """Pass on to the real selector."""
         return self._real.get_key(fileobj)
 
     def close(self) -> None:
-        """As the real one."""
+        """Pass on to the real selector."""
         self._real.close()

@@ -15,18 +15,18 @@ class Signals:
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From now on."""
+        """Count handlers that are set from now on."""
         self._loop: Any = loop
         self._known = _pythons_handlers()
 
     def look(self) -> list[str]:
-        """Descriptions of the handlers that are waited for."""
+        """Return descriptions of the handlers that may wake the loop."""
         names = {_name(number) for number in getattr(self._loop, "_signal_handlers", ())}
         names |= {name for name, handler in _pythons_handlers().items() if self._known.get(name) is not handler}
         return [f"a handler of {name}" for name in sorted(names)]
 
     def not_waited_for(self) -> list[str]:
-        """Names of the signals whose handlers stood before."""
+        """Return names of the signals whose handlers stood before."""
         return [name for name, handler in _pythons_handlers().items() if self._known.get(name) is handler]
 
 

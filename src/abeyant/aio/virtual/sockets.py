@@ -48,7 +48,7 @@ class Sockets:
         return self._census
 
     def in_flight(self) -> bool:
-        """Whether something that one socket of the loop has written to another may not be there yet.
+        """Return whether something that one socket of the loop has written to another may not be there yet.
 
         To be asked after `look`, and before what is ready: whatever was written then has come. False only where the
         system says so of each, which is Linux. O(open files), some 2 us each, but for so many that it is not asked.
@@ -92,7 +92,7 @@ class Sockets:
 
 
 def _ends(fd: int) -> _Ends | None:
-    """Both addresses of a connected TCP socket; of a listening one (address, None); None for anything else."""
+    """Return both addresses of a connected TCP socket; of a listening one (address, None); None for anything else."""
     try:
         sock = socket.socket(fileno=fd)
     except OSError:
@@ -110,7 +110,7 @@ def _ends(fd: int) -> _Ends | None:
 
 
 def _is_there(sender: int, receiver: int) -> bool:
-    """Whether all that has been written to one end has come to the other, and neither has been closed."""
+    """Return whether all that has been written to one end has come to the other, and neither has been closed."""
     try:
         sent_state, _, waiting, sent, again = _tcp_info(sender)
         received_state, received, *_ = _tcp_info(receiver)

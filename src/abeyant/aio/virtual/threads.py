@@ -77,13 +77,13 @@ class Threads:
         return any(fnmatchcase(name, pattern) for pattern in self._ignored for name in names)
 
     def _native_runs(self) -> bool:
-        """Whether a thread that is not Python's runs, for which one of Python's may be waiting."""
+        """Return whether a thread that is not Python's runs, for which one of Python's may be waiting."""
         pythons = {thread.native_id for thread in threading.enumerate()}
         return any(not is_at_rest(native_id) for native_id in native_threads() - pythons - self._natives)
 
 
 def has_job(thread: threading.Thread) -> bool | None:
-    """Whether a worker of a pool has a job, or may be about to; None for a thread that is no such worker.
+    """Return whether a worker of a pool has a job, or may be about to; None for a thread that is no such worker.
 
     Neither `concurrent.futures` nor anyio has a call for it. Both count, though: anyio's worker the jobs in its queue.
     """
@@ -96,7 +96,7 @@ def has_job(thread: threading.Thread) -> bool | None:
 
 
 def _is_claimed(thread: threading.Thread, waiting: CodeType) -> bool:
-    """Whether a worker of `concurrent.futures` is anywhere but in the function in which it waits for jobs.
+    """Return whether a worker of `concurrent.futures` is anywhere but in the function in which it waits for jobs.
 
     Where it is, it may have taken one just now. But whoever submitted that has taken it from the count of idle workers.
     """

@@ -14,7 +14,7 @@ from abeyant.timer.units import as_float
 
 
 class Timeline:
-    """Time that is told to move. `mount` puts it on a loop, and `selector` moves it when nothing else can run.
+    """Virtual time of one loop. `mount` puts it on a loop, and `selector` moves it when nothing else can run.
 
     All of it belongs to the loop's thread; `time` may be read from any.
     """
@@ -55,7 +55,7 @@ class Timeline:
         self._order = itertools.count()
 
     def time(self) -> float:
-        """The time in seconds, as `loop.time()` gives it."""
+        """Return the time in seconds, as `loop.time()` gives it."""
         return self._time
 
     async def advance(self, seconds: float | timedelta) -> None:
@@ -100,7 +100,7 @@ class Timeline:
         return stop if deadline is None else min(stop, deadline)
 
     def _move(self, to: float, deadline: float | None) -> None:
-        """Go where `_step` says."""
+        """Move the clock to where `_step` says."""
         self._time = max(self._time, to)
         if deadline is None or to == deadline:
             for arrival in self._to_next:
@@ -121,7 +121,7 @@ class Timeline:
         return to if self.autojump or self._to_next else None
 
     def _creep(self, to: float) -> None:
-        """Go where `_creeps_to` says."""
+        """Move the clock to where `_creeps_to` says."""
         self._time = max(self._time, to)
         if self._stops and self._stops[0][0] <= to:
             arrival = heapq.heappop(self._stops)[2]
@@ -146,7 +146,7 @@ class Timeline:
 
 
 def span(value: float | timedelta, name: str, *, endless: bool = False) -> float:
-    """A span of time, from 0, as float. Raises TypeError and ValueError, naming the argument `name`."""
+    """Return a span of time, from 0, as float. Raises TypeError and ValueError, naming the argument `name`."""
     length = as_float(value, name)
     if not 0 <= length <= math.inf or (length == math.inf and not endless):
         raise ValueError(f"{name} must be {'0 or more' if endless else 'finite, and 0 or more'}, not {value!r}")
