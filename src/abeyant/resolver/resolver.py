@@ -166,14 +166,14 @@ class Resolver(Feed):
         return self._closed
 
     def __len__(self) -> int:
-        """How many operations are pending, exactly."""
+        """Return how many operations are pending, exactly."""
         return len(self._pending)
 
     def __bool__(self) -> bool:
         return True  # `resolver or default` must not replace one where nothing is pending
 
     def __contains__(self, op_id: Hashable) -> bool:
-        """Whether an operation is pending. O(1)."""
+        """Return whether an operation is pending. O(1)."""
         return op_id in self._pending
 
     def __enter__(self) -> Self:

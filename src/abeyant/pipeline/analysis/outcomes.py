@@ -60,7 +60,7 @@ class Ended:
         return self.count("expired")
 
     def count(self, outcome: str) -> int:
-        """Return how many operations ended so."""
+        """Return how many operations ended in this way."""
         of_them = pc.equal(self.waits["outcome"], outcome)
         return pc.sum(self.waits["operations"].filter(of_them)).as_py() or 0
 

@@ -22,7 +22,7 @@ _HIDDEN: Final = "(hidden)"
 
 
 def redacted_command_line(arguments: Sequence[str] | None = None) -> str:
-    """The command as one would type it again; `arguments` are those of this process unless given.
+    """Return the command line to type again; `arguments` default to those of this process.
 
     Hidden are the value of a setting whose name or value speaks of a secret, a user with a password in a URI, and the
     token of a Spark Connect server.

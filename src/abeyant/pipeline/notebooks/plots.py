@@ -75,6 +75,6 @@ class Plots:
 
 
 def _is_dataframe(table: Any) -> bool:
-    """Whether it is a DataFrame of Spark, which is not imported for that: a Spark of 4.3 speaks Arrow, too."""
+    """Return whether it is a DataFrame of Spark, which is not imported for that: a Spark of 4.3 speaks Arrow, too."""
     spark: Any = sys.modules.get("pyspark.sql")
     return spark is not None and isinstance(table, spark.DataFrame)

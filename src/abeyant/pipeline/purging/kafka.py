@@ -33,7 +33,7 @@ class KafkaPurgatory(Reaped):
         self._estimate = 0
 
     def next_expiration(self) -> int | None:
-        """When the wheel's next bucket comes up, in nanoseconds."""
+        """Return when the wheel's next bucket comes up, in nanoseconds."""
         self._enter()
         try:
             return self._wheel.next_expiration()

@@ -103,7 +103,7 @@ class Reaped(Home):
     # -- the reaper's port
 
     def next_expiration(self) -> int | None:
-        """When the timer next has work, in nanoseconds."""
+        """Return when the timer next has work, in nanoseconds."""
         raise NotImplementedError
 
     def turn(self, now: int) -> int:
@@ -111,14 +111,14 @@ class Reaped(Home):
         raise NotImplementedError
 
     def sleeping(self, until: int, wake: Callable[[], object] | None) -> None:
-        """The reaper sleeps until then (nanoseconds), and wants `wake` called for an earlier deadline."""
+        """Record until when the reaper sleeps (nanoseconds); an earlier deadline has to call `wake`."""
         self._wake = wake
         self._sleeps_until = until
 
     # -- what the designs differ in
 
     def _joined(self) -> None:
-        """An operation is on its watch lists now."""
+        """Record that an operation is on its watch lists."""
 
     def _start(self, operation: DelayedOperation, deadline: int) -> None:
         """Put an operation into the timer, unless it has ended."""
@@ -129,7 +129,7 @@ class Reaped(Home):
         raise NotImplementedError
 
     def _ended(self, operation: DelayedOperation) -> None:
-        """An operation has ended. The lock is held."""
+        """Record that an operation has ended. The lock is held."""
 
     # -- what they share
 
@@ -227,6 +227,6 @@ class Reaped(Home):
         raise error
 
     def _started(self, deadline: int) -> None:
-        """A deadline has been added: wake the reaper if it would miss it."""
+        """Wake the reaper if it would miss a deadline that was added."""
         if deadline < self._sleeps_until and self._wake is not None:
             self._wake()

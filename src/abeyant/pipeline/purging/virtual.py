@@ -14,7 +14,7 @@ class VirtualClock:
         self.now = 0
 
     def __call__(self) -> int:
-        """The time."""
+        """Return the present time."""
         return self.now
 
 

@@ -42,7 +42,7 @@ class Trace(NamedTuple):
 
 
 def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of `traces` -> a row for each instance in a chunk of rows."""
+    """Turn rows of `traces` into a row for each instance in a chunk of rows."""
     return map(_packed, chunks(batches, _CHUNK))
 
 

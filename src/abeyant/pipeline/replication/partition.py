@@ -42,20 +42,20 @@ class Partition:
         self._watermark: dict[str, int] = {}
 
     def fetched(self, instance: str, replica: int, offset: int) -> Iterator[Moved]:
-        """A follower has everything before this offset."""
+        """Record that a follower has everything before this offset."""
         followers = self._followers.setdefault(instance, {})
         # The log's clock is coarse: fetches of one millisecond may come in the wrong order.
         followers[replica] = max(followers.get(replica, _NOTHING), offset)
         yield from self._moved(instance, "fetch")
 
     def appended(self, instance: str, end: int) -> Iterator[Moved]:
-        """The leader has everything before this offset."""
+        """Record that the leader has everything before this offset."""
         self._followers.setdefault(instance, {})
         self._log_end[instance] = max(self._log_end.get(instance, _NOTHING), end)
         yield from self._moved(instance, "append")
 
     def asking(self, in_sync: Iterable[int]) -> None:
-        """The leader asks the controller for these replicas in sync."""
+        """Record that the leader proposes these in-sync replicas to the controller."""
         self._coming = set(in_sync)
 
     def changed(self, leader: int, in_sync: Iterable[int], *, by_controller: bool) -> Iterator[Moved]:

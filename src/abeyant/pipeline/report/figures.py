@@ -32,7 +32,7 @@ def pending(analysis: Analysis, scope: str) -> Figure | None:
 
 
 def waits(analysis: Analysis, scope: str) -> Figure | None:
-    """How long operations waited: one histogram a kind on a logarithmic axis, what expired told apart."""
+    """Return how long operations waited: one histogram a kind on a logarithmic axis, what expired told apart."""
     rows = analysis.within("waits", scope)
     did_wait = rows[(rows["operations"] > 0) & (rows["high_ms"] > 0) & rows["kind"].isin(analysis.drawn)]
     kinds = [kind for kind in analysis.drawn if (did_wait["kind"] == kind).any()]

@@ -47,7 +47,7 @@ class Outcomes:
     made: Mapping[str, Any]
 
     def count(self, outcome: str) -> int:
-        """How many operations ended so."""
+        """Return how many operations ended in this way."""
         return int(self.waits.loc[self.waits["outcome"] == outcome, "operations"].sum())
 
     @property

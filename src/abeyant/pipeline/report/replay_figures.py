@@ -49,7 +49,7 @@ def pending(lines: Sequence[tuple[str, pd.DataFrame]]) -> Figure | None:
 
 
 def what_if(rows: pd.DataFrame, kinds: list[str], own: pd.DataFrame) -> Figure | None:
-    """The share that expires under each time-out: a row for each kind, with a band where the log leaves it open.
+    """Return the share that expires under each time-out: a row for each kind, with a band where the log leaves it open.
 
     The median of the operations' `own` time-outs is marked.
     """

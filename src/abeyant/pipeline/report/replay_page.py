@@ -202,7 +202,7 @@ def _wheels(rows: pd.DataFrame) -> str:
 
 
 def _of_kafkas(rows: pd.DataFrame, name: str) -> dict[float, float]:
-    """The number of Kafka's wheel, by time-out."""
+    """Return the level of Kafka's wheel for each time-out."""
     kafkas = rows[(rows["tick_ms"] == KAFKAS[0]) & (rows["wheel_size"] == KAFKAS[1])]
     return dict(zip(kafkas["timeout_ms"], kafkas[name], strict=True))
 

@@ -106,7 +106,7 @@ class Chunk:
 
 
 def need_session(paths: Paths) -> bool:
-    """Whether it takes a session's settings to find these paths."""
+    """Return whether it takes a session's settings to find these paths."""
     given = [paths] if isinstance(paths, str | os.PathLike) else paths
     return any(os.fspath(path).startswith((_S3A, _HDFS, *_AZURE)) for path in given)
 

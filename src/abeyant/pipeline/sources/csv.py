@@ -68,5 +68,5 @@ class Csv(FileSource):
 
 
 def _renamed(names: list[str]) -> bool:
-    """Whether names may not be those of the header: Spark adds its place to one that is there twice, or to none."""
+    """Return whether Spark may have renamed columns: it numbers names that are empty or there twice."""
     return any(name.endswith(str(place)) for place, name in enumerate(names))

@@ -109,7 +109,7 @@ def _lines(opened: IO[bytes]) -> Iterator[bytes]:
 
 
 def _ends_within(line: bytes, inside: bool) -> bool:
-    """Whether a line ends within quotes, given whether it begins so. A quote opens at the start of a field only."""
+    """Return whether a line ends within quotes, given whether it begins so. Quotes open only where a field starts."""
     if not inside and _WHOLE.fullmatch(line):
         return False
     at = 0

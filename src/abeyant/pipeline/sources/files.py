@@ -176,7 +176,7 @@ class Orc(FileSource):
 
 
 def _is_glob(path: str) -> bool:
-    """Whether a path is a pattern for files of this machine; a name with such letters that is there is itself."""
+    """Return whether a path is a glob for local files; an existing file's name never is."""
     return not is_uri(path) and has_magic(path) and not os.path.lexists(path)
 
 

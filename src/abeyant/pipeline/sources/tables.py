@@ -129,7 +129,7 @@ def cast_or_null(value: Column, found: str, wanted: DataType) -> Column:
 
 
 def is_readable(found: str, wanted: DataType) -> bool:
-    """Whether `cast_or_null` takes values of type `found`, as Spark writes types."""
+    """Return whether `cast_or_null` takes values of type `found`, as Spark writes types."""
     return found.partition("(")[0] in READABLE.get(wanted.simpleString(), ())
 
 

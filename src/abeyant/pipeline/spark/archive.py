@@ -85,14 +85,14 @@ def _whole(directory: Path, name: str) -> Path | None:
 
 
 def _has_head(fresh: Path) -> bool:
-    """Whether a JVM has written all of it: it writes the head last."""
+    """Return whether a JVM has written all of it: it writes the head last."""
     with suppress(OSError), fresh.open("rb") as stream:
         return any(stream.read(4))
     return False
 
 
 def _claimed(fresh: Path) -> bool:
-    """Whether this process is to write it: an empty file says that another does, until it is too old to be true."""
+    """Return whether this process has to write it: a recent empty file says that another does."""
     fresh.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         fresh.open("xb").close()
@@ -107,7 +107,7 @@ def _claimed(fresh: Path) -> bool:
 
 
 def _memory() -> int:
-    """The machine's, in bytes; 0 where it does not tell."""
+    """Return the machine's memory in bytes; 0 where unknown."""
     with suppress(ValueError, OSError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return 0

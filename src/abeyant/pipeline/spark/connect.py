@@ -12,5 +12,5 @@ __all__ = ["is_connect"]
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Whether a session is one of Spark Connect, by its class's name: Connect's own modules may not be installed."""
+    """Return whether a session is Spark Connect's, by its class's name: Connect may not be installed."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")

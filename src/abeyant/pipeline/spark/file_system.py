@@ -21,7 +21,7 @@ class FileSystem(Protocol):
     """What is below one root; names are relative to it."""
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file or directory."""
+        """Return whether there is such a file or directory."""
 
     def remove(self, name: str) -> None:
         """Remove a directory with all in it, if it is there."""

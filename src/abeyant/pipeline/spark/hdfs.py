@@ -57,7 +57,7 @@ def _user(spark: SparkSession) -> str:
 
 
 def _has_libhdfs() -> bool:
-    """Whether the library is where Arrow looks for it. Not tried: that starts a JVM, in this process."""
+    """Return whether the library is where Arrow looks for it. Not tried: that starts a JVM, in this process."""
     hadoop = os.environ.get("HADOOP_HOME")
     given = [os.environ.get("ARROW_LIBHDFS_DIR"), hadoop, f"{hadoop}/lib/native" if hadoop else None]
     return any(folder and (Path(folder) / "libhdfs.so").exists() for folder in given)

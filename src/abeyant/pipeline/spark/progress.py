@@ -77,7 +77,7 @@ class Steps:
 
 @contextmanager
 def _sign_of_life(what: str) -> Iterator[None]:
-    """A line every few seconds, so that whoever waits can tell long from stuck."""
+    """Yield a line every few seconds, so that whoever waits can tell long from stuck."""
     began = time.monotonic()
     done = threading.Event()
 

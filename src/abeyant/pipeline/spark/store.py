@@ -46,7 +46,7 @@ def scheme_of(place: str) -> str:
 
 
 def renames(place: str) -> bool:
-    """Whether a directory at this URI is renamed at once, whatever is in it: not on an object store."""
+    """Return whether a directory at this URI is renamed at once, whatever is in it: not on an object store."""
     return scheme_of(place) in _RENAME_DIRECTORIES
 
 
@@ -57,7 +57,7 @@ def places_of(place: str) -> tuple[str, ...]:
 
 
 def _stands_in(place: str) -> bool:
-    """Whether a new file stands beside the old one while that is removed, for it cannot take its place at once."""
+    """Return whether a new file stands beside the old one until that is removed: it cannot replace it at once."""
     return scheme_of(place) in _RENAME_FILES and scheme_of(place) not in _REPLACE_FILES
 
 
@@ -85,7 +85,7 @@ class Store:
         return f"{self.root}/{name}"
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file or directory."""
+        """Return whether there is such a file or directory."""
         with self._failing_to("read"):
             return self._files.exists(name)
 

@@ -70,7 +70,7 @@ class Plan:
         return drained
 
     def begun(self, spark: SparkSession | None) -> bool:
-        """Whether the checkpoint has been used; of a URI only Spark knows."""
+        """Return whether the checkpoint has been used. Of a URI only Spark can tell."""
         if not is_uri(self.checkpoint):
             return (Path(self.checkpoint) / "metadata").exists()
         return spark is not None and not is_connect(spark) and Store(spark, self.checkpoint).exists("metadata")

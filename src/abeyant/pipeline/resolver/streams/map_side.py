@@ -78,7 +78,7 @@ def pack(
 def pack_marks(
     batches: Iterable[pa.RecordBatch], source: Literal["tick", "end"], shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of the clock or of the end of input -> one mark for each shard, if there is a row."""
+    """Turn rows of the clock, or of the end of input, into one mark for each shard."""
     if sum(batch.num_rows for batch in batches):  # a sum, since what Spark sends has to be read to its end
         yield from _to_all(Mark(source, 0, 0), shards)
 

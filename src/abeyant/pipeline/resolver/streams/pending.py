@@ -74,7 +74,7 @@ def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
 
 
 def _unpacked(states: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of `state.STATE` -> the watches in them, and whether each is reached for good."""
+    """Turn rows of `state.STATE` into their watches, and whether each is reached for good."""
     for batch in states:
         for row in batch.to_pylist():
             version, encoded = row.values()

@@ -74,7 +74,7 @@ class ShardState:
 
     @classmethod
     def first(cls) -> ShardState:
-        """The state before the first batch."""
+        """Return the state before the first batch."""
         return cls(Clock(), joined([], WATCHES), np.empty((0, 4), np.int64))
 
 

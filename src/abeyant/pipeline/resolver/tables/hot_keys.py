@@ -117,7 +117,7 @@ class HotKeys:
         return cls(keys)
 
     def __bool__(self) -> bool:
-        """Whether any key is hot."""
+        """Return whether any key is hot."""
         return bool(self._cuts)
 
     def fingerprint(self) -> int:

@@ -137,7 +137,7 @@ def _owner_in(text: str | None) -> dict[str, Any]:
 
 
 def _has_ended(owner: dict[str, Any]) -> bool:
-    """Whether a lease is of a process of this machine that has ended; of another machine's nobody knows."""
+    """Return whether a lease is of a process of this machine that has ended; of another machine's nobody knows."""
     if owner.get("host") != socket.gethostname() or not isinstance(owner.get("process"), int):
         return False
     return owner.get("started") is not None and _started(owner["process"]) != owner["started"]

@@ -66,7 +66,7 @@ class WordsState:
 
     @classmethod
     def first(cls) -> WordsState:
-        """The state before the first batch."""
+        """Return the state before the first batch."""
         return cls(Clock(), draw_seed(), joined([], WAITS), np.empty((0, WIDTH), np.int64))
 
 

@@ -168,14 +168,14 @@ def _is_text(found: pa.DataType) -> bool:
 
 
 def _of_todays_spark(file: Any) -> bool:
-    """Whether it was written by a Spark that takes times as they stand in the file."""
+    """Return whether it was written by a Spark that takes times as they stand in the file."""
     about = file.metadata or {}
     version = tuple(map(int, re.findall(rb"\d+", about.get(_VERSION, b""))[:2]))
     return version >= (3, 1) and not any(name in about for name in _LEGACY)
 
 
 def _since_1900(file: Any, groups: list[Any], leaf: int) -> bool:
-    """Whether no time of a column is before 1900, as far as the file tells."""
+    """Return whether no time of a column is before 1900, as far as the file tells."""
     column = file.schema.column(leaf)
     if column.physical_type == "INT96":
         return False
