@@ -120,6 +120,8 @@ def outcome_tiles(found: Outcomes) -> list[Tile]:
         Tile("expired", count(expired), percent(expired / total), alarm=expired > 0, link="how-they-ended-by-kind"),
         Tile("p95", duration(slow["p95_ms"]), of),
     ]
+    if cancelled := found.count("cancelled"):
+        made.insert(3, Tile("cancelled", count(cancelled), percent(cancelled / total)))
     rejected = sum(found.aside.values())
     return [*made, Tile("rejected rows", count(rejected), link="rejected-rows")] if rejected else made
 

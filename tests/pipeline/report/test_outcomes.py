@@ -1,0 +1,29 @@
+"""The numbers at the head of the page of outcomes."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from abeyant.pipeline.report.outcomes import Outcomes, outcome_tiles
+
+
+def outcomes(**counts: int) -> Outcomes:
+    rows = [("order", outcome, 10, 5.0, operations) for outcome, operations in counts.items()]
+    waits = pd.DataFrame(rows, columns=["kind", "outcome", "bin", "most_ms", "operations"])
+    return Outcomes(waits=waits, keys=None, aside={}, made={})
+
+
+def test_tiles_have_each_way_to_end() -> None:
+    found = outcome_tiles(outcomes(completed=6, expired=3, cancelled=1))
+    assert [(tile.name, tile.value) for tile in found[:4]] == [
+        ("operations", "10"),
+        ("completed", "6"),
+        ("expired", "3"),
+        ("cancelled", "1"),
+    ]
+
+
+@pytest.mark.parametrize("counts", [{"completed": 6}, {"completed": 6, "expired": 3}])
+def test_nothing_is_said_of_cancelling_where_nothing_was(counts: dict[str, int]) -> None:
+    assert "cancelled" not in [tile.name for tile in outcome_tiles(outcomes(**counts))]
