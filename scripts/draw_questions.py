@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "questions.md"
 PICTURES = ROOT / "docs" / "images" / "questions"
 
-WIDTH, LEFT, RIGHT, ROW, TOP = 760, 150, 620, 34, 12  # pixels
+WIDTH, LEFT, RIGHT, ROW, TOP = 810, 200, 670, 34, 12  # pixels
 MOST = 40
 """Events that are drawn of one operation: more would be a blot."""
 
@@ -154,6 +154,8 @@ text { font: 13px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-seri
 def main(folder: Path) -> None:
     """Draw all, from the tables in this folder's `questions`."""
     os.chdir(folder)
+    if not Path("examples").exists():  # the page reads some tables from there
+        Path("examples").symlink_to(ROOT / "examples")
     PICTURES.mkdir(parents=True, exist_ok=True)
     for question in sections():
         (PICTURES / f"{slug(question)}.svg").write_text(draw(question, run(question)), encoding="utf-8")
