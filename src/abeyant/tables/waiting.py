@@ -34,7 +34,7 @@ from abeyant.tables.words import Role, Words
 
 __all__ = ["outcomes_by_words"]
 
-_OUTCOMES: Final = pa.array(["completed", "cancelled", "expired", "pending"])
+_OUTCOMES: Final = ("completed", "cancelled", "expired", "pending")
 _COMPLETED, _CANCELLED, _EXPIRED, _PENDING = range(4)
 _LATEST: Final = NEVER - 1
 
@@ -345,7 +345,9 @@ class Waits:
         never_ends = outcome == _PENDING
         columns: dict[str, Any] = {
             **{name: self._operations.table[name].cast(pa.string()) for name in ("instance", "op_id", "kind")},
-            "outcome": pa.DictionaryArray.from_arrays(pa.array(outcome.astype(np.int8)), _OUTCOMES).cast(pa.string()),
+            "outcome": pa.DictionaryArray.from_arrays(pa.array(outcome.astype(np.int8)), pa.array(_OUTCOMES)).cast(
+                pa.string()
+            ),
             "at": pa.array(at, mask=never_ends).cast(pa.timestamp("us", "UTC")),
             "waited_ms": pa.array((at - self._start) / 1000, mask=never_ends),
         }

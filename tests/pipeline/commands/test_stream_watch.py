@@ -93,7 +93,8 @@ def test_idle_batches_are_told_of_now_and_then(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == ""
     lines.add(replace(idle, late=2))
     assert ", 2 late, 7 pending" in capsys.readouterr().err
-    assert lines.totals == {"completed": 12, "expired": 3, "late": 2, "duplicates": 0, "invalid": 1}
+    totals = {"completed": 12, "expired": 3, "cancelled": 0, "late": 2, "duplicates": 0, "invalid": 1}
+    assert lines.totals == totals
 
 
 def test_a_batch_with_many_late_rows_says_why_and_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:

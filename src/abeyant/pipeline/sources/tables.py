@@ -38,7 +38,6 @@ from abeyant.pipeline.schemas import (
 from abeyant.pipeline.sources.expressions import null_on_error
 from abeyant.pipeline.spark.errors import in_one_line
 from abeyant.tables.defaults import CALLED, DEFAULTS, SHOWN
-from abeyant.tables.durations import microseconds
 
 __all__ = [
     "ONE_KEY",
@@ -232,6 +231,8 @@ def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> 
 
 
 def _microseconds(text):  # type: ignore[no-untyped-def]  # with types Spark takes it for a function of pandas
+    from abeyant.tables.durations import microseconds  # which imports Arrow
+
     return microseconds(text)
 
 
