@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from abeyant.pipeline.spark.chunks import freeze_imports
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
-__all__ = ["answered", "packed", "payloads_of", "shards_turn"]
+__all__ = ["answered", "arrived_in", "ended_rows", "packed", "shards_turn"]
 
 
 def shards_turn(
@@ -43,29 +43,40 @@ def shards_turn(
     freeze_imports()
     shard = int(key[0])
     before = decode_shard(state.get[0], state.get[1], options) if state.exists else ShardState.first()
-    payloads = payloads_of((batch["what"], batch["payload"]) for batch in arrived_rows)
-    arrived = BatchInput(
-        [rows_from(payload, WATCHES) for payload in payloads[RowKind.WATCHES]],
-        [rows_from(payload, EVENTS) for payload in payloads[RowKind.EVENTS]],
-        [mark_from(payload) for payload in payloads[RowKind.MARK]],
-        state.getCurrentProcessingTimeMs() * 1000,
-    )
+    arrived, invalid = arrived_in(arrived_rows, state, WATCHES, EVENTS)
     after, ended = process_batch(before, arrived, options)
     version, encoded = encode_shard(after, options)
     state.update((version, encoded))
 
     standing = {"pending": after.watches.num_rows, "watermark": after.clock.watermark, "state_bytes": len(encoded)}
-    yield packed(shard, RowKind.STATUS, pa.RecordBatch.from_pylist([standing], STATUS))
-    invalid = [rows_from(payload, REJECTED) for payload in payloads[RowKind.REJECTED]]
-    for what, rows in (
-        (RowKind.OUTCOMES, ended.outcomes),
-        (RowKind.REJECTED, joined([ended.aside, *invalid], REJECTED)),
-    ):
-        if rows.num_rows:
-            yield packed(shard, what, rows)
+    yield from ended_rows(shard, standing, ended.outcomes, [ended.aside, *invalid])
     target = column(ended.reports, "operation") % options.shards
     for number in np.unique(target).tolist():
         yield packed(number, RowKind.REPORTS, picked(ended.reports, target == number))
+
+
+def arrived_in(
+    rows: Iterable[pd.DataFrame], state: GroupState, watches: pa.Schema, events: pa.Schema
+) -> tuple[BatchInput, list[pa.RecordBatch]]:
+    """Return what a batch brings to a shard, in these schemas, and the rows that are rejected already."""
+    payloads = payloads_of((batch["what"], batch["payload"]) for batch in rows)
+    arrived = BatchInput(
+        [rows_from(payload, watches) for payload in payloads[RowKind.WATCHES]],
+        [rows_from(payload, events) for payload in payloads[RowKind.EVENTS]],
+        [mark_from(payload) for payload in payloads[RowKind.MARK]],
+        state.getCurrentProcessingTimeMs() * 1000,
+    )
+    return arrived, [rows_from(payload, REJECTED) for payload in payloads[RowKind.REJECTED]]
+
+
+def ended_rows(
+    shard: int, standing: Mapping[str, int | None], outcomes: pa.RecordBatch, rejected: list[pa.RecordBatch]
+) -> Iterator[pd.DataFrame]:
+    """Yield as `layout.PACKED` how a shard stands, what ended there, and what is rejected."""
+    yield packed(shard, RowKind.STATUS, pa.RecordBatch.from_pylist([standing], STATUS))
+    for what, rows in ((RowKind.OUTCOMES, outcomes), (RowKind.REJECTED, joined(rejected, REJECTED))):
+        if rows.num_rows:
+            yield packed(shard, what, rows)
 
 
 def answered(batches: Iterable[pa.RecordBatch], outcomes: pa.Schema = OUTCOMES) -> Iterator[pa.RecordBatch]:

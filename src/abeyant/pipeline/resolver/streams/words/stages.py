@@ -11,19 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from abeyant.pipeline.resolver.streams.columns import column, picked
-from abeyant.pipeline.resolver.streams.layout import (
-    REJECTED,
-    STATUS,
-    RowKind,
-    as_schema,
-    joined,
-    mark_from,
-    rows_from,
-)
+from abeyant.pipeline.resolver.streams.layout import REJECTED, as_schema, joined
 from abeyant.pipeline.resolver.streams.map_side import Read
 from abeyant.pipeline.resolver.streams.options import Options
-from abeyant.pipeline.resolver.streams.shard import BatchInput
-from abeyant.pipeline.resolver.streams.stages import packed, payloads_of
+from abeyant.pipeline.resolver.streams.stages import arrived_in, ended_rows
 from abeyant.pipeline.resolver.streams.words.layout import EVENTS, WAITS
 from abeyant.pipeline.resolver.streams.words.rejected import reject_operations
 from abeyant.pipeline.resolver.streams.words.state import decode_words, encode_words
@@ -118,24 +109,11 @@ def turn(
     freeze_imports()
     shard = int(key[0])
     before = decode_words(state.get[0], state.get[1], options) if state.exists else WordsState.first()
-    payloads = payloads_of((batch["what"], batch["payload"]) for batch in arrived_rows)
-    arrived = BatchInput(
-        [rows_from(payload, WAITS) for payload in payloads[RowKind.WATCHES]],
-        [rows_from(payload, EVENTS) for payload in payloads[RowKind.EVENTS]],
-        [mark_from(payload) for payload in payloads[RowKind.MARK]],
-        state.getCurrentProcessingTimeMs() * 1000,
-    )
+    arrived, invalid = arrived_in(arrived_rows, state, WAITS, EVENTS)
     after, ended = process_batch(before, arrived, options)
     version, encoded = encode_words(after, options)
     state.update((version, encoded))
 
     pending = len(pc.list_flatten(after.operations.column("watches")))
     standing = {"pending": pending, "watermark": after.clock.watermark, "state_bytes": len(encoded)}
-    yield packed(shard, RowKind.STATUS, pa.RecordBatch.from_pylist([standing], STATUS))
-    invalid = [rows_from(payload, REJECTED) for payload in payloads[RowKind.REJECTED]]
-    for what, rows in (
-        (RowKind.OUTCOMES, ended.outcomes),
-        (RowKind.REJECTED, joined([ended.rejected, *invalid], REJECTED)),
-    ):
-        if rows.num_rows:
-            yield packed(shard, what, rows)
+    yield from ended_rows(shard, standing, ended.outcomes, [ended.rejected, *invalid])
