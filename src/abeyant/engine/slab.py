@@ -123,7 +123,7 @@ class Slab:
         return item
 
     def reserve(self, count: int) -> int:
-        """Set aside `count` adjacent slots as sentinels, each an empty list; return the first."""
+        """Reserve `count` adjacent slots as sentinels, each an empty list; return the first."""
         first = self._fresh
         if first + count > self._room:
             self._grow(first + count)

@@ -40,14 +40,14 @@ _SECOND_US: Final = 1_000_000
 
 @dataclass
 class _Known:
-    """An incident that was told, as it was told last."""
+    """An incident that was reported, as it was reported last."""
 
     number: int
     row: dict[str, Any]
     suspects: list[dict[str, Any]]
     ended: bool = False
     told: dict[str, Any] = field(default_factory=dict)
-    """The last that was told of it after it ended."""
+    """Its last report after it ended."""
 
     def document(self) -> dict[str, Any]:
         return {"incident": self.number, **self.row, "suspects": self.suspects}
@@ -174,7 +174,7 @@ class IncidentWatch:
         return suspects
 
     def _compare(self, rows: list[dict[str, Any]], suspects: list[list[dict[str, Any]]], now: int) -> Iterator[Notice]:
-        """Yield what differs from what was told."""
+        """Yield what differs from what was reported."""
         left, kept = list(self._known), []
         for row, mine in zip(rows, suspects, strict=True):
             known = next((one for one in left if _overlap(one.row, row)), None)

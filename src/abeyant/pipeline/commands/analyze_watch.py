@@ -44,7 +44,7 @@ _SAVING_SHARE: Final = 0.02
 
 
 def run(args: argparse.Namespace) -> int:
-    """Follow the log as told until stopped; return the exit status, 0.
+    """Follow the log by these arguments until stopped; return the exit status, 0.
 
     Raises `AbeyantError` with one line for what the user can mend.
     """

@@ -105,7 +105,7 @@ def _line(counts: BatchCounts, did: dict[str, int]) -> str:
 
 
 _SHARE: Final = 0.01
-"""More than this share of a batch, or of a run, is told of."""
+"""A larger share of a batch, or of a run, is reported."""
 
 _UNITS: Final = (("d", 86_400, 2), ("h", 3600, 2), ("m", 60, 2), ("s", 1, 0))
 """How a duration is written, and from how many of the unit on."""
