@@ -24,6 +24,11 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.joi
 ROOT = Path(__file__).parents[2]
 SECTIONS = sections()
 COMMAND = r"^```sh\n(abeyant .*?)^```$"
+COMMANDS = {
+    question: command
+    for question, text in SECTIONS.items()
+    for command in re.findall(COMMAND, text, re.DOTALL | re.MULTILINE)
+}
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +48,8 @@ def read(name: str) -> pd.DataFrame:
     return table.assign(**{name: pd.to_datetime(table[name]) for name in ("start", "at") if name in table})
 
 
-def test_every_question_has_an_oracle() -> None:
-    assert list(SECTIONS) == list(ORACLES)
+def test_every_question_has_an_oracle_and_a_command() -> None:
+    assert list(SECTIONS) == list(ORACLES) == list(COMMANDS)
 
 
 @pytest.mark.parametrize("question", ORACLES)
@@ -100,25 +105,14 @@ def test_details_count_the_clicks_of_a_session(folder: Path, monkeypatch: pytest
         assert row["counted"] == ((times > times.min()) & (times < row["at"])).sum()
 
 
-COMMANDS = {
-    question: commands
-    for question, text in SECTIONS.items()
-    if (commands := re.findall(COMMAND, text, re.DOTALL | re.MULTILINE))
-}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("question", COMMANDS)
 def test_a_command_answers_as_by_hand(
     question: str, folder: Path, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    words = shlex.split(COMMANDS[question][0].replace("\\\n", " "))[1:]
+    words = shlex.split(COMMANDS[question].replace("\\\n", " "))[1:]
     words = [str(folder / word) if word.startswith("questions/") else word for word in words]
     assert cli.main([str(tmp_path / "result") if word == "result" else word for word in words]) == 0
     found = pq.read_table(tmp_path / "result" / "outcomes").to_pylist()
     assert {row["op_id"]: (row["outcome"], row["at"]) for row in found} == ORACLES[question](read)
-
-
-def test_some_questions_have_commands() -> None:
-    assert len(COMMANDS) == 8

@@ -105,7 +105,7 @@ def check_place(args: argparse.Namespace) -> None:
 
 
 def add_tables(parser: argparse.ArgumentParser) -> None:
-    """Add --format, and where each column comes from."""
+    """Add --format, and what rows and columns are made of."""
     parser.add_argument(
         "--format", choices=FORMATS, help="format of the files (default: by the ending of their names, else parquet)"
     )
@@ -117,6 +117,11 @@ def add_tables(parser: argparse.ArgumentParser) -> None:
             type=_assignment("COLUMN=SQL"),
             metavar="COLUMN=SQL",
             help=f"where a column of the {table}s comes from; once per column",
+        )
+        parser.add_argument(
+            f"--{table}-query",
+            metavar="SQL",
+            help=f"what to take in place of the rows of {table.upper()}S: a query over the table '{table}s'",
         )
 
 
@@ -165,7 +170,8 @@ def source_for(args: argparse.Namespace, table: Literal["operations", "events"],
 
     columns = dict(getattr(args, table[:-1]))
     check_mapped(table, columns)
-    return source_of(Input(table, name, columns, format=args.format, **more))
+    query = getattr(args, f"{table[:-1]}_query")
+    return source_of(Input(table, name, columns, query=query, format=args.format, **more))
 
 
 def table_source(args: argparse.Namespace, table: Literal["operations", "events"], name: str) -> Source:

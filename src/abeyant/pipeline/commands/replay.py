@@ -284,7 +284,7 @@ def _operations(
     from abeyant.pipeline.replayer.foresight import watched_for
     from abeyant.pipeline.sources.tables import events_from, operations_from
 
-    operations = table.table(spark)
+    operations = table.queried(spark)
     if events is None and "outcome" not in operations.columns:
         raise AbeyantError(
             f"{table.given.name} does not tell how its operations ended (no column 'outcome'): --events names the "
@@ -294,7 +294,7 @@ def _operations(
         return with_sync_limits(operations) if set(OPERATIONS.fieldNames()) <= set(operations.columns) else operations
     operations = operations_from(operations, table.given.columns)
     # One look for all three tables.
-    progress = events_from(events.table(spark), events.given.columns)
+    progress = events_from(events.queried(spark), events.given.columns)
     return watched_for(operations, progress, longest_ms, keys=bool(args.purge_interval))
 
 

@@ -45,7 +45,9 @@ columns:
 
 --operation and --event say where a column comes from, as a Spark SQL expression
 over the table's own columns. Defaults: instance '', condition 'all',
-required 1, progress 1 (an event that only has to happen).
+required 1, progress 1 (an event that only has to happen). Where rows have to be
+filtered, grouped or unpivoted first, --operation-query and --event-query make
+another table of them: a SQL query over the table 'operations' or 'events'.
 
 DIR gets report.html and the tables outcomes, invalid_operations and
 invalid_events (Parquet). The last two hold what cannot be resolved, with the
@@ -63,6 +65,9 @@ examples:
   abeyant resolve log.csv log.csv --out result --deadline exclusive \\
       --operation "op_id=if(activity = 'Send Fine', case, null)" ...
       one log as both tables: rows without op_id, key or at are rejected
+  abeyant resolve log.csv log.csv --out result \\
+      --operation-query "SELECT * FROM operations WHERE activity = 'Send'" ...
+      the same, and rows of other activities are no operations
 """
 
 
@@ -118,7 +123,7 @@ def _resolve(
     from abeyant.pipeline.spark.progress import Steps
     from abeyant.tables.defaults import check_instances
 
-    operations, events = given_operations.table(spark), given_events.table(spark)
+    operations, events = given_operations.queried(spark), given_events.queried(spark)
     check_instances([*operations.columns, *dict(args.operation)], [*events.columns, *dict(args.event)])
     operations, events = operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
     tables = {

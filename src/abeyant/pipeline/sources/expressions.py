@@ -1,4 +1,4 @@
-"""SQL expressions that a user gave: which fields they name, and how to survive the row on which one fails."""
+"""SQL that a user gave: which fields expressions name, how to survive a row on which one fails, and whole queries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.spark.errors import in_one_line
 
-__all__ = ["fields_named", "null_on_error"]
+__all__ = ["fields_named", "null_on_error", "rows_of_query"]
 
 
 def fields_named(spark: SparkSession, expressions: Mapping[str, str], known: StructType, table: str) -> StructType:
@@ -64,6 +64,15 @@ def _try_constant(spark: SparkSession, sql: str) -> None:
     except AnalysisException:
         return  # it names a field
     constant.collect()
+
+
+def rows_of_query(rows: DataFrame, query: str, name: str) -> DataFrame:
+    """Return what a query makes of rows, which it knows as the table `name`. Raises what Spark raises."""
+    # A name within the query only, so that no view of the session is in its way, nor left behind.
+    text = query.replace("{", "{{").replace("}", "}}")
+    table = rows.sparkSession.sql(f"WITH {name} AS (SELECT * FROM {{rows}}) SELECT * FROM ({text}\n)", rows=rows)
+    _ = table.schema  # on Spark Connect nothing is analyzed before it is asked for
+    return table
 
 
 def null_on_error(table: DataFrame, expressions: Mapping[str, Column]) -> dict[str, Column]:

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from abeyant.errors import AbeyantError
+from abeyant.pipeline.sources.expressions import rows_of_query
 from abeyant.pipeline.sources.records import read_events, read_operations
 from abeyant.pipeline.sources.tables import Name, events_from, operations_from
+from abeyant.pipeline.spark.errors import in_one_line
 
 __all__ = ["Facts", "Input", "Kafka", "Source"]
 
@@ -36,6 +38,8 @@ class Input:
     columns: Mapping[str, str] = field(default_factory=dict)
     schema: str | None = None
     """The fields and their types, as Spark writes them (DDL); None to look at what is there."""
+    query: str | None = None
+    """A query over the rows, which it knows by the name of the table; its columns take the place of theirs."""
     format: str | None = None
     files_a_batch: int = 100
     kafka: Kafka | None = None
@@ -55,10 +59,26 @@ class Input:
 
     def of_columns(self, rows: DataFrame) -> DataFrame:
         """Return rows as operations or events; one on which an expression fails has nulls there, and is rejected."""
-        return (operations_from if self.table == "operations" else events_from)(rows, self.columns, survive=True)
+        read = operations_from if self.table == "operations" else events_from
+        return read(self.queried(rows), self.columns, survive=True)
+
+    def queried(self, rows: DataFrame) -> DataFrame:
+        """Return what `query` makes of the rows; raise `AbeyantError` for one that Spark does not understand."""
+        if self.query is None:
+            return rows
+        try:
+            return rows_of_query(rows, self.query, self.table)
+        except AnalysisException as error:  # a ParseException is one
+            said = in_one_line(error)
+            raise AbeyantError(f"--{self.table[:-1]}-query: {said}") from error
 
     def of_records(self, records: DataFrame, fields: StructType | None) -> DataFrame:
         """Do so for records of one JSON object each, as `records.read_operations` takes them."""
+        if self.query is not None:
+            raise AbeyantError(
+                f"--{self.table[:-1]}-query is for tables: {self.name} is read record by record; give files of Parquet "
+                f"or CSV, or --{self.table[:-1]} COLUMN=SQL"
+            )
         return (read_operations if self.table == "operations" else read_events)(records, self.columns, fields)
 
 
@@ -92,6 +112,10 @@ class Source(Protocol):
 
     def table(self, spark: SparkSession) -> DataFrame:
         """Return what is there now, with its own columns."""
+
+    def queried(self, spark: SparkSession) -> DataFrame:
+        """Return what is there now, as the user's query makes it, with its own columns."""
+        return self.given.queried(self.table(spark))
 
     def stream(self, spark: SparkSession) -> DataFrame:
         """Return what is there and what arrives, as operations or events; bad rows are marked, and rejected.

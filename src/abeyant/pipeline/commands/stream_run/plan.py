@@ -82,6 +82,7 @@ class Plan:
             "events": self.events.given.name,
             "operation columns": dict(self.operations.given.columns),
             "event columns": dict(self.events.given.columns),
+            **self._queries(),
             "deadline": self.deadline,
             **self._words_said(),
             "time": self.time,
@@ -89,6 +90,11 @@ class Plan:
             "to topic": self.to_topic,
             "aside topic": self.aside_topic,
         }
+
+    def _queries(self) -> dict[str, str]:
+        """Return the queries that are given: releases that had none wrote none."""
+        queries = {"operation query": self.operations.given.query, "event query": self.events.given.query}
+        return {name: query for name, query in queries.items() if query is not None}
 
     def _words_said(self) -> dict[str, Any]:
         """Return the words that have another value than the default: releases that had none wrote none."""
