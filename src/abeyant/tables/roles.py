@@ -13,7 +13,7 @@ from abeyant.tables.keys import Integers
 from abeyant.tables.validity import Operations
 from abeyant.tables.words import ROLES, Role
 
-__all__ = ["RoleWatches", "has_roles", "watches_by_role"]
+__all__ = ["RoleWatches", "has_roles", "spans", "watches_by_role"]
 
 _ROLE_COLUMNS = {role: f"{role}_key" for role in ROLES[1:]}
 
@@ -26,6 +26,12 @@ class RoleWatches(NamedTuple):
     required: Integers
 
 
+def spans(operation: Integers) -> tuple[Integers, Integers]:
+    """Return which operations a sorted column names, and where the rows of each begin. O(rows)."""
+    first = np.flatnonzero(np.concatenate(([True], operation[1:] != operation[:-1]))[: len(operation)])
+    return operation[first], first
+
+
 def has_roles(operations: Operations) -> bool:
     """Return whether any watch may do something else than complete."""
     return operations.watches.role is not None or any(
@@ -36,6 +42,12 @@ def has_roles(operations: Operations) -> bool:
 def watches_by_role(operations: Operations) -> dict[Role, RoleWatches]:
     """Return the watches of valid operations; those of a column such as `cancel_key` follow those of the list."""
     watches, table = operations.watches, operations.table
+    if not has_roles(operations):
+        required = integers(watches.required, "operations: required")
+        none = np.empty(0, np.int64)
+        nothing = RoleWatches(none, pa.chunked_array([], pa.string()), none)
+        key = watches.key.cast(pa.string())
+        return {ROLES[0]: RoleWatches(watches.operation(), key, required), **dict.fromkeys(ROLES[1:], nothing)}
     roles = np.zeros(len(watches.key), np.int64)
     if watches.role is not None:
         numbers = pc.index_in(watches.role.fill_null(ROLES[0]), value_set=pa.array(ROLES))

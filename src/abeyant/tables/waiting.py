@@ -12,6 +12,7 @@ what has ended needs no deadline. All are computed for all operations at once; w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from abeyant.tables.contradictions import contradictions
 from abeyant.tables.duplicates import codes
 from abeyant.tables.keys import Integers, PairHash
 from abeyant.tables.lines import Each, EventRows, Keyed, Lines
-from abeyant.tables.roles import RoleWatches, watches_by_role
+from abeyant.tables.roles import RoleWatches, spans, watches_by_role
 from abeyant.tables.schemas import DETAILS, OUTCOMES
 from abeyant.tables.validity import Operations
 from abeyant.tables.words import Role, Words
@@ -70,8 +71,9 @@ class Waits:
         levels: Sequence[EventRows] | None = None,
         unserved: Sequence[EventRows] | None = None,
     ) -> None:
-        """Build the timelines. `levels` are the events of pauses, `unserved` those that may serve; else all events."""
+        """Hash the keys. `levels` are the events of pauses, `unserved` those that may serve; else all events."""
         self._operations, self._words, self._each = operations, words, each
+        self._events, self._own_levels = events, levels
         self._unserved = events if unserved is None else unserved
         self.lacking = self.served = np.empty(0, np.int64)
         """With `serves`: what each operation still requires after `outcomes`, and how many events served it."""
@@ -88,10 +90,16 @@ class Waits:
         condition = operations.table["condition"].cast(pa.string())
         self._any, self._then = (flags(pc.equal(condition, value)) for value in ("any", "then"))
         self._check()
-        self._lines = Lines(events, words.combine, each)
-        self._levels = self._lines
-        if len(self._watches["pause"].operation) and (words.combine != "last" or levels is not None):
-            self._levels = Lines(events if levels is None else levels, "last", each)
+
+    @cached_property
+    def _lines(self) -> Lines:
+        return Lines(self._events, self._words.combine, self._each)
+
+    @cached_property
+    def _levels(self) -> Lines:
+        if self._own_levels is None and self._words.combine != "sum":  # a level is the last value, of either's lines
+            return self._lines
+        return Lines(self._events if self._own_levels is None else self._own_levels, "last", self._each)
 
     def _check(self) -> None:
         """Raise `SchemaError` where the words and the watches contradict each other."""
@@ -143,7 +151,7 @@ class Waits:
         if not len(watches.operation):
             return deadlines
         extension = self._extension(timeout)
-        rows, first = np.unique(watches.operation, return_index=True)
+        rows, first = spans(watches.operation)
         begin = self._start - 1 if self._words.count == "from_start" else self._start
         deadlines = deadlines.copy()
         while len(rows):  # an iteration goes as far as one extension reaches
@@ -179,7 +187,7 @@ class Waits:
             holds, by = self._holding(met)
             return np.where(holds, deadlines, NEVER), by._replace(at=deadlines), none
         reached = self._met_together(lasts)
-        _, by = self._holding(reached)
+        by = self._holding(reached)[1] if words.details else _By(none, none)
         if self._then.any():
             steps, last_step = self._in_order(lasts)
             reached = np.where(self._then, steps, reached)
@@ -190,9 +198,12 @@ class Waits:
         """Return the first instant at which all, or any, of the watches are met; `NEVER` for steps."""
         watches, keyed = self._watches["complete"], self._keyed["complete"]
         reached = np.full(self._rows, NEVER)
-        search = self._start.copy()
-        rows, first = np.unique(watches.operation, return_index=True)
-        keep = ~self._then[rows]
+        search = self._start
+        rows, first = spans(watches.operation)
+        if len(rows) == len(watches.operation) and not self._then.any():
+            reached[rows] = self._lines.first_met(keyed, search[rows], search[rows], lasts[rows], self._words.count)
+            return reached
+        search, keep = search.copy(), ~self._then[rows]
         rows, first = rows[keep], first[keep]
         while len(rows):
             of = _spans(first, watches.operation, rows)
@@ -212,15 +223,14 @@ class Waits:
         """Return whether the condition holds at `times`, and by which watch: not of steps."""
         watches, keyed, none = self._watches["complete"], self._keyed["complete"], np.full(self._rows, -1)
         of = watches.operation
-        at = np.minimum(times[of], _LATEST)
-        held = (self._lines.held_at(keyed, self._start[of], at, self._words.count) != 0) & (times[of] != NEVER)
-        rows, first = np.unique(of, return_index=True)
+        rows, first = spans(of)
+        at, held = np.minimum(times[of], _LATEST), times[of] != NEVER
+        if self._words.holds == "at_deadline" or len(rows) < len(of):  # else it is met where its operation is
+            held &= self._lines.held_at(keyed, self._start[of], at, self._words.count) != 0
         holds = np.zeros(self._rows, np.bool_)
-        holds[rows] = (
-            np.where(self._any[rows], np.logical_or.reduceat(held, first), np.logical_and.reduceat(held, first))
-            if len(rows)
-            else False
-        )
+        if len(rows):
+            every, some = np.logical_and.reduceat(held, first), np.logical_or.reduceat(held, first)
+            holds[rows] = np.where(self._any[rows], some, every)
         if not self._words.details:
             return holds, _By(none, none)
         if self._words.holds == "at_deadline":
@@ -233,16 +243,24 @@ class Waits:
         """Return each operation's earliest or latest watch of those that hold; of several at once the first."""
         number, at = np.full(self._rows, -1), np.full(self._rows, NEVER)
         some = np.flatnonzero(held)
-        order = some[np.lexsort((some, -since[some] if latest else since[some], watches.operation[some]))]
-        rows, first = np.unique(watches.operation[order], return_index=True)
-        number[rows], at[rows] = order[first], since[order[first]]
+        of = watches.operation[some]
+        rows, first = spans(of)
+        if len(rows) == len(some):
+            number[rows], at[rows] = some, since[some]
+        elif len(rows):
+            decisive = (np.maximum if latest else np.minimum).reduceat(since[some], first)
+            at[rows] = decisive
+            some = some[since[some] == at[of]]
+            rows, first = spans(watches.operation[some])
+            number[rows] = some[first]
         return _By(number, at)
 
     def _in_order(self, lasts: Integers) -> tuple[Integers, Integers]:
         """Return when the last step was met, of operations with steps, and which watch that is."""
         watches, keyed = self._watches["complete"], self._keyed["complete"]
         count: Count = "after_start" if self._words.count == "always" else self._words.count
-        rows, first, steps = np.unique(watches.operation, return_index=True, return_counts=True)
+        rows, first = spans(watches.operation)
+        steps = np.diff(np.append(first, len(watches.operation)))
         keep = self._then[rows]
         rows, first, steps = rows[keep], first[keep], steps[keep]
         at, last_step = np.full(self._rows, NEVER), np.full(self._rows, -1)
@@ -272,12 +290,11 @@ class Waits:
         words, keyed = self._words, self._keyed["complete"]
         newest = words.serves == "newest"
         lasts = np.minimum(self._last(self._start, deadlines), cancelled)
-        ids = codes(self._operations.table["op_id"])
         met, brought, self.served, self.lacking = (np.zeros(self._rows, np.int64) for _ in range(4))
 
         def serve(lines: Timelines, rows: Integers, keys: Integers) -> None:
-            order = np.lexsort((-ids[rows] if newest else ids[rows], self._start[rows], keys))
-            rows, keys = rows[order], keys[order]
+            order = np.lexsort((self._start[rows], keys))
+            rows, keys = self._by_ids(rows[order], keys[order], newest=newest), keys[order]
             # Operations of keys without events come first: their key is an empty one before all others.
             ends = np.searchsorted(keys, np.arange(-1, len(lines.begins) - 1), side="right").astype(np.int64)
             required, out = keyed.required[rows], [np.zeros(len(rows), np.int64) for _ in range(3)]
@@ -305,6 +322,19 @@ class Waits:
         Lines(self._unserved, "each", self._each).by_shard(keyed, serve)
         return met, _By(np.arange(self._rows), brought), self.served
 
+    def _by_ids(self, rows: Integers, keys: Integers, *, newest: bool) -> Integers:
+        """Sort operations of one key and start by their ids, the greatest first with `newest`; the rest is sorted."""
+        start = self._start[rows]
+        same = np.concatenate(([False], (keys[1:] == keys[:-1]) & (start[1:] == start[:-1]), [False]))
+        tied = np.flatnonzero(same[1:] | same[:-1])
+        if not len(tied):
+            return rows
+        ids = codes(self._operations.table["op_id"].take(pa.array(rows[tied])))
+        order = np.lexsort((-ids if newest else ids, np.cumsum(~same[tied])))
+        rows = rows.copy()
+        rows[tied] = rows[tied[order]]
+        return rows
+
     # -- cancelled
 
     def _cancelled(self, deadlines: Integers) -> tuple[Integers, _By]:
@@ -315,7 +345,7 @@ class Waits:
             return at, _By(none, none)
         lasts = self._last(self._start, deadlines)
         met = self._lines.first_met(keyed, self._start[of], self._start[of], lasts[of], self._words.count)
-        rows, first = np.unique(of, return_index=True)
+        rows, first = spans(of)
         at[rows] = np.minimum.reduceat(met, first)
         if not self._words.details:
             return at, _By(none, none)
