@@ -24,6 +24,7 @@ WORDS = {
     "broker": "a Kafka-compatible cluster",
     "tables": "resolve, without Spark",
     "pages": "what reports are made of",
+    "metrics": "for Prometheus",
     "aio": "event loop, virtual time",
     "purgatory": "operations that wait, by key",
     "resolver": "complete or expire, live",
@@ -34,7 +35,7 @@ WORDS = {
 }
 PLACES = {
     "cli": 440, "broker": 210, "pipeline": 670, "aio": 210, "idle": 100, "purgatory": 320, "tables": 560, "pages": 780,
-    "resolver": 560, "timer": 210, "kernels": 560, "engine": 385,
+    "metrics": 210, "resolver": 560, "timer": 210, "kernels": 560, "engine": 385,
 }  # fmt: skip
 """The middle of each room's box, in pixels from the left. Its height follows from what it imports."""
 WIDTH, WIDE, NARROW, HIGH, GAP, ABOVE = 880, 330, 190, 52, 20, 44  # pixels

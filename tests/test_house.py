@@ -65,6 +65,7 @@ FLOORS = (
     ("broker.log",),
     ("broker.reconfiguration",),
     ("broker.clock", "broker.definitions", "broker.network"),
+    ("metrics",),
     ("aio",),
     ("",),  # abeyant itself: timers, purgatory and idle time-outs by name
     ("resolver", "purgatory"),

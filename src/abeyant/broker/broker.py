@@ -12,7 +12,7 @@ import asyncio
 import math
 import struct
 import uuid
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -101,6 +101,7 @@ class Broker:
         self.fetchers = Fetchers(self)
         self.sessions: dict[int, Session] = {}
         self.connections: set[Connection] = set()
+        self.answered: defaultdict[str, int] = defaultdict(int)  # requests by API, for the metrics
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
         self.lag_max: float = settings["replica.lag.time.max.ms"] / 1000
         self.replica_fetch_wait: float = settings["replica.fetch.wait.max.ms"] / 1000

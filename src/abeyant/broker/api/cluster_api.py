@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import wraps
@@ -20,6 +20,7 @@ from abeyant.broker.requests.common.about import REPLICA_FETCH
 from abeyant.broker.settings import from_python
 from abeyant.broker.wire.apis import BY_NAME
 from abeyant.errors import AbeyantError, did_you_mean
+from abeyant.metrics.series import Reading
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -296,6 +297,12 @@ class ClusterApi(BaseCluster, Outages):
             raise TimeoutError(f"after {timeout:g} s {there} of {count} requests wait in {kind}") from None
         finally:
             self.on_loop(self._give_up, awaited)
+
+    def readings(self) -> Iterator[Reading]:
+        """Return the metrics, for `abeyant.metrics.Collector`. From any thread, without waiting for the loop."""
+        from abeyant.broker.api.readings import cluster_readings
+
+        return cluster_readings(self, len(self._faults.active))
 
     # -- inside, in the loop's thread
 

@@ -286,6 +286,7 @@ class Partition:
         changed = self.broker.cluster.controller.alter_isr(before, isr)
         if changed is None:
             return
+        self.broker.answered["AlterPartition"] += 1
         observer = self.broker.cluster.observer
         if observer is not None:
             observer.log_isr_change(self.broker, before, changed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -75,6 +76,7 @@ class Broker(Receiver, Protocol):
     started_ms: int  # since 1970
     timer: Timer
     partitions: dict[Key, Any]
+    answered: defaultdict[str, int]  # requests by API
     fetch_purgatory: Purgatory[Any]
     produce_purgatory: Purgatory[Any]
     delete_records_purgatory: Purgatory[Any]

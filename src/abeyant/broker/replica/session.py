@@ -162,6 +162,8 @@ class Session:
             start = remote.sent_start = log.start_offset
             responses.append(PartitionResponse(*partition.key, epoch, None, records, mark, start, log.end_offset))
         response = ReplicaResponse(self._broker.id, number, responses)
+        if self._fetch is not None:
+            self._broker.answered["ReplicaFetch"] += 1
         observer = self._broker.cluster.observer
         if observer is not None and self._fetch is not None:
             observer.log_replica_fetch(self._broker, self._fetch, response, self.fetched_at)

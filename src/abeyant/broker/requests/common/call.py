@@ -106,6 +106,7 @@ class Call(BaseCall):
             except Exception:  # noqa: BLE001  not even that: the client must not wait for ever
                 self.drop()
                 return
+        self.broker.answered[self.api.name] += 1
         observer = self.broker.cluster.observer
         if observer is not None:
             observer.log_response(self, response)
@@ -118,6 +119,7 @@ class Call(BaseCall):
 
     def done(self) -> None:
         """Continue with the next request: this one has no response (acks=0)."""
+        self.broker.answered[self.api.name] += 1
         observer = self.broker.cluster.observer
         if observer is not None:
             observer.log_response(self, None)

@@ -1,0 +1,21 @@
+"""Metrics for Prometheus: what timers, purgatories, idle detectors and brokers have counted.
+
+    from abeyant.metrics import Collector
+
+    Collector(timer, purgatory)             # in prometheus-client's registry: the program's /metrics has them
+
+Needs the extra `metrics`: pip install '.[metrics]'. This import alone loads nothing of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from abeyant.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from abeyant.metrics.collector import Collector
+
+__all__ = ["Collector"]
+
+__getattr__, __dir__ = lazy_names(__name__, {"Collector": "collector"}, "metrics", ("prometheus_client",))

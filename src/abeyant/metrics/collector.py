@@ -1,0 +1,178 @@
+"""The collector for prometheus-client's registry: counts are read when a scrape asks for them, and not before."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Literal, Self
+
+from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client.metrics_core import Metric
+
+from abeyant.metrics.readers import Kind, kind_of
+from abeyant.metrics.series import Family, Histogram, Reading
+
+_NAMES: Final = ("abeyant", "kafka")
+_INFINITY: Final = float("inf")
+
+
+class Collector:
+    """Puts the counts of timers, purgatories, idle detectors and brokers into a Prometheus registry.
+
+        Collector(timer, purgatory)                   # labelled by their own names
+        Collector(requests=purgatory, registry=mine)  # labelled "requests"
+
+    Nothing is counted anew: a scrape reads counts that are kept anyway, from its own thread, while they change. The
+    things are held weakly: the series of one that is dropped end. Any number of collectors share a registry; a thing in
+    two of them is listed once, and a second thing of the same name gets "-2" behind it.
+    """
+
+    def __init__(
+        self,
+        *things: object,
+        registry: CollectorRegistry = REGISTRY,
+        names: Literal["abeyant", "kafka"] = "abeyant",
+        **named: object,
+    ) -> None:
+        """`named` are things with the value of their label. O(things).
+
+        With `names="kafka"`, what Kafka has too is named as Kafka's JMX metrics are in Prometheus, through the rules
+        that are usual there: `kafka_server_delayedoperationpurgatory_purgatorysize{delayedoperation="Produce"}`. The
+        other series keep their names. Raises TypeError for a thing without counts.
+        """
+        if names not in _NAMES:
+            raise ValueError(f'names must be "abeyant" or "kafka", not {names!r}')
+        wanted = [(thing, kind_of(thing), None) for thing in things]
+        wanted += [(thing, kind_of(thing), name) for name, thing in named.items()]  # type: ignore[misc]
+        if not wanted:
+            raise TypeError("nothing to collect: pass a timer, Purgatory, IdleDetector or broker Cluster")
+        self._registered = _registered_in(registry)
+        self._members = [self._registered.add(thing, kind, name, names) for thing, kind, name in wanted]
+
+    def close(self) -> None:
+        """End the series. A second call does nothing."""
+        members, self._members = self._members, []
+        for member in members:
+            self._registered.remove(member)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Member:
+    """One thing in a registry, and in how many collectors it is."""
+
+    def __init__(self, thing: object, kind: Kind, name: str, names: str) -> None:
+        self.thing = weakref.ref(thing)
+        self.kind = kind
+        self.names = names
+        self.labels = {kind.label: name} if name else {}
+        self.uses = 1
+
+
+class _Registered:
+    """What is in one registry: one collector for all of ours, since a family must be listed once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._members: list[_Member] = []
+
+    def add(self, thing: object, kind: Kind, name: str | None, names: str) -> _Member:
+        with self._lock:
+            self._members = [one for one in self._members if one.thing() is not None]
+            for one in self._members:
+                if one.thing() is thing and one.names == names:
+                    one.uses += 1
+                    return one
+            taken = {one.labels.get(kind.label, "") for one in self._members if one.kind is kind}
+            member = _Member(thing, kind, _free_name(_name_of(thing, kind) if name is None else name, taken), names)
+            self._members.append(member)
+            return member
+
+    def remove(self, member: _Member) -> None:
+        with self._lock:
+            member.uses -= 1
+            if not member.uses:
+                self._members.remove(member) if member in self._members else None
+
+    def describe(self) -> Sequence[Metric]:
+        """Name no families: which there are changes with what is collected."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        with self._lock:
+            members = list(self._members)
+        families: dict[str, Metric] = {}
+        for member in members:
+            thing = member.thing()
+            if thing is not None:
+                for reading in member.kind.read(thing, member.labels):
+                    _add(families, reading, member.names == "kafka")
+        yield from families.values()
+
+
+def _add(families: dict[str, Metric], reading: Reading, by_kafka: bool) -> None:
+    family, labels = reading.family, dict(reading.labels)
+    theirs = family.kafka(labels) if by_kafka and family.kafka is not None else None
+    name, labels = (f"abeyant_{family.name}", labels) if theirs is None else theirs
+    labels = {label: _text(value) for label, value in labels.items()}
+    metric = families.get(name)
+    if metric is None:
+        metric = families[name] = Metric(name, _help(family), family.kind)
+    if isinstance(reading.value, Histogram):
+        _add_histogram(metric, labels, reading.value)
+    else:
+        metric.add_sample(f"{name}_total" if family.kind == "counter" else name, labels, reading.value)
+
+
+def _add_histogram(metric: Metric, labels: dict[str, str], histogram: Histogram) -> None:
+    so_far = 0
+    for bound, count in zip([*histogram.bounds, _INFINITY], histogram.counts, strict=True):
+        so_far += count
+        end = "+Inf" if bound == _INFINITY else repr(float(bound))
+        metric.add_sample(f"{metric.name}_bucket", {**labels, "le": end}, so_far)
+    metric.add_sample(f"{metric.name}_count", labels, so_far)
+    metric.add_sample(f"{metric.name}_sum", labels, histogram.total)
+
+
+def _help(family: Family) -> str:
+    return f"{family.text} Kafka: {family.mbean}." if family.mbean else family.text
+
+
+def _text(value: str) -> str:
+    """Return a label's value that UTF-8 can carry: a name from outside may have half a surrogate pair."""
+    return value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _name_of(thing: Any, kind: Kind) -> str:
+    name = getattr(thing, "name", None)
+    if isinstance(name, str):
+        return name
+    return "" if kind.label == "cluster" else f"{type(thing).__module__.split('.')[-1]}"
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    number = 1
+    while (free := name if number == 1 else f"{name}-{number}".lstrip("-")) in taken:
+        number += 1
+    return free
+
+
+_lock = threading.Lock()
+_roots: weakref.WeakKeyDictionary[CollectorRegistry, _Registered] = weakref.WeakKeyDictionary()
+
+
+def _registered_in(registry: CollectorRegistry) -> _Registered:
+    """Return the registry's one collector of ours; register it at the first call."""
+    if not callable(getattr(registry, "register", None)):
+        raise TypeError(f"registry must be a prometheus_client.CollectorRegistry, not {registry!r}")
+    with _lock:
+        found = _roots.get(registry)
+        if found is None:
+            found = _roots[registry] = _Registered()
+            registry.register(found)
+        return found

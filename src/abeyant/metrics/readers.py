@@ -1,0 +1,90 @@
+"""Readings of what this package has: each is taken from counts that are kept anyway, in O(1), from any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from abeyant import IdleDetector, Purgatory
+from abeyant.aio.purgatory import Purgatory as AioPurgatory
+from abeyant.metrics import series
+from abeyant.metrics.series import Measured, Reading
+from abeyant.timer import Timer
+
+Labels = Mapping[str, str]
+
+
+def timer_readings(timer: Timer, labels: Labels) -> Iterator[Reading]:
+    """Return the counts of a timer."""
+    stats = timer.stats()
+    up = not timer.closed and stats.failure is None
+    for family, value in (
+        (series.TIMER_PENDING, stats.pending),
+        (series.TIMER_STARTED, stats.started),
+        (series.TIMER_EXPIRED, stats.expired),
+        (series.TIMER_CANCELLED, stats.cancelled),
+        (series.TIMER_FAILED, stats.failed),
+        (series.TIMER_CASCADED, stats.cascaded),
+        (series.TIMER_WAKEUPS, stats.wakeups),
+        (series.TIMER_UP, int(up)),
+    ):
+        yield Reading(family, labels, value)
+
+
+def purgatory_readings(purgatory: Purgatory[Any] | AioPurgatory, labels: Labels) -> Iterator[Reading]:
+    """Return the counts of a purgatory, of threads or of asyncio."""
+    stats = purgatory.stats()
+    for family, value in (
+        (series.WATCHED, stats.watched),
+        (series.WATCHED_KEYS, stats.watched_keys),
+        (series.DELAYED, stats.delayed),
+        (series.COMPLETED, stats.completed),
+        (series.EXPIRED, stats.expired),
+        (series.CANCELLED, stats.cancelled),
+        (series.ERRORS, stats.errors),
+    ):
+        yield Reading(family, labels, value)
+
+
+def idle_readings(detector: IdleDetector[Any], labels: Labels) -> Iterator[Reading]:
+    """Return the counts of an idle detector."""
+    stats = detector.stats()
+    for family, value in (
+        (series.IDLE_WATCHED, stats.watched),
+        (series.IDLE_BEGUN, stats.begun),
+        (series.IDLE_EXPIRED, stats.idle),
+        (series.IDLE_FORGOTTEN, stats.forgotten),
+    ):
+        yield Reading(family, labels, value)
+
+
+def cluster_readings(cluster: Measured, labels: Labels) -> Iterator[Reading]:
+    """Return what a cluster lists, with the cluster's own label on each series."""
+    for reading in cluster.readings():
+        yield reading._replace(labels={**labels, **reading.labels})
+
+
+class Kind:
+    """One kind of thing that can be collected: the label that tells such things apart, and their readings."""
+
+    def __init__(self, label: str, read: Callable[[Any, Labels], Iterable[Reading]]) -> None:
+        self.label = label
+        self.read = read
+
+
+_KINDS: tuple[tuple[Any, Kind], ...] = (
+    (Timer, Kind("timer", timer_readings)),
+    ((Purgatory, AioPurgatory), Kind("purgatory", purgatory_readings)),
+    (IdleDetector, Kind("detector", idle_readings)),
+    (Measured, Kind("cluster", cluster_readings)),
+)
+
+
+def kind_of(thing: object) -> Kind:
+    """Return how a thing is read. Raises TypeError for one that has no counts."""
+    for types, kind in _KINDS:
+        if not isinstance(thing, type) and isinstance(thing, types):
+            return kind
+    raise TypeError(
+        f"no metrics can be collected from {thing!r}: pass a timer, Purgatory, IdleDetector or broker Cluster"
+    )
