@@ -298,7 +298,7 @@ def test_nonsense_is_refused_before_anything_starts(tmp_path: Path) -> None:
         Cluster(security="SASL_SSL")
     with pytest.raises(ValueError, match="users need SASL_PLAINTEXT or SASL_SSL, not SSL"):
         Cluster(security="SSL", users=USERS)
-    with pytest.raises(ValueError, match="a name and a password are strings that are not empty"):
+    with pytest.raises(ValueError, match="names and passwords must be non-empty strings"):
         Cluster(security="SASL_PLAINTEXT", users={"alice": ""})
     with pytest.raises(AbeyantError, match="'GSSAPI' is not supported, only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
         Cluster(security="SASL_PLAINTEXT", users=USERS, settings={"sasl.enabled.mechanisms": "PLAIN,GSSAPI"})

@@ -56,15 +56,15 @@ def test_settings_without_effect_are_named(caplog: pytest.LogCaptureFixture) -> 
 @pytest.mark.parametrize(
     ("name", "given", "why"),
     [
-        ("listeners", "PLAINTEXT://:9092", "=PLAINTEXT://:9092 would change nothing in this broker: give the cluster"),
+        ("listeners", "PLAINTEXT://:9092", "=PLAINTEXT://:9092 has no effect in this broker: give the cluster"),
         ("authorizer.class.name", "an.Authorizer", "any authenticated client has full access"),
-        ("transaction.two.phase.commit.enable", True, "would change nothing in this broker"),
+        ("transaction.two.phase.commit.enable", True, "has no effect in this broker"),
         (
             "sasl.jaas.config",
             "a secret",
-            "sasl.jaas.config would change nothing in this broker: give the cluster",
+            "sasl.jaas.config has no effect in this broker: give the cluster",
         ),
-        ("listener.name.plaintext.sasl.jaas.config", "a secret", "sasl.jaas.config would change nothing"),
+        ("listener.name.plaintext.sasl.jaas.config", "a secret", "sasl.jaas.config has no effect"),
         ("listener.name.ssl.max.connections", 1, "the only listener's settings begin with listener.name.plaintext."),
         ("create.topic.policy.class.name", "a.Policy", "Class a.Policy could not be found"),
         ("leader.replication.throttled.rate", 1000, "is set while brokers run"),
@@ -72,7 +72,7 @@ def test_settings_without_effect_are_named(caplog: pytest.LogCaptureFixture) -> 
         (
             "ssl.client.auth",
             "required",
-            "ssl.client.auth would change nothing: security is PLAINTEXT",
+            "ssl.client.auth has no effect: security is PLAINTEXT",
         ),
     ],
 )

@@ -130,7 +130,7 @@ def test_k3_or_for_max_wait(kafka: Cluster) -> None:
         kafka.clock.advance(4.9)
         assert no_answer_yet(reader)
         kafka.clock.advance(0.2)
-        assert fetched(reader, number)[0].records == batch([b"one"]).placed(0, 0).data
+        assert fetched(reader, number)[0].records == batch([b"one"]).at_offset(0, 0).data
 
 
 def test_k3_bytes_count_over_all_partitions(kafka: Cluster) -> None:

@@ -279,7 +279,7 @@ def _check_start(found: Definition, text: str) -> None:
     is_default = base != "listeners" and value == found.parse(definition("broker", base).default)
     if found.refused is not None and not is_default:
         shown = found.name if found.sensitive else f"{found.name}={text}"
-        raise ConfigError(f"{shown} would change nothing in this broker: {found.refused}")
+        raise ConfigError(f"{shown} has no effect in this broker: {found.refused}")
 
 
 def _refuse(why: str, names: list[str]) -> None:

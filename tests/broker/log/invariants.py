@@ -34,7 +34,7 @@ def check_segment(segment: Segment) -> None:
     for index, batch in enumerate(segment.batches()):
         end += batch.size
         greatest = max(greatest, batch.max_timestamp)
-        assert batch.crc_is_right(), batch
+        assert batch.crc_is_valid(), batch
         assert batch.base_offset > previous, (previous, batch)
         assert (segment._offsets[index], segment._lasts[index]) == (batch.base_offset, batch.last_offset)
         assert (segment._ends[index], segment._times[index]) == (end, greatest)

@@ -140,7 +140,7 @@ def test_compressed_rubbish() -> None:
     plain = batch([b"a" * 50])
     data = bytearray(plain.data)
     struct.pack_into(">h", data, 21, 3)
-    changed = Batch(bytes(data)).timed(NOW + 1, append_time=False)
+    changed = Batch(bytes(data)).with_timestamp(NOW + 1, append_time=False)
 
     assert isinstance(refused(make_log(), changed.data), UndecodableError)
 

@@ -18,29 +18,29 @@ def test_header_is_read() -> None:
     assert (one.producer_id, one.producer_epoch, one.base_sequence, one.last_sequence) == (7, 3, 5, 6)
     assert (one.compression, one.is_transactional, one.is_control) == (4, True, False)
     assert (one.max_timestamp, one.record_count, one.size) == (NOW, 2, len(one.data))
-    assert one.crc_is_right()
+    assert one.crc_is_valid()
 
 
 def test_place_is_outside_the_crc() -> None:
-    placed = batch().placed(1 << 40, 9)
+    placed = batch().at_offset(1 << 40, 9)
 
     assert (placed.base_offset, placed.leader_epoch) == (1 << 40, 9)
     assert placed.crc == batch().crc
-    assert placed.crc_is_right()
+    assert placed.crc_is_valid()
 
 
 def test_append_time_gives_another_crc() -> None:
-    timed = batch().timed(NOW + 5, append_time=True)
+    timed = batch().with_timestamp(NOW + 5, append_time=True)
 
     assert (timed.max_timestamp, timed.timestamp_is_append_time) == (NOW + 5, True)
     assert timed.crc != batch().crc
-    assert timed.crc_is_right()
+    assert timed.crc_is_valid()
 
 
 def test_same_time_changes_nothing() -> None:
     one = batch()
 
-    assert one.timed(NOW, append_time=False) is one
+    assert one.with_timestamp(NOW, append_time=False) is one
 
 
 def test_sequence_after_the_greatest_is_zero() -> None:
@@ -54,7 +54,7 @@ def test_any_changed_byte_is_noticed(position: int) -> None:
     data = bytearray(batch([b"x" * 40]).data)
     data[position] ^= 0x40
 
-    assert not Batch(bytes(data)).crc_is_right()
+    assert not Batch(bytes(data)).crc_is_valid()
 
 
 def test_split_leaves_out_what_is_cut_short() -> None:
@@ -69,7 +69,7 @@ def test_split_leaves_out_what_is_cut_short() -> None:
 def test_split_refuses_what_is_no_batch() -> None:
     data = bytearray(batch().data)
     data[16] = 1
-    with pytest.raises(InvalidRecordError, match="not of format 1"):
+    with pytest.raises(InvalidRecordError, match="format 2, not 1"):
         split(bytes(data))
     data[16] = 3
     with pytest.raises(CorruptRecordError, match="Invalid magic found in record: 3"):
@@ -79,10 +79,10 @@ def test_split_refuses_what_is_no_batch() -> None:
     with pytest.raises(CorruptRecordError, match="Record size -5"):
         split(bytes(data))
     struct.pack_into(">i", data, 8, HEADER_SIZE - 13)
-    with pytest.raises(CorruptRecordError, match="less than its own header"):
+    with pytest.raises(CorruptRecordError, match="shorter than its header"):
         split(bytes(data))
 
 
 def test_batch_refuses_a_wrong_length() -> None:
-    with pytest.raises(CorruptRecordError, match="says that it has"):
+    with pytest.raises(CorruptRecordError, match="declares a size of"):
         Batch(batch().data + b"x")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from abeyant.broker.log import Batch, LogConfig, split
-from abeyant.broker.log.directory import DataDirectory, room
+from abeyant.broker.log.directory import DataDirectory, disk_space
 from abeyant.broker.log.disk_log import DiskLog
 from abeyant.broker.log.errors import StorageError
 from abeyant.broker.log.files import replace_file
@@ -406,7 +406,7 @@ def test_folders_of_topics_that_are_gone(tmp_path: Path) -> None:
         assert log.end_offset == 0  # another topic of that name
         log.close()
     assert [path.name for path in (tmp_path / "broker-1").iterdir()] == ["orders-0"]
-    total, free = room(tmp_path)
+    total, free = disk_space(tmp_path)
     assert 0 < free <= total
 
 
@@ -489,5 +489,5 @@ def test_batch_bytes_are_whole_after_reopening(tmp_path: Path) -> None:
     fill(log, 2)
     log.kill()
     log = open_log(tmp_path)
-    assert [Batch(data).crc_is_right() for data in content(log)] == [True, True]
+    assert [Batch(data).crc_is_valid() for data in content(log)] == [True, True]
     log.close()

@@ -43,7 +43,7 @@ _LENGTH = struct.Struct(">i")
 _TIMES = struct.Struct(">qq")
 _CRC_FIRST = 21  # the CRC covers the batch from here on
 _MAGIC = 16
-_SMALLEST = 14  # of any format: Kafka calls what is below this no record
+_SMALLEST = 14  # bytes: Kafka rejects a shorter record of any format
 _LARGEST_SEQUENCE = (1 << 31) - 1
 
 _COMPRESSION = 0x07
@@ -56,8 +56,8 @@ _DELETE_HORIZON = 0x40
 class Batch:
     """One batch: its bytes, and the fields of its header. Immutable.
 
-    `size` is in bytes, header and all. `last_offset` is that of its last record (compaction may have removed the
-    record, never the offset), `next_offset` the first after it.
+    `size` is in bytes, header included. `last_offset` is the last record's (compaction may remove the record but keeps
+    the offset), and `next_offset` is one more.
     """
 
     __slots__ = (
@@ -90,13 +90,13 @@ class Batch:
         ) = _HEADER.unpack_from(data)
         self.size = size = len(data)
         if length + LENGTH_END != size:
-            raise CorruptRecordError(f"A record batch of {size} bytes says that it has {length + LENGTH_END}")
+            raise CorruptRecordError(f"A record batch of {size} bytes declares a size of {length + LENGTH_END}")
         self.last_offset: int = self.base_offset + self.last_offset_delta
         self.next_offset = self.last_offset + 1
 
     @property
     def last_sequence(self) -> int:
-        """Return the sequence number of its last record, -1 without one; after 2^31 - 1 comes 0."""
+        """Return the last record's sequence number, which wraps to 0 after 2^31 - 1; -1 if there is none."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         sequence: int = self.base_sequence + self.last_offset_delta
@@ -120,7 +120,7 @@ class Batch:
 
     @property
     def is_control(self) -> bool:
-        """Return whether it holds a transaction's marker in place of data."""
+        """Return whether it holds a transaction marker instead of data."""
         return bool(self.attributes & _CONTROL)
 
     @property
@@ -130,7 +130,7 @@ class Batch:
 
     @property
     def records(self) -> memoryview:
-        """Return the bytes of its records as they are, compressed or not."""
+        """Return its record bytes as stored, compressed or not."""
         return memoryview(self.data)[HEADER_SIZE:]
 
     def payload(self) -> bytes:
@@ -138,19 +138,19 @@ class Batch:
         codec: int = self.attributes & _COMPRESSION
         return self.data[HEADER_SIZE:] if codec == NONE else decompress(codec, self.records)
 
-    def crc_is_right(self) -> bool:
-        """Return whether the CRC matches: some 10 GB/s with the processor's own instruction."""
+    def crc_is_valid(self) -> bool:
+        """Return whether the CRC matches. Checks some 10 GB/s with the CPU's CRC instruction."""
         crc: int = self.crc
         return crc_of(self.data) == crc
 
-    def placed(self, base_offset: int, leader_epoch: int) -> Batch:
-        """Return the batch at its place in a log. Copies its bytes; its CRC stays valid."""
+    def at_offset(self, base_offset: int, leader_epoch: int) -> Batch:
+        """Return a copy with this base offset and leader epoch. Its CRC stays valid."""
         length = len(self.data) - LENGTH_END
         head = _PLACE.pack(base_offset, length, leader_epoch)
         return Batch(b"".join((head, memoryview(self.data)[_PLACE.size :])))
 
-    def timed(self, max_timestamp: int, *, append_time: bool) -> Batch:
-        """Return the batch with this greatest timestamp, of this kind, and with a new CRC."""
+    def with_timestamp(self, max_timestamp: int, *, append_time: bool) -> Batch:
+        """Return the batch with this greatest timestamp and timestamp type, and a new CRC."""
         if max_timestamp == self.max_timestamp and append_time == bool(self.attributes & _APPEND_TIME):
             return self
         changed = bytearray(self.data)
@@ -189,8 +189,8 @@ def crc_of(data: bytes | bytearray) -> int:
 def _crc32c() -> Callable[[memoryview], int]:
     """Return crc32c's function from its compiled module alone.
 
-    The package around it looks up its own version and imports a command line, which takes longer than all else that
-    the first record needs of us.
+    Importing the package also looks up its version and loads a command line, which takes longer than everything else
+    before the first record.
     """
     package = find_spec("crc32c")
     spec = package and PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
@@ -252,8 +252,8 @@ def _each_batch(records: bytes) -> Iterator[Batch]:
         if end > len(records):
             return
         if magic != 2:
-            raise InvalidRecordError(f"Only record batches of format 2 are taken, not of format {magic}")
+            raise InvalidRecordError(f"Record batches must have format 2, not {magic}")
         if length < HEADER_SIZE - LENGTH_END:
-            raise CorruptRecordError(f"A record batch of {length} bytes is less than its own header")
+            raise CorruptRecordError(f"A record batch of {length} bytes is shorter than its header")
         yield Batch(records if position == 0 and end == len(records) else records[position:end])
         position = end

@@ -1,10 +1,10 @@
 """Compaction: keep the last record of each key, in its place and with its offset (Kafka: `Cleaner`).
 
-A tombstone, a record without a value, stays for `delete.retention.ms` after compaction first met it, so that every
-reader that began before can see it. That time is in its batch as the delete horizon (KIP-534), which readers ignore and
-the next compaction uses. Records of aborted transactions go. A marker stays as long as any
-batch of its transaction, and for `delete.retention.ms` after compaction first met it alone. A producer's last batch
-stays if only as an empty one, for its sequence number; where it has none but a marker, that does, for its epoch.
+A tombstone, a record without a value, stays for `delete.retention.ms` after its first compaction, so that readers that
+began before can see it. Its batch stores the end of that time as its delete horizon (KIP-534), which readers ignore and
+the next compaction uses. Records of aborted transactions are removed. A transaction marker stays as long as any batch
+of its transaction, and for `delete.retention.ms` after the last one was removed. Each producer's last batch stays,
+empty if need be, to keep the sequence number; a producer with only a marker keeps it, for the epoch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from abeyant.broker.log.validation import records_of
 
 
 class Compaction:
-    """One run over a log's segments. Time is `now_ms` throughout."""
+    """One compaction of a log's segments, at the time `now_ms`."""
 
     def __init__(
         self,
@@ -33,19 +33,19 @@ class Compaction:
         config: LogConfig,
         now_ms: int,
     ) -> None:
-        """Continue after `compacted_to`, the offset up to which the log has been compacted before."""
+        """Continue from `compacted_to`, the offset up to which the log has been compacted before."""
         self._segments = list(segments)
         self._first_dirty = max(compacted_to, start_offset)
         self._producers = producers
         self._config = config
         self._now_ms = now_ms
-        self._last: dict[bytes, int] = {}  # the last offset of each key that was written since
-        self._of_transactions: set[int] = set()  # producers with a batch of a transaction, and no marker yet
+        self._last: dict[bytes, int] = {}  # key -> its last offset, for keys written since then
+        self._in_transaction: set[int] = set()  # producers whose transaction's marker is still to come
         self._last_batches = {state.batches[-1].base_offset for state in producers.states() if state.batches}
         self._last_markers = {(state.producer_id, state.epoch) for state in producers.states() if not state.batches}
 
-    def possible(self, up_to: int, *, even_young: bool) -> int:
-        """Return how many segments can be compacted: not the last, none above `up_to`; 0 if all of them have been."""
+    def count_cleanable(self, up_to: int, *, even_young: bool) -> int:
+        """Return how many segments below `up_to` can be compacted, the last excluded; 0 if none of them is dirty."""
         count = 0
         for segment, following in pairwise(self._segments):
             young = self._now_ms - segment.last_time < self._config.min_compaction_lag_ms
@@ -55,7 +55,7 @@ class Compaction:
         return count if self._segments[count].base_offset > self._first_dirty else 0
 
     def is_due(self, count: int) -> bool:
-        """Return whether enough of the first `count` segments is dirty, or has been dirty for too long."""
+        """Return whether the first `count` segments exceed the dirty ratio or the maximum compaction lag."""
         segments = self._segments[:count]
         dirty = [segment for segment in segments if segment.base_offset >= self._first_dirty] or segments[-1:]
         size = sum(segment.size for segment in segments)
@@ -65,7 +65,7 @@ class Compaction:
         return self._now_ms - oldest > self._config.max_compaction_lag_ms
 
     def groups(self, count: int) -> list[list[Segment]]:
-        """Return the first `count` segments, grouped with neighbours that fit in one segment. Reads the dirty ones."""
+        """Read the dirty ones of the first `count` segments. Return all in groups that fit into one segment each."""
         for segment in self._segments[:count]:
             for batch in segment.batches(segment.index_of(self._first_dirty)):
                 if not batch.is_control and not self._is_aborted(batch):
@@ -82,10 +82,10 @@ class Compaction:
         return groups
 
     def fill(self, target: Segment, group: Iterable[Segment]) -> None:
-        """Append the remaining records of the group's batches to an empty segment."""
+        """Append the group's batches, compacted, to an empty segment."""
         for segment in group:
             for batch in segment.batches():
-                kept = self._kept_marker(batch) if batch.is_control else self._kept(batch)
+                kept = self._compact_marker(batch) if batch.is_control else self._compact_data(batch)
                 if kept.record_count or self._is_last_of_producer(batch):
                     target.append(kept, segment.modified_ms)
 
@@ -94,10 +94,10 @@ class Compaction:
             return (batch.producer_id, batch.producer_epoch) in self._last_markers
         return batch.base_offset in self._last_batches
 
-    def _kept_marker(self, batch: Batch) -> Batch:
+    def _compact_marker(self, batch: Batch) -> Batch:
         """Return a transaction's marker; empty once its delete horizon has passed."""
-        if batch.producer_id in self._of_transactions or not batch.is_transactional:
-            self._of_transactions.discard(batch.producer_id)
+        if batch.producer_id in self._in_transaction or not batch.is_transactional:
+            self._in_transaction.discard(batch.producer_id)
             return batch
         self._producers.forget_aborted(batch.last_offset)
         horizon = batch.delete_horizon
@@ -105,12 +105,12 @@ class Compaction:
             return _with(batch, records_of(batch), self._now_ms + self._config.delete_retention_ms)
         return batch if self._now_ms < horizon else _with(batch, [], horizon)
 
-    def _kept(self, batch: Batch) -> Batch:
+    def _compact_data(self, batch: Batch) -> Batch:
         if batch.is_transactional:
-            self._of_transactions.add(batch.producer_id)
+            self._in_transaction.add(batch.producer_id)
         if self._is_aborted(batch):
             return _with(batch, [], batch.delete_horizon)
-        return compacted(batch, self._last, self._now_ms, self._config.delete_retention_ms)
+        return compact_batch(batch, self._last, self._now_ms, self._config.delete_retention_ms)
 
     def _is_aborted(self, batch: Batch) -> bool:
         return batch.is_transactional and any(
@@ -119,17 +119,17 @@ class Compaction:
         )
 
 
-def compacted(batch: Batch, last: Mapping[bytes, int], now_ms: int, delete_retention_ms: int) -> Batch:
-    """Return the batch without replaced records and expired tombstones; it may be empty."""
+def compact_batch(batch: Batch, last: Mapping[bytes, int], now_ms: int, delete_retention_ms: int) -> Batch:
+    """Return the batch without superseded records and expired tombstones; it may be empty."""
     horizon = batch.delete_horizon
-    too_late = horizon is not None and now_ms >= horizon
+    expired = horizon is not None and now_ms >= horizon
     records = records_of(batch)
     kept = [
         record
         for record in records
         if record.key is not None
         and last.get(record.key, -1) <= record.offset
-        and not (too_late and record.value is None)
+        and not (expired and record.value is None)
     ]
     if horizon is None and any(record.value is None for record in kept):
         horizon = now_ms + delete_retention_ms

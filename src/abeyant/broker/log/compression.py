@@ -1,6 +1,6 @@
-"""Kafka's four codecs, by the number in a batch's attributes, with a bound on what comes out.
+"""Kafka's four codecs, by the number in a batch's attributes, with a limit on the decompressed size.
 
-Snappy is written plain, and read plain or in the frames of the Java library, as Kafka reads it.
+Writes raw snappy; reads raw snappy and the Java library's framing, as Kafka does.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from abeyant.broker.log.errors import UndecodableError
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES = {"none": NONE, "uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 
-# Kafka streams through a batch however large it grows. We hold it in memory, so a batch that is small on the wire is
-# bounded by Kafka's largest request (socket.request.max.bytes).
+# Kafka decompresses a batch as a stream. We hold it in memory, so its decompressed size is limited to Kafka's largest
+# request (socket.request.max.bytes).
 LARGEST = 104_857_600
 
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = 16  # magic, version, lowest compatible version
 _BLOCK = struct.Struct(">i")
-_GZIP_FORMAT = 31  # zlib's number for gzip's header and a window of 32 kB
-_FIRST_ROOM = 65_536
+_GZIP_FORMAT = 31  # zlib's `wbits` for a gzip header and a window of 32 kB
+_SMALLEST_BUFFER = 65_536
 _LIKELY_RATIO = 16
 
 
@@ -55,7 +55,7 @@ def _gunzip(data: memoryview) -> bytes:
     out = []
     left = LARGEST
     rest: bytes | memoryview = data
-    while rest:  # gzip's format lets one file follow another
+    while rest:  # a gzip stream may have several members
         decoder = zlib.decompressobj(_GZIP_FORMAT)
         try:
             out.append(decoder.decompress(rest, left + 1))
@@ -65,7 +65,7 @@ def _gunzip(data: memoryview) -> bytes:
         if left < 0:
             raise _too_large()
         if not decoder.eof:
-            raise UndecodableError("Failed to decompress record stream: gzip: it ends too early")
+            raise UndecodableError("Failed to decompress record stream: gzip: truncated")
         rest = decoder.unused_data
     return out[0] if len(out) == 1 else b"".join(out)
 
@@ -78,11 +78,11 @@ def _unsnap(data: memoryview) -> bytes:
     position = _XERIAL_HEADER
     while position < len(data):
         if len(data) - position < _BLOCK.size:
-            raise UndecodableError("Failed to decompress record stream: snappy: it ends too early")
+            raise UndecodableError("Failed to decompress record stream: snappy: truncated")
         size = _BLOCK.unpack_from(data, position)[0]
         position += _BLOCK.size
         if not 0 <= size <= len(data) - position:
-            raise UndecodableError(f"Failed to decompress record stream: snappy: a block says it has {size} bytes")
+            raise UndecodableError(f"Failed to decompress record stream: snappy: invalid block size {size}")
         out.append(_unsnap_block(data[position : position + size], left))
         left -= len(out[-1])
         position += size
@@ -104,10 +104,10 @@ def _unsnap_block(data: memoryview, limit: int) -> bytes:
 def _decompress_into(name: str, data: memoryview) -> bytes:
     import cramjam
 
-    # `LARGEST` is only allocated when the likely size was too small; the system has no memory for pages that stay zero.
+    # `LARGEST` is only allocated if the likely size was too small; pages that stay zero take no memory.
     decoder: Callable[[bytes, bytearray], int] = getattr(cramjam, name).decompress_into
-    for room in (min(LARGEST, _FIRST_ROOM + _LIKELY_RATIO * len(data)), LARGEST):
-        out = bytearray(room)
+    for capacity in (min(LARGEST, _SMALLEST_BUFFER + _LIKELY_RATIO * len(data)), LARGEST):
+        out = bytearray(capacity)
         try:
             size = decoder(bytes(data), out)
         except cramjam.DecompressionError as error:
@@ -120,7 +120,7 @@ def _decompress_into(name: str, data: memoryview) -> bytes:
 
 
 def _too_large() -> UndecodableError:
-    return UndecodableError(f"Failed to decompress record stream: it has more than {LARGEST:,} bytes")
+    return UndecodableError(f"Failed to decompress record stream: it exceeds {LARGEST:,} bytes")
 
 
 _DECODERS: dict[int, Callable[[memoryview], bytes]] = {

@@ -1,4 +1,4 @@
-"""A topic's settings as its logs use them, typed. `settings.py` makes one from Kafka's names and defaults."""
+"""A topic's settings for its logs, typed. `settings.py` makes them from Kafka's names and defaults."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _FORMAT = 1
 
 
 class DataDirectory:
-    """Opens logs, keeps the journal, and deletes files when their time has come."""
+    """Opens logs, holds the journal, and deletes files when they are due."""
 
     def __init__(self, path: str | Path) -> None:
         """Open the directory, or create it, and lock it.
@@ -51,7 +51,7 @@ class DataDirectory:
         """Called with the time (ms) of a deletion when one is scheduled."""
         try:
             with storage_errors("use the data directory", self.path):
-                self._claim()
+                self._open()
                 self._require_journal()
                 self.journal = Journal(self.path / JOURNAL)
                 self._clear()
@@ -59,7 +59,7 @@ class DataDirectory:
             self._unlock()
             raise AbeyantError(str(error)) from None
 
-    def _claim(self) -> None:
+    def _open(self) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise AbeyantError(f"cannot use the data directory {self.path}: it is a file")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ class DataDirectory:
         try:
             version = json.loads(mark.read_bytes())["format"]
         except (ValueError, KeyError, TypeError):
-            raise AbeyantError(f"{mark} is damaged: it does not tell the format of the directory") from None
+            raise AbeyantError(f"{mark} is damaged: it does not state the directory's format") from None
         if version != _FORMAT:
             raise AbeyantError(
                 f"{self.path} has the format {version}, which this version cannot read; it reads format {_FORMAT}"
@@ -100,7 +100,7 @@ class DataDirectory:
         """Raise AbeyantError where there are replicas, and the journal that lists them is missing."""
         if not (self.path / JOURNAL).exists() and any(self.path.glob("broker-*/*")):
             raise AbeyantError(
-                f"{self.path / JOURNAL} is missing, which tells of the topics in {self.path}; nothing was deleted: put"
+                f"{self.path / JOURNAL} is missing, which lists the topics in {self.path}; nothing was deleted: put"
                 " it back, or name another data directory"
             )
 
@@ -121,7 +121,7 @@ class DataDirectory:
         self.close()
 
     def close(self) -> None:
-        """Close the journal and unlock. Close the logs before."""
+        """Close the journal and unlock the directory. Close the logs first."""
         for _, _, path in self._deletions:
             _delete(path)
         self._deletions.clear()
@@ -129,19 +129,19 @@ class DataDirectory:
         self._unlock()
 
     def kill(self) -> None:
-        """Release the files as they are, as when the process is killed."""
+        """Unlock the directory without closing anything, as when the process is killed."""
         self._unlock()
 
     def folder(self, broker: int) -> Path:
-        """Return the folder of a broker's logs, which DescribeLogDirs shows."""
+        """Return the folder of a broker's logs."""
         return self.path / f"broker-{broker}"
 
     def open_log(
         self, broker: int, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig, now_ms: int
     ) -> DiskLog:
-        """Return a replica's log, with what it held when it was closed or killed; or a new one.
+        """Open a replica's log with what it held when it was closed or killed, or create it.
 
-        A folder left by a topic of the same name that was deleted meanwhile is deleted. Raises StorageError.
+        A folder left by a deleted topic of the same name is deleted. Raises StorageError.
         """
         folder = self.folder(broker) / f"{topic}-{partition}"
         state = load_json(folder / STATE)
@@ -178,7 +178,7 @@ def _delete(path: Path) -> None:
             path.unlink()
 
 
-def room(path: Path) -> tuple[int, int]:
+def disk_space(path: Path) -> tuple[int, int]:
     """Return the total and free bytes of the disk that holds `path`, for DescribeLogDirs."""
     disk: Any = os.statvfs(path)
     return disk.f_frsize * disk.f_blocks, disk.f_frsize * disk.f_bavail

@@ -1,8 +1,8 @@
-"""A log in a folder: it opens with everything written before it was closed or killed, without a torn last batch.
+"""A log in a folder. Opening it recovers everything written before it was closed or killed, except a torn last batch.
 
-Acknowledged records were written to the file, so they survive the process (kill -9), as in Kafka. fsync is called only
-for `flush.messages` and `flush.ms`, and on close. The log is synced up to `recovery_point`: at the next start all
-batches from there on are read, and their CRC is checked.
+Records are acknowledged once written to the file, so they survive kill -9, as in Kafka. fsync is called only for
+`flush.messages` and `flush.ms`, and on close. The log is synced up to `recovery_point`: the next start reads the
+batches from there on and checks their CRC.
 
 The folder holds segments (`files.py`), producer snapshots at each segment's start, and one small file of state.
 """
@@ -135,17 +135,17 @@ class DiskLog(Log):
         self.epochs.truncate_from(self.end_offset)
         self.epochs.truncate_before(self.start_offset)
         self.producers.forget_before(self.start_offset)
-        paths[len(self._segments) - 1].with_suffix(INDEX).unlink(missing_ok=True)  # it will be written to
+        paths[len(self._segments) - 1].with_suffix(INDEX).unlink(missing_ok=True)  # appends will outdate it
         for path in self.folder.iterdir():
             if path.suffix == SNAPSHOT and offset_of(path) not in self._snapshots:
                 path.unlink()
         self._recovery_point = min(self._recovery_point, self.end_offset)
         now = self._state()
         if any(state.get(name) != now[name] for name in ("start", "recovery_point", "topic_id")):
-            self._save_state()  # not for epochs, which are in the batches: a full disk can be opened
+            self._save_state()  # not for epochs, which the batches hold: so a log on a full disk opens
 
     def _load_segment(self, path: Path, base: int, following: int | None, now_ms: int) -> bool:
-        """Load a segment; return False where its end was torn, so that later segments are invalid."""
+        """Load a segment. Return False if its end was torn, so that later segments are invalid."""
         snapshot = load_json(self.folder / name_of(base, SNAPSHOT))
         if snapshot is not None:
             self.producers.restore(snapshot)
@@ -166,21 +166,21 @@ class DiskLog(Log):
             return True
         size = path.stat().st_size
         for batch in segment.recover(base):
-            if batch.base_offset >= self._recovery_point:  # below it the epochs are known, later ones too
+            if batch.base_offset >= self._recovery_point:  # the state file has the epochs below it
                 self.epochs.assign(batch.leader_epoch, batch.base_offset)
             self._replay([batch])
         self.end_offset = segment.next_offset
         if size == segment.size:
             return True
         logger("broker.log").warning(
-            "%s-%d: cut %d bytes off %s, which were no whole batches; the log ends at offset %d",
+            "%s-%d: cut %d bytes off %s, after its last valid batch; the log ends at offset %d",
             self.topic, self.partition, size - segment.size, path.name, self.end_offset,
         )  # fmt: skip
         return False
 
     def _cut_from(self, paths: Iterable[Path]) -> None:
         for path in paths:
-            logger("broker.log").warning("%s-%d: left out %s, behind the cut", self.topic, self.partition, path.name)
+            logger("broker.log").warning("%s-%d: deleted %s, after the cut", self.topic, self.partition, path.name)
             for suffix in (LOG, INDEX, SNAPSHOT):
                 path.with_suffix(suffix).unlink(missing_ok=True)
 
@@ -197,18 +197,18 @@ class DiskLog(Log):
         return FileSegment(self.folder / name_of(base_offset, LOG), base_offset, now_ms)
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
-        """Begin a new segment; write the index of the complete one, and a snapshot of the producers."""
+        """Start a new segment. Save the index of the previous one and a snapshot of the producers."""
         before = self._segments[-1]
         segment = super().roll(now_ms, base_offset)
         if segment is not before:
             if isinstance(before, FileSegment) and len(before):
-                with contextlib.suppress(StorageError):  # it only makes the next start quicker
+                with contextlib.suppress(StorageError):  # it only speeds up the next start
                     before.save_index()
             self._save_snapshot(segment.base_offset)
         return segment
 
     def _save_snapshot(self, base: int) -> None:
-        with contextlib.suppress(StorageError):  # it can be built again from the batches
+        with contextlib.suppress(StorageError):  # it can be rebuilt from the batches
             save_json(self.folder / name_of(base, SNAPSHOT), self._snapshots[base])
 
     def flush(self, now_ms: int) -> None:
@@ -220,7 +220,7 @@ class DiskLog(Log):
         before, self._recovery_point = self._recovery_point, self.end_offset
         try:
             self._save_state()
-        except StorageError:  # it only makes the next start quicker
+        except StorageError:  # it only speeds up the next start
             self._recovery_point = before
 
     def _state(self) -> dict[str, Any]:
@@ -240,14 +240,14 @@ class DiskLog(Log):
     # Removing
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Truncate, as `Log` does, and the files too."""
+        """Truncate as `Log` does, files included."""
         if offset >= self.end_offset:
             super().truncate_to(offset, now_ms)
             self._save_state()
             return
         self._retreat(offset)
         super().truncate_to(offset, now_ms)
-        (self.folder / name_of(self._bases[-1], INDEX)).unlink(missing_ok=True)  # of what was cut, too
+        (self.folder / name_of(self._bases[-1], INDEX)).unlink(missing_ok=True)  # it covers removed batches
         self._save_state()
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
@@ -257,19 +257,19 @@ class DiskLog(Log):
         self._save_state()
 
     def _retreat(self, offset: int) -> None:
-        """Move the recovery point back before a truncation: what is written there again is not flushed yet."""
+        """Move the recovery point back before a truncation, since what is written there next is not flushed yet."""
         if offset < self._recovery_point:
             self._recovery_point = offset
             self._save_state()
 
     def advance_start(self, offset: int, now_ms: int) -> bool:
-        """Move the log start, as `Log` does, and store it for the next start."""
+        """Advance the log start as `Log` does, and save it for the next start."""
         moved = super().advance_start(offset, now_ms)
         if moved:
             try:
                 self._save_state()
             except StorageError:
-                if self.start_offset != self._bases[0]:  # else the first file's name has it: a full disk gets room
+                if self.start_offset != self._bases[0]:  # else the first file's name has it: frees a full disk
                     raise
         return moved
 
@@ -287,7 +287,7 @@ class DiskLog(Log):
                 self._delete_later(renamed, now_ms + self.config.file_delete_delay_ms)
 
     def compact(self, now_ms: int, up_to: int, *, force: bool = False) -> int:
-        """Compact as a log in memory does."""
+        """Compact as `Log` does, and save how far."""
         before = self._compacted_to
         freed = super().compact(now_ms, up_to, force=force)
         if self._compacted_to != before:
@@ -296,11 +296,11 @@ class DiskLog(Log):
 
     def _make_cleaned(self, base_offset: int, now_ms: int) -> Segment:
         path = self.folder / name_of(base_offset, CLEANED)
-        path.unlink(missing_ok=True)  # of a compaction that failed
+        path.unlink(missing_ok=True)  # left by a failed compaction
         return FileSegment(path, base_offset, now_ms)
 
     def _replace(self, group: list[Segment], target: Segment, now_ms: int) -> None:
-        """Replace segments by a compacted one. After a crash there are all of the old ones, or the new one."""
+        """Replace segments by their compacted one. A crash leaves either all old ones or the new one."""
         assert isinstance(target, FileSegment)
         swap, place = (target.path.with_suffix(suffix) for suffix in (SWAP, LOG))
         target.flush()
@@ -309,7 +309,7 @@ class DiskLog(Log):
             target.path = place
             super()._replace(group, target, now_ms)
             swap.rename(place)
-        with contextlib.suppress(StorageError):  # it only makes the next start quicker
+        with contextlib.suppress(StorageError):  # it only speeds up the next start
             target.save_index()
 
     def close(self) -> None:
@@ -325,7 +325,7 @@ class DiskLog(Log):
         super().close()
 
     def kill(self) -> None:
-        """Release the files as they are, as when the process is killed."""
+        """Close the files without flushing, as when the process is killed."""
         super().close()
 
     def delete(self, now_ms: int) -> None:

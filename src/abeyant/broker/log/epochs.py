@@ -45,9 +45,9 @@ class LeaderEpochs:
             return epoch, log_end
         after = bisect_right(self._epochs, epoch)
         if after == len(self._epochs):
-            return UNKNOWN, UNKNOWN  # from the future: a leader that this log has not heard of
+            return UNKNOWN, UNKNOWN  # newer than every leader that this log knows
         if after == 0:
-            return epoch, self._starts[0]  # before all that is known: nothing of it can be shared beyond this
+            return epoch, self._starts[0]  # older than every known epoch: the logs agree at most up to here
         return self._epochs[after - 1], self._starts[after]
 
     def at(self, offset: int) -> int | None:
@@ -61,7 +61,7 @@ class LeaderEpochs:
         del self._epochs[keep:], self._starts[keep:]
 
     def truncate_before(self, start: int) -> None:
-        """Move the log start to `start`: the epoch of that offset begins there now."""
+        """Remove the epochs that end at `start` or before, and let the epoch of `start` begin there."""
         after = bisect_right(self._starts, start)
         if after:
             del self._epochs[: after - 1], self._starts[: after - 1]

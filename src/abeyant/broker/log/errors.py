@@ -7,7 +7,7 @@ from typing import ClassVar
 
 
 class LogError(Exception):
-    """A log rejects an operation. `code` is Kafka's error code, the message Kafka's own."""
+    """An operation that a log rejects. `code` is Kafka's error code, and the message is Kafka's."""
 
     code: ClassVar[int]
 
@@ -63,11 +63,11 @@ class InvalidTransactionStateError(LogError, code=48):
 
 
 class CoordinatorFencedError(LogError, code=52):
-    """A transaction's marker from a coordinator that another one has replaced."""
+    """A transaction marker from a coordinator that has been replaced."""
 
 
 class StorageError(LogError, code=56):
-    """An error of the disk: full, read-only, broken. Nothing of the append stays."""
+    """A disk error: full, read-only, broken. No part of the append remains."""
 
 
 class UndecodableError(LogError, code=-1):

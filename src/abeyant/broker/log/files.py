@@ -1,7 +1,7 @@
 """A log's files: segments, their indexes, and small files that are replaced as a whole.
 
 `00000000000000000042.log` holds batches as they are sent, from offset 42 on: Kafka's own file format, which its
-`kafka-dump-log.sh` reads. The index beside it saves reading the batches at the next start; it can be rebuilt.
+`kafka-dump-log.sh` reads. Its index saves reading the batches at the next start, and can be rebuilt.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CHUNK = 1 << 22  # bytes read at a time when a segment is recovered
 
 
 def name_of(base_offset: int, suffix: str) -> str:
-    """Return a file's name, which sorts as its offset does."""
+    """Return a file's name. Names sort by offset."""
     return f"{base_offset:020d}{suffix}"
 
 
@@ -50,16 +50,16 @@ def offset_of(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def storage_errors(action: str, path: Path) -> Iterator[None]:
-    """Raise StorageError for an OSError."""
+    """Convert an OSError into a StorageError."""
     try:
         yield
     except OSError as error:
-        raise _failed(action, path, error) from error
+        raise _storage_error(action, path, error) from error
 
 
 def rename_deleted(folder: Path) -> Path:
     """Rename a folder that will be deleted; return its new path. Raises StorageError."""
-    renamed = folder.with_name(f"{folder.name[:200]}.{uuid.uuid4().hex}{DELETED}")  # of at most 255 bytes
+    renamed = folder.with_name(f"{folder.name[:200]}.{uuid.uuid4().hex}{DELETED}")  # at most 255 bytes
     with storage_errors("delete", folder):
         folder.rename(renamed)
     return renamed
@@ -69,7 +69,7 @@ class FileSegment(Segment):
     """A segment whose batches are in a file. Its columns are in memory, 32 bytes a batch."""
 
     def __init__(self, path: Path, base_offset: int, now_ms: int) -> None:
-        """Open the file, or make it. Raises StorageError."""
+        """Open or create the file. Raises StorageError."""
         super().__init__(base_offset, now_ms)
         self.path = path
         self.unflushed = 0  # records since the last `flush`
@@ -83,13 +83,13 @@ class FileSegment(Segment):
         try:
             data = os.pread(self._fd, size, position)
         except OSError as error:
-            raise _failed("read", self.path, error) from error
+            raise _storage_error("read", self.path, error) from error
         if len(data) != size:
             raise StorageError(f"cannot read {self.path}: it ends before byte {position + size:,}")
         return data
 
     def _store(self, batch: Batch) -> None:
-        """Write the whole batch at the end, or nothing. Once written it survives the process, not the machine."""
+        """Append the whole batch or nothing. Once written it survives a crash of the process, not of the machine."""
         data = batch.data
         position = end = self.size
         try:
@@ -100,7 +100,7 @@ class FileSegment(Segment):
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._fd, position)
-            raise _failed("write to", self.path, error) from error
+            raise _storage_error("write to", self.path, error) from error
         self.unflushed += 1
 
     def _drop(self, count: int) -> None:
@@ -128,7 +128,7 @@ class FileSegment(Segment):
             self.path.unlink()
 
     def save_index(self) -> None:
-        """Write the columns beside the file, for the next start. Raises StorageError."""
+        """Write the columns to the index file, for the next start. Raises StorageError."""
         first = -1 if self.first_timestamp is None else self.first_timestamp
         content = _INDEX_START.pack(first, self.created_ms, self.modified_ms)
         content += b"".join(_big_endian(column) for column in (self._offsets, self._lasts, self._ends, self._times))
@@ -136,7 +136,7 @@ class FileSegment(Segment):
         replace_file(self.path.with_suffix(INDEX), header + content)
 
     def load_index(self, up_to: int) -> bool:
-        """Read the columns from the index. Return whether there was one that fits the file, and ends below `up_to`."""
+        """Read the columns from the index file. Return False unless it matches the segment and ends below `up_to`."""
         try:
             data = self.path.with_suffix(INDEX).read_bytes()
             magic, crc, count = _INDEX_HEADER.unpack_from(data)
@@ -162,12 +162,12 @@ class FileSegment(Segment):
         return True
 
     def recover(self, expected: int) -> Iterator[Batch]:
-        """Yield every batch of the file up to one that is torn, out of order, or has a wrong CRC; cut the file there.
+        """Yield the file's batches up to one that is torn, out of order, or has a wrong CRC. Truncate the file there.
 
         `expected` is the lowest offset of the first batch. Raises StorageError.
         """
         for batch in self._read_all():
-            if batch.base_offset < expected or not batch.crc_is_right():
+            if batch.base_offset < expected or not batch.crc_is_valid():
                 break
             self._note(batch)
             expected = batch.next_offset
@@ -214,9 +214,9 @@ def _from_big_endian(data: memoryview) -> array[int]:
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
-    """Write a small file as a whole: after a crash it is the old one or the new one.
+    """Replace a small file atomically: after kill -9 it has its old content or the new one.
 
-    That is so after kill -9; with `durable` it is when the machine fails too. Raises StorageError.
+    With `durable` it has so after a crash of the machine too. Raises StorageError.
     """
     temporary = path.with_name(path.name + TEMPORARY)
     try:
@@ -229,17 +229,17 @@ def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise _failed("write", path, error) from error
+        raise _storage_error("write", path, error) from error
 
 
 def json_line(value: Any) -> bytes:
-    """Return a line with a value and its CRC."""
+    """Return a value as a line of JSON with its CRC."""
     text = json.dumps(value, separators=(",", ":")).encode()
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
 def read_json_line(line: bytes) -> Any:
-    """Return the value of a line; None where it is damaged."""
+    """Return the value of a line from `json_line`; None if it is damaged."""
     crc, _, text = line.removesuffix(b"\n").partition(b" ")
     try:
         return json.loads(text) if int(crc, 16) == zlib.crc32(text) else None
@@ -248,17 +248,17 @@ def read_json_line(line: bytes) -> Any:
 
 
 def save_json(path: Path, value: Any) -> None:
-    """Write a value with its CRC. Raises StorageError."""
+    """Write a value as JSON with its CRC. Raises StorageError."""
     replace_file(path, json_line(value))
 
 
 def load_json(path: Path) -> Any:
-    """Return the value that `save_json` wrote; None where there is no such file, or where it is damaged."""
+    """Return the value that `save_json` wrote; None if the file is missing or damaged."""
     try:
         return read_json_line(path.read_bytes())
     except OSError:
         return None
 
 
-def _failed(action: str, path: Path, error: OSError) -> StorageError:
+def _storage_error(action: str, path: Path, error: OSError) -> StorageError:
     return StorageError(f"cannot {action} {path}: {error.strerror or error}")

@@ -1,7 +1,7 @@
-"""A small table that survives its process: names and JSON values, in one file that lines are appended to.
+"""A small persistent key-value store: names and JSON values in one append-only file.
 
 A line is a CRC, a name and its value. Later lines replace earlier ones. A torn last line is ignored; a damaged one
-before it is an error. When most lines have been replaced, and at the next start, the file is rewritten.
+before it is an error. The file is rewritten at each start, and when most of its lines have been replaced.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Journal:
         self._lines = len(self._values)
 
     def _read(self, content: bytes) -> None:
-        """Read every line. Raises StorageError where one is damaged that is not the last."""
+        """Read every line. Raises StorageError for a damaged line that is not the last."""
         damaged = 0
         for number, line in enumerate(content.split(b"\n")[:-1], 1):
             entry = read_json_line(line)
             if entry is None:
                 damaged = damaged or number
-            elif damaged:  # to go on would forget topics, and delete their records
+            elif damaged:  # going on would lose topics and delete their records
                 raise StorageError(
                     f"{self._path} is damaged at line {damaged}, and more lines follow; nothing was deleted: put back a"
                     " copy of that file, or name another data directory"
@@ -73,22 +73,22 @@ class Journal:
         return iter([(name, value) for name, value in self._values.items() if name.startswith(prefix)])
 
     def put(self, name: str, value: Any) -> None:
-        """Set the value of a name, or remove it with None. It survives kill -9 once this returns.
+        """Set the value of a name, or remove it with None. Once this returns, the value survives kill -9.
 
-        Raises StorageError: then nothing has changed.
+        Raises StorageError, and changes nothing then.
         """
         line = json_line([name, value])
         size = os.fstat(self._fd).st_size
         try:
             if os.write(self._fd, line) != len(line):
-                raise OSError("the disk is full")  # a line in part: what comes after it would not be read
+                raise OSError("the disk is full")  # lines after a partial one could not be read
         except OSError as error:
             os.ftruncate(self._fd, size)
             raise StorageError(f"cannot write {self._path}: {error.strerror or error}") from error
         self._set(name, value)
         self._lines += 1
         if self._lines > _SPARE_LINES + _SPARE_RATIO * len(self._values):
-            with contextlib.suppress(StorageError):  # a full disk: the longer file is valid too
+            with contextlib.suppress(StorageError):  # the disk may be full, and the longer file is valid too
                 self._rewrite()
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
 """One replica's log, as its leader and its followers use it.
 
-Offsets ascend and are never used twice. Compaction and `advance_start` leave gaps, and readers continue after them.
-Lookups are O(log batches); nothing is read again to count bytes.
+Offsets ascend and are never used twice. Compaction and `advance_start` leave gaps, which readers skip. Lookups are
+O(log batches), counting bytes included.
 
-A log has no clock and waits for nothing: `now_ms` comes from the broker's one clock. One thread uses it.
+A log has no clock and never waits: `now_ms` comes from the broker's clock. Use it from one thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Appended(NamedTuple):
 
     base_offset: int
     last_offset: int
-    append_time_ms: int  # -1 unless the topic has LogAppendTime; of a duplicate its greatest timestamp, as in Kafka
+    append_time_ms: int  # -1 unless the topic has LogAppendTime; for a duplicate its greatest timestamp, as in Kafka
     duplicate: bool
     size: int  # bytes that the log grew by
 
@@ -44,7 +44,7 @@ class Log(ReadableLog):
         self._open(now_ms)
 
     def _open(self, now_ms: int) -> None:
-        """Start empty, or with the given segments."""
+        """Start empty. `DiskLog` loads its files here."""
         self._begin(0, now_ms)
 
     def _begin(self, offset: int, now_ms: int) -> None:
@@ -56,8 +56,8 @@ class Log(ReadableLog):
         self._bases = [offset]
         self.epochs = LeaderEpochs()
         self.producers = Producers()
-        self._compacted_to = 0  # no record below is replaced by another one below
-        # By the base offset of a segment: the producers as they were when it began, for truncation.
+        self._compacted_to = 0  # below this offset no key has two records
+        # Segment base offset -> the producers' state at its start, for truncation.
         self._snapshots: dict[int, dict[str, Any]] = {offset: self.producers.snapshot()}
 
     def __repr__(self) -> str:
@@ -66,13 +66,13 @@ class Log(ReadableLog):
     # Writing
 
     def append(self, records: bytes, leader_epoch: int, now_ms: int, *, from_client: bool = True) -> Appended:
-        """Append one batch as leader: check it and give it its offsets. Answer a duplicate as the first time.
+        """Validate one batch, assign its offsets and append it, as leader. For a duplicate, return the first result.
 
         `from_client` False is for the coordinators, whose batches have no sequence numbers and may be markers.
-        Raises a LogError: then nothing was appended.
+        Raises a LogError, and appends nothing then.
         """
-        batch = validation.the_batch(records, self.config, from_client=from_client)
-        batch = validation.checked(batch, self.config, now_ms).placed(self.end_offset, leader_epoch)
+        batch = validation.parse_batch(records, self.config, from_client=from_client)
+        batch = validation.validate(batch, self.config, now_ms).at_offset(self.end_offset, leader_epoch)
         if batch.size > self.config.segment_bytes:
             raise BatchTooLargeError(
                 f"Message batch size is {batch.size} bytes, which exceeds the maximum configured segment size of"
@@ -94,13 +94,13 @@ class Log(ReadableLog):
     def append_replicated(self, records: bytes | Sequence[Batch], now_ms: int) -> int:
         """Append the leader's batches unchanged; return the new end offset.
 
-        `records` as bytes is checked by CRC; batches are taken as they are, and their bytes are shared. Raises
+        The CRC of bytes is checked; `Batch` objects are trusted, and share their bytes with the leader. Raises
         CorruptRecordError for a wrong CRC, or for offsets that do not follow the end of the log.
         """
         if isinstance(records, bytes):
             batches: Sequence[Batch] = split(records)
             for batch in batches:
-                if not batch.crc_is_right():
+                if not batch.crc_is_valid():
                     raise CorruptRecordError(
                         f"Record is corrupt (stored crc = {batch.crc}) in {self.topic}-{self.partition}"
                     )
@@ -154,10 +154,10 @@ class Log(ReadableLog):
         longest = config.segment_ms
         if config.max_compaction_lag_ms < longest and config.compact:
             longest = config.max_compaction_lag_ms
-        waited = now_ms - segment.created_ms
+        age = now_ms - segment.created_ms
         if segment.first_timestamp is not None and batch.max_timestamp >= 0:
-            waited = batch.max_timestamp - segment.first_timestamp  # so that a replica made anew has the same segments
-        return waited > longest
+            age = batch.max_timestamp - segment.first_timestamp  # so a replica built anew gets the same segments
+        return age > longest
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Start a new segment at the end, or at an offset after it. O(producers)."""
@@ -193,11 +193,10 @@ class Log(ReadableLog):
     # Removing
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Truncate to `offset`, and remove batches that reach past it. O(batches of a segment).
+        """Truncate to `offset`, removing batches that reach past it. O(batches of a segment).
 
-        At the start of the log or before it nothing stays, and the log begins there. Where there is nothing to cut off,
-        an epoch that begins at the log's end goes all the same: this replica led, and appended nothing, and the new
-        leader does not know that epoch.
+        At or below the log start, empty the log and restart it at `offset`. At or above the log end, only remove an
+        epoch that begins there: this replica led without appending, and the new leader does not know that epoch.
         """
         if offset >= self.end_offset:
             self.epochs.truncate_from(self.end_offset)
@@ -229,7 +228,7 @@ class Log(ReadableLog):
         self._begin(offset, now_ms)
 
     def advance_start(self, offset: int, now_ms: int) -> bool:
-        """Let the log start at `offset` (DeleteRecords). Remove whole segments before it; return whether it moved.
+        """Advance the log start to `offset` (DeleteRecords) and remove segments before it. Return whether it moved.
 
         Raises OffsetOutOfRangeError above the end.
         """
@@ -249,8 +248,8 @@ class Log(ReadableLog):
     def delete_old(self, now_ms: int, up_to: int) -> int:
         """Remove whole segments by `retention.ms` and `retention.bytes`; return how many.
 
-        Only what is below `up_to`, the high watermark, and only with `cleanup.policy=delete`. The last segment goes
-        too when its time is over, and an empty one takes its place.
+        Only below `up_to`, the high watermark, and only with `cleanup.policy=delete`. An expired last segment is
+        replaced by an empty one.
         """
         if not self.config.delete:
             return 0
@@ -273,18 +272,18 @@ class Log(ReadableLog):
         return count
 
     def compact(self, now_ms: int, up_to: int, *, force: bool = False) -> int:
-        """Remove records that a later one of the same key replaces; return how many bytes that freed.
+        """Remove records superseded by a later one of the same key; return the bytes freed.
 
         Only with `cleanup.policy=compact`, only below `up_to`, the last stable offset, and never in the last segment.
-        Nothing is done before `min.cleanable.dirty.ratio` of the log has not been compacted yet, or
-        `max.compaction.lag.ms` is over; with `force` all is that is below `up_to`. Memory: the keys, a batch at a time.
+        Does nothing until the dirty part exceeds `min.cleanable.dirty.ratio` or `max.compaction.lag.ms`; with `force`,
+        compacts all below `up_to` at once. Memory: the keys, and one batch at a time.
         """
         if not self.config.compact:
             return 0
         if force and len(self._segments[-1]) and self.end_offset <= up_to:
             self.roll(now_ms)
         run = Compaction(self._segments, self._compacted_to, self.start_offset, self.producers, self.config, now_ms)
-        count = run.possible(up_to, even_young=force)
+        count = run.count_cleanable(up_to, even_young=force)
         if not count or not (force or run.is_due(count)):
             return 0
         before = self.size
@@ -301,11 +300,11 @@ class Log(ReadableLog):
         return before - self.size
 
     def _make_cleaned(self, base_offset: int, now_ms: int) -> Segment:
-        """Return a segment that is not part of the log yet."""
+        """Return an empty segment for compacted batches, not part of the log yet."""
         return Segment(base_offset, now_ms)
 
     def _replace(self, group: list[Segment], target: Segment, now_ms: int) -> None:
-        """Replace segments by the one that was compacted from them."""
+        """Replace segments by their compacted one."""
         first = self._bases.index(group[0].base_offset)
         self._segments[first : first + len(group)] = [target]
         self._bases[first : first + len(group)] = [target.base_offset]
@@ -333,7 +332,7 @@ class Log(ReadableLog):
             segment.close()
 
     def delete(self, now_ms: int) -> None:
-        """Delete the log: its topic, or this replica of it, has been deleted."""
+        """Delete the log, after its topic or this replica was deleted."""
         self.close()
 
     # Producers and transactions
@@ -343,16 +342,16 @@ class Log(ReadableLog):
         return self.producers.expire(now_ms, self.config.producer_expiration_ms)
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Return the end of what read_committed shows: at most the first offset of an open transaction.
+        """Return where read_committed readers stop: the first offset of an open transaction, or the high watermark.
 
-        Nor before the start, where the first records of that one were deleted.
+        At least the log start, since the transaction's first records may have been deleted.
         """
         unstable = self.producers.first_unstable_offset(high_watermark)
         return high_watermark if unstable is None else min(max(unstable, self.start_offset), high_watermark)
 
 
 def _marker_in(batch: Batch) -> Marker | None:
-    """Return the marker of a control batch; None for data, and where compaction left an empty batch."""
+    """Return the marker of a control batch; None for data, and for a batch that compaction emptied."""
     if batch.producer_id == NO_PRODUCER or not batch.is_control or not batch.record_count:
         return None
     return marker_of(batch)

@@ -1,4 +1,4 @@
-"""A transaction's end in a log: a control batch of one record, that no consumer sees (KIP-98).
+"""Transaction markers: control batches of one record, hidden from consumers (KIP-98).
 
 key     version int16, type int16: 0 aborted, 1 committed
 value   version int16, epoch of the coordinator that wrote it int32
@@ -21,7 +21,7 @@ _TRANSACTIONAL_CONTROL = 0x30
 
 
 class Marker(NamedTuple):
-    """A transaction's end, as a control batch says it."""
+    """The content of a transaction marker."""
 
     commits: bool
     coordinator_epoch: int
@@ -32,12 +32,14 @@ def marker_of(batch: Batch) -> Marker:
     for record in records_of(batch):
         key, value = record.key, record.value
         if key is None or len(key) < _KEY.size or value is None or len(value) < _VALUE.size:
-            raise InvalidRecordError(f"A control record with key {key!r} and value {value!r} ends no transaction")
+            raise InvalidRecordError(
+                f"A control record with key {key!r} and value {value!r} is not a transaction marker"
+            )
         kind = _KEY.unpack_from(key)[1]
         if kind not in (_ABORTED, _COMMITTED):
-            raise InvalidRecordError(f"A control record of type {kind} ends no transaction")
+            raise InvalidRecordError(f"Control record of type {kind} is not a transaction marker")
         return Marker(kind == _COMMITTED, _VALUE.unpack_from(value)[1])
-    raise InvalidRecordError("A control batch without a record ends no transaction")
+    raise InvalidRecordError("Control batch without a record is not a transaction marker")
 
 
 def marker_batch(producer_id: int, producer_epoch: int, marker: Marker, now_ms: int) -> Batch:

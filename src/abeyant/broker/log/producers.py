@@ -1,10 +1,10 @@
 """The producers that wrote to a log: epochs, sequence numbers, open transactions (KIP-98).
 
-The last five batches of each producer are kept, as many as an idempotent producer has in flight: a batch that comes
-again is a duplicate, and gets the first response again. A gap in the sequence is rejected, so nothing is lost silently;
-so is an epoch older than the last one, since another producer has the id now.
+Keeps each producer's last five batches, as many as an idempotent producer has in flight: a repeated batch is a
+duplicate and gets the first response again. A gap in the sequence is rejected, so nothing is lost silently; so is an
+older epoch, since another producer has the id now.
 
-All of it can be rebuilt from the batches' headers; a `snapshot` saves reading those before it.
+All state can be rebuilt from batch headers; a `snapshot` saves reading the batches before it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _marker_offset = attrgetter("last_offset")  # of an aborted transaction
 
 
 class WrittenBatch(NamedTuple):
-    """A batch that was appended, for the response to a duplicate."""
+    """An appended batch, kept for the response to a duplicate."""
 
     first_sequence: int
     last_sequence: int
@@ -89,8 +89,8 @@ class Producers:
         """Start without producers."""
         self._states: dict[int, ProducerState] = {}
         self._open: dict[int, int] = {}  # producer id -> first offset
-        self._ended: list[tuple[int, int]] = []  # (first offset, marker's), until the high watermark is past it
-        self._aborted: list[AbortedTransaction] = []  # by the marker's offset
+        self._ended: list[tuple[int, int]] = []  # (first offset, marker's offset) until the high watermark passes it
+        self._aborted: list[AbortedTransaction] = []  # sorted by the marker's offset
 
     def __len__(self) -> int:
         return len(self._states)
@@ -115,7 +115,7 @@ class Producers:
         return None
 
     def check_data(self, batch: Batch, *, sequenced: bool) -> None:
-        """Check that a batch of data follows its producer's last one. `sequenced` when a client wrote it.
+        """Check that a data batch follows its producer's last one. `sequenced` is for batches of clients.
 
         Raises InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTransactionStateError.
         """
@@ -149,7 +149,7 @@ class Producers:
             )
 
     def check_marker(self, batch: Batch, marker: Marker) -> None:
-        """Check that a marker is of the current producer epoch and coordinator.
+        """Check that a marker has the current producer epoch and coordinator epoch.
 
         Raises InvalidProducerEpochError, CoordinatorFencedError.
         """
@@ -194,7 +194,7 @@ class Producers:
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Return the first offset of a transaction that is open, or ends at or above the high watermark.
 
-        O(transactions open or just ended). What has ended below the high watermark is forgotten: it never falls.
+        O(transactions open or just ended). Forgets those that ended below the high watermark, which never falls.
         """
         if not self._open and not self._ended:
             return None
@@ -253,7 +253,7 @@ class Producers:
         }
 
     def restore(self, content: dict[str, Any]) -> None:
-        """Undo `snapshot`. Raises KeyError, TypeError or ValueError for anything else; then drop the producers."""
+        """Undo `snapshot`. Raises KeyError, TypeError or ValueError for other content; discard the object then."""
         self._states = {state[0]: ProducerState.from_list(state) for state in content["producers"]}
         self._open = {
             state.producer_id: state.transaction_start

@@ -1,7 +1,4 @@
-"""How a log is read: segments in the order of their offsets, and lookups in them.
-
-Every look-up is O(log batches); nothing is read again to count bytes.
-"""
+"""The read side of a log: lookups across its segments, each O(log batches), counting bytes included."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ _ALL = 1 << 62  # bytes
 
 
 class FoundOffset(NamedTuple):
-    """A record found by its time."""
+    """The result of a lookup by time."""
 
     timestamp: int
     offset: int
@@ -43,16 +40,16 @@ class ReadableLog:
         """Return whole batches, from the one that holds `offset`, below `up_to`, of at most `max_bytes`.
 
         With `min_one` the first may exceed `max_bytes`. Raises OffsetOutOfRangeError below the start or above the end.
-        Memory: one batch is handed out as it is, several are joined.
+        Returns a single batch without a copy; joins several.
         """
         parts = [segment.read(first, last) for segment, first, last in self._runs(offset, max_bytes, up_to, min_one)]
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def read_batches(self, offset: int, max_bytes: int, up_to: int, *, min_one: bool) -> list[Batch]:
-        """Return the same as single batches: a follower in this process appends these, and shares their bytes."""
+        """Return what `read` does as batches, whose bytes a follower in this process shares."""
         tail = self._segments[-1].tail
         if tail is not None and tail.base_offset == offset >= self.start_offset and tail.next_offset == up_to:
-            return [tail] if tail.size <= max_bytes or min_one else []  # most often it wants what was just appended
+            return [tail] if tail.size <= max_bytes or min_one else []  # most reads want what was just appended
         return [
             batch
             for segment, first, last in self._runs(offset, max_bytes, up_to, min_one)
@@ -60,7 +57,7 @@ class ReadableLog:
         ]
 
     def _runs(self, offset: int, max_bytes: int, up_to: int, min_one: bool) -> Iterator[tuple[Segment, int, int]]:
-        self._require(offset)
+        self._check_offset(offset)
         left = max_bytes
         for segment in self._segments[self._segment_index(offset) :]:
             first = segment.index_of(offset)
@@ -105,7 +102,7 @@ class ReadableLog:
             size -= segment.position(last) - segment.position(first)
         return self.end_offset
 
-    def _require(self, offset: int) -> None:
+    def _check_offset(self, offset: int) -> None:
         if not self.start_offset <= offset <= self.end_offset:
             raise OffsetOutOfRangeError(
                 f"Received request for offset {offset} for partition {self.topic}-{self.partition}, but we only have"

@@ -1,6 +1,6 @@
-"""A run of a log's batches: looked up by offset, byte or time in O(log batches), and removed as a whole.
+"""A segment of a log. Lookups by offset, byte or time are O(log batches); it is removed as a whole.
 
-`Segment` keeps its batches in memory; `log/files.py` has the one that keeps them in a file.
+`Segment` keeps its batches in memory, `FileSegment` in `log/files.py` in a file.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ LARGEST_OFFSET_DELTA = (1 << 31) - 1  # from the first to the last offset: Kafka
 
 
 class Segment:
-    """The batches from `base_offset` on, until the next segment. One number of 64 bits per batch and column."""
+    """The batches from `base_offset` to the next segment. Indexed by columns of one 64-bit number per batch."""
 
     def __init__(self, base_offset: int, now_ms: int) -> None:
         """Start empty. No batch has an offset below `base_offset`."""
         self.base_offset = base_offset
         self.created_ms = now_ms
         self.modified_ms = now_ms
-        self.first_timestamp: int | None = None  # ms: `segment.ms` counts from here, if batches have times
+        self.first_timestamp: int | None = None  # ms: `segment.ms` counts from here, if records have timestamps
         self._data: list[bytes] = []
         self._offsets = array("q")  # base offset of each batch
         self._lasts = array("q")  # last offset of each batch
         self._ends = array("q")  # bytes up to the end of each batch
         self._times = array("q")  # greatest timestamp up to each batch
-        self.tail: Batch | None = None  # the last batch, where its bytes are in memory anyway
+        self.tail: Batch | None = None  # the last batch, if its bytes are in memory
 
     def __len__(self) -> int:
         """Return the number of batches."""
@@ -36,7 +36,7 @@ class Segment:
 
     @property
     def size(self) -> int:
-        """Return the bytes."""
+        """Return the size of all batches, in bytes."""
         return self._ends[-1] if self._ends else 0
 
     @property
@@ -51,11 +51,11 @@ class Segment:
 
     @property
     def last_time(self) -> int:
-        """Return when it was last written to, ms: by its records, or else by the clock."""
+        """Return the greatest timestamp, ms; without one, the time of the last append."""
         return self.max_timestamp if self.max_timestamp >= 0 else self.modified_ms
 
     def append(self, batch: Batch, now_ms: int) -> None:
-        """Add a batch at the end, at the offset that it says."""
+        """Append a batch whose offset is already set."""
         self._store(batch)
         self._note(batch)
         self.modified_ms = now_ms
@@ -76,14 +76,14 @@ class Segment:
     def index_of(self, offset: int) -> int:
         """Return the batch that holds `offset`, or else the first after it; `len` for none. O(log batches).
 
-        So too the end of the batches that lie below `offset` as a whole.
+        This is also the end of the batches that lie wholly below `offset`.
         """
         return bisect_left(self._lasts, offset)
 
     def index_of_time(self, timestamp: int, since: int) -> int:
         """Return the first batch from `since` on with a record of `timestamp` ms or later; `len` for none.
 
-        O(log batches), but for batches before `since`, whose greater times hide those after them.
+        O(log batches), plus the batches hidden by a greater timestamp before `since`.
         """
         index = max(bisect_left(self._times, timestamp), since)
         while index < len(self) and self.batch(index).max_timestamp < timestamp:
@@ -91,11 +91,11 @@ class Segment:
         return index
 
     def index_within(self, start: int, end: int, max_bytes: int) -> int:
-        """Return up to which of the batches [start, end) `max_bytes` reach. O(log batches)."""
+        """Return the end of the batches from `start` that fit into `max_bytes`, at most `end`. O(log batches)."""
         return min(bisect_right(self._ends, self.position(start) + max_bytes), end)
 
     def position(self, index: int) -> int:
-        """Return the bytes before a batch."""
+        """Return a batch's position in the segment, in bytes."""
         return self._ends[index - 1] if index else 0
 
     def first_offset(self, index: int) -> int:
@@ -132,7 +132,7 @@ class Segment:
         self.truncate(0)
 
     def discard(self) -> None:
-        """Close it for good: it is part of no log."""
+        """Close and delete a segment that is not part of a log."""
         self.close()
 
     def _store(self, batch: Batch) -> None:

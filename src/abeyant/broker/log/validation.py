@@ -1,7 +1,7 @@
-"""Check a client's batch, and complete it, before it gets its offsets. Kafka: `LogValidator`.
+"""Validate a client's batch and set its timestamps, before the log assigns offsets. Kafka: `LogValidator`.
 
-The size, the CRC and the header are checked, then every record, for which a compressed batch is decompressed. A batch
-is compressed again only where the topic's `compression.type` differs from its codec.
+Checks the size, the CRC and the header, then every record, for which a compressed batch is decompressed. A batch is
+compressed again only if the topic's `compression.type` differs from its codec.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from abeyant.broker.log.errors import (
 from abeyant.broker.log.records import MalformedRecordsError, Record, decode, survey
 
 
-def the_batch(records: bytes, config: LogConfig, *, from_client: bool) -> Batch:
+def parse_batch(records: bytes, config: LogConfig, *, from_client: bool) -> Batch:
     """Return the one batch in `records`; check its size, CRC and header.
 
     Raises CorruptRecordError, InvalidRecordError, RecordTooLargeError.
@@ -34,7 +34,7 @@ def the_batch(records: bytes, config: LogConfig, *, from_client: bool) -> Batch:
             f"The record batch size is {batch.size} bytes which exceeds the maximum configured value of"
             f" {config.max_message_bytes}."
         )
-    if not batch.crc_is_right():
+    if not batch.crc_is_valid():
         raise CorruptRecordError(f"Record is corrupt (stored crc = {batch.crc})")
     if len(batches) > 1:
         raise InvalidRecordError("Compressed outer record has more than one batch")
@@ -61,10 +61,10 @@ def _check_header(batch: Batch) -> None:
         )
 
 
-def checked(batch: Batch, config: LogConfig, now_ms: int) -> Batch:
-    """Return the batch as the log stores it: records checked, greatest timestamp set, compressed by the topic's codec.
+def validate(batch: Batch, config: LogConfig, now_ms: int) -> Batch:
+    """Check every record. Return the batch with its greatest timestamp set, compressed with the topic's codec.
 
-    Raises InvalidRecordError, InvalidTimestampError, UndecodableError, RecordTooLargeError (when it grew).
+    Raises InvalidRecordError, InvalidTimestampError, UndecodableError, RecordTooLargeError (after compressing again).
     """
     if batch.is_control:
         return batch
@@ -81,7 +81,7 @@ def checked(batch: Batch, config: LogConfig, now_ms: int) -> Batch:
     if (
         (found.without_key and config.compact)
         or (codec and not found.plain)
-        or (not append_time and (times_from_header or _outside(least, greatest, config, now_ms)))
+        or (not append_time and (times_from_header or _has_invalid_time(least, greatest, config, now_ms)))
     ):
         _check_each(batch, payload, config, now_ms)
     target = compression.NAMES.get(config.compression_type, codec)
@@ -94,7 +94,7 @@ def checked(batch: Batch, config: LogConfig, now_ms: int) -> Batch:
                 f"Message batch size is {batch.size} bytes which exceeds the maximum configured size of"
                 f" {config.max_message_bytes}."
             )
-    return batch.timed(now_ms if append_time else max(greatest, NO_TIMESTAMP), append_time=append_time)
+    return batch.with_timestamp(now_ms if append_time else max(greatest, NO_TIMESTAMP), append_time=append_time)
 
 
 def records_of(batch: Batch) -> list[Record]:
@@ -111,7 +111,7 @@ def records_of(batch: Batch) -> list[Record]:
     return records
 
 
-def _outside(least: int, greatest: int, config: LogConfig, now_ms: int) -> bool:
+def _has_invalid_time(least: int, greatest: int, config: LogConfig, now_ms: int) -> bool:
     return (
         now_ms - least > config.message_timestamp_before_max_ms
         or greatest - now_ms > config.message_timestamp_after_max_ms
@@ -119,10 +119,10 @@ def _outside(least: int, greatest: int, config: LogConfig, now_ms: int) -> bool:
 
 
 def _check_each(batch: Batch, payload: bytes, config: LogConfig, now_ms: int) -> None:
-    """Check each record by itself: the slow way, where a record may be invalid."""
+    """Check each record by itself. Slow, and used only where one may be invalid."""
     append_time = config.message_timestamp_type == "LogAppendTime"
     errors: list[tuple[int, str]] = []
-    untimely = False
+    invalid_time = False
     least = now_ms - config.message_timestamp_before_max_ms
     greatest = now_ms + config.message_timestamp_after_max_ms
     for index, record in enumerate(decode(payload, batch.record_count, batch.base_offset, batch.base_timestamp)):
@@ -132,7 +132,7 @@ def _check_each(batch: Batch, payload: bytes, config: LogConfig, now_ms: int) ->
         elif append_time:
             continue
         elif timestamp != NO_TIMESTAMP and not least <= timestamp <= greatest:
-            untimely = True
+            invalid_time = True
             errors.append(
                 (
                     index,
@@ -141,9 +141,9 @@ def _check_each(batch: Batch, payload: bytes, config: LogConfig, now_ms: int) ->
                 )
             )
         elif batch.timestamp_is_append_time:
-            untimely = True
+            invalid_time = True
             errors.append((index, "Invalid timestamp type in message. Producer should not set it to LogAppendTime."))
-    if untimely:
+    if invalid_time:
         raise InvalidTimestampError("One or more records have been rejected due to invalid timestamp", errors)
     if errors:
         shown = ", ".join(f"record {index}: {reason}" for index, reason in errors[:3])

@@ -26,9 +26,9 @@ def handle(call: Call) -> None:
     directory = broker.cluster.directory
     total, usable = _UNKNOWN, _UNKNOWN
     if directory is not None:
-        from abeyant.broker.log.directory import room
+        from abeyant.broker.log.directory import disk_space
 
-        total, usable = room(directory.path)
+        total, usable = disk_space(directory.path)
     found = [Message(name=name, partitions=partitions) for name, partitions in topics.items()]
     call.answer(
         Message(results=[Message(log_dir=broker.log_dir, topics=found, total_bytes=total, usable_bytes=usable)])

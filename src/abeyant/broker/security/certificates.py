@@ -1,4 +1,4 @@
-"""TLS: the user's certificate, or one made for this machine together with an authority that signs it."""
+"""TLS with the user's certificate, or with one generated for this machine and signed by a generated authority."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from abeyant.installation import install_command
 __all__ = ["Certificates"]
 
 Values = Callable[[str], Any]
-"""The value of a setting for one listener."""
+"""Returns the value of a setting for one listener."""
 
 _NAMES: Final = ("localhost", "127.0.0.1", "::1")
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -25,22 +25,22 @@ class Certificates:
     """The brokers' certificates, and the authority's file for clients."""
 
     def __init__(self, host: str) -> None:
-        """`host`: for which a certificate is made where the settings name none."""
+        """`host`: the name in the generated certificate, used if the settings name none."""
         self._host = host
         self._authority: Any = None
         self.authority: Path | None = None
-        """PEM, of the authority that signed what was made here; None for a certificate of the user's."""
+        """PEM file of the generated authority; None with the user's certificate."""
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def context(self, values: Values) -> ssl.SSLContext:
         """Return a context for the brokers' side of TLS.
 
-        Raises AbeyantError for a file that cannot be used, for settings that contradict one another, and where
-        `trustme`, which makes certificates, is not installed.
+        Raises AbeyantError for an unusable file, for contradicting settings, and if `trustme`, which generates
+        certificates, is needed and not installed.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         for name in ("ssl.keystore.type", "ssl.truststore.type"):
-            if values(name) not in ("PEM", "JKS"):  # JKS is Kafka's default, so it is not set
+            if values(name) not in ("PEM", "JKS"):  # JKS is Kafka's default, so nobody set it
                 raise AbeyantError(f"{name}: {values(name)!r} cannot be read here, only PEM")
         versions = values("ssl.enabled.protocols")
         if not versions or not set(versions) <= _VERSIONS.keys():
@@ -48,7 +48,7 @@ class Certificates:
         context.minimum_version = min(_VERSIONS[one] for one in versions)
         context.maximum_version = max(_VERSIONS[one] for one in versions)
         self._load_trust(context, values)
-        self._load_key(context, values)  # last, since it may make files
+        self._load_key(context, values)  # last, as it may create files
         return context
 
     def _load_key(self, context: ssl.SSLContext, values: Values) -> None:
@@ -65,7 +65,7 @@ class Certificates:
                 if keystore is None:
                     file.write(f"{key}\n{chain}\n")
                     file.flush()
-                # Without a password OpenSSL would ask at the terminal.
+                # Without the callback OpenSSL would prompt at the terminal.
                 context.load_cert_chain(keystore or file.name, password=lambda: password or "")
         except (OSError, ssl.SSLError) as error:
             name = "ssl.keystore.key" if keystore is None else "ssl.keystore.location"
@@ -75,7 +75,7 @@ class Certificates:
             ) from None
 
     def _load_trust(self, context: ssl.SSLContext, values: Values) -> None:
-        """Verify clients' certificates where the settings ask for it, against the authorities of the truststore."""
+        """Verify clients' certificates against the truststore if `ssl.client.auth` says so."""
         wanted = values("ssl.client.auth")
         file, text = values("ssl.truststore.location"), values("ssl.truststore.certificates")
         if wanted == "none":

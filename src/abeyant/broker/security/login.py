@@ -1,8 +1,8 @@
 """SASL: how a client authenticates before any other request.
 
-A client names a mechanism (SaslHandshake), then sends tokens until it is authenticated (SaslAuthenticate; after version
-0 of the handshake bare tokens in place of requests, as in Kafka's `SaslServerAuthenticator`). PLAIN is a name and a
-password (RFC 4616); with SCRAM the password is never sent (RFC 5802): scramp does that.
+A client names a mechanism (SaslHandshake), then sends tokens until it is authenticated: in SaslAuthenticate requests,
+or bare after version 0 of the handshake, as in Kafka's `SaslServerAuthenticator`. PLAIN is a name and a password (RFC
+4616); SCRAM never sends the password (RFC 5802), and is implemented by scramp.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Users:
     """Names and passwords, and the SASL mechanisms that are enabled."""
 
     def __init__(self, passwords: Mapping[str, str], mechanisms: tuple[str, ...]) -> None:
-        """Raises AbeyantError where a mechanism's library is not installed, ValueError for what is no string."""
+        """Hash the passwords. Raises AbeyantError if a mechanism's library is missing, ValueError for non-strings."""
         for name, password in passwords.items():
             if not (isinstance(name, str) and isinstance(password, str) and name and password):
-                raise ValueError(f"users: a name and a password are strings that are not empty, not {name!r}: ...")
+                raise ValueError(f"users: names and passwords must be non-empty strings, not {name!r}: ...")
         self.passwords = dict(passwords)
         self.mechanisms = mechanisms
         self._scram: dict[str, tuple[Any, dict[str, Any]]] = {}
@@ -44,11 +44,11 @@ class Users:
                 self._scram[mechanism] = _scramp().ScramMechanism(mechanism), known
 
     def scram_iterations(self) -> dict[str, dict[str, int]]:
-        """Return, by user and SCRAM mechanism, how often the password is hashed."""
+        """Return the number of hash iterations by user and SCRAM mechanism."""
         return {name: dict.fromkeys(self._scram, _ITERATIONS) for name in self.passwords if self._scram}
 
     def conversation(self, mechanism: str) -> Conversation:
-        """Start one client's authentication by a mechanism."""
+        """Start one client's authentication with a mechanism."""
         if mechanism == "PLAIN":
             return _Plain(self.passwords)
         scram, known = self._scram[mechanism]
@@ -75,10 +75,10 @@ class Login:
     def __init__(self, users: Users, largest: int) -> None:
         self._users = users
         self.largest = largest
-        """Maximum bytes of a request until authenticated; -1 for the limit of all requests."""
+        """Maximum bytes of a request before authentication; -1 for the general limit."""
         self._conversation: Conversation | None = None
         self.bare = False
-        """Whether tokens come without a request around them."""
+        """Whether tokens come without a request header."""
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ class Login:
             raise ValueError(f"{api} before authentication")
 
     def begin(self, mechanism: str, *, bare: bool) -> bool:
-        """Agree on a mechanism; return False where it is not enabled."""
+        """Agree on a mechanism. Return False if it is not enabled."""
         if mechanism not in self.mechanisms:
             return False
         self._conversation = self._users.conversation(mechanism)
@@ -111,7 +111,7 @@ class Login:
 
 
 class _Plain(Conversation):
-    """RFC 4616: an identity to act as, a name, a password, each ended by a zero."""
+    """RFC 4616: an identity to act as, a name and a password, separated by zero bytes."""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords
@@ -134,7 +134,7 @@ class _Plain(Conversation):
 
 
 class _Scram(Conversation):
-    """RFC 5802: the client's first, ours, the client's final, ours."""
+    """RFC 5802: client first, server first, client final, server final."""
 
     def __init__(
         self, mechanism: str, make_server: Callable[[Callable[[str], Any]], Any], known: Mapping[str, Any]
@@ -155,10 +155,10 @@ class _Scram(Conversation):
                 self._begun = True
                 self._server.set_client_first(text)
                 return bytes(self._server.get_server_first(), "utf-8")
-            self._forgive(text)
+            self._accept_repeated_nonce(text)
             self._server.set_client_final(text)
             final = bytes(self._server.get_server_final(), "utf-8")
-        except Exception:  # noqa: BLE001  whatever bytes can cause; an unknown name is a KeyError
+        except Exception:  # noqa: BLE001  any bytes may come; an unknown name is a KeyError
             raise AuthenticationError(
                 f"Authentication failed during authentication due to invalid credentials with SASL mechanism "
                 f"{self._mechanism}"
@@ -166,17 +166,17 @@ class _Scram(Conversation):
         self.ended = True
         return final
 
-    def _forgive(self, final: str) -> None:
-        """Accept a nonce that only ends with ours, as Kafka does: librdkafka before 2.6.1 sends its own part twice."""
+    def _accept_repeated_nonce(self, final: str) -> None:
+        """Accept a nonce that only ends with ours, as Kafka does: librdkafka before 2.6.1 repeats its own part."""
         sent, ours = final.partition(",r=")[2].partition(",")[0], self._server.nonce
         if sent.endswith(str(ours)):
             self._server.nonce = type(ours)(sent)
 
 
 def _verifier(mechanism: str, password: str) -> tuple[bytes, bytes, bytes, int]:
-    """Return what is stored of a password: salt, stored key, server key, iterations (RFC 5802, section 3).
+    """Return the salt, stored key, server key and iterations of a password (RFC 5802, section 3).
 
-    As Kafka and librdkafka, without SASLprep: it would take some passwords for others, and refuse some.
+    Without SASLprep, as in Kafka and librdkafka: it maps some passwords to others, and refuses some.
     """
     algorithm = mechanism.removeprefix("SCRAM-").replace("-", "")
     salt = os.urandom(16)

@@ -19,17 +19,17 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class Security:
-    """How clients of a cluster connect and authenticate. Created before the loop runs, and not changed."""
+    """The security protocol of a cluster's clients. Created before the loop runs, and immutable."""
 
     def __init__(self, protocol: str, users: Mapping[str, str] | None, host: str, settings: Settings) -> None:
-        """`users` have a password each. Raises ValueError for nonsense, AbeyantError for what is missing."""
+        """`users` maps names to passwords. Raises ValueError for invalid arguments, AbeyantError for bad settings."""
         if protocol not in PROTOCOLS:
             raise ValueError(f"security must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
         self.protocol = protocol
         own = f"listener.name.{protocol.lower()}."
         for name in settings.given:
             if definition("broker", name).base and not name.startswith(own):
-                raise AbeyantError(f"{name} would change nothing: the only listener's settings begin with {own}")
+                raise AbeyantError(f"{name} has no effect: the only listener's settings begin with {own}")
         self.certificates: Certificates | None = None
         self._users: Users | None = None
         self._largest: int = settings["sasl.server.max.receive.size"]
@@ -44,8 +44,8 @@ class Security:
 
             self.certificates = Certificates(host)
             self.tls_context(settings)
-        elif names := _of_tls(settings):
-            raise AbeyantError(f"{', '.join(names)} would change nothing: security is {protocol}, which has no TLS")
+        elif names := _tls_settings(settings):
+            raise AbeyantError(f"{', '.join(names)} has no effect: security is {protocol}, which has no TLS")
 
     def tls_context(self, settings: Settings, broker: int | None = None) -> SSLContext | None:
         """Return the context for a broker's new connections; None without TLS. Raises AbeyantError."""
@@ -55,7 +55,7 @@ class Security:
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """Return the SASL mechanisms that are enabled; none without SASL."""
+        """Return the enabled SASL mechanisms; none without SASL."""
         return self._users.mechanisms if self._users else ()
 
     def login(self) -> Login | None:
@@ -63,7 +63,7 @@ class Security:
         return Login(self._users, self._largest) if self._users else None
 
     def scram_iterations(self) -> dict[str, dict[str, int]]:
-        """Return, by user and SCRAM mechanism, how often the password is hashed."""
+        """Return the number of hash iterations by user and SCRAM mechanism."""
         return self._users.scram_iterations() if self._users else {}
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class Security:
 
 
 def _mechanisms(settings: Settings) -> tuple[str, ...]:
-    """Return the mechanisms of the setting, by default all of ours: Kafka's default, GSSAPI, is not supported."""
+    """Return the mechanisms set, by default all that we support. Kafka's default, GSSAPI, is not supported."""
     if "sasl.enabled.mechanisms" not in settings.given:
         return MECHANISMS
     wanted = tuple(settings["sasl.enabled.mechanisms"])
@@ -83,8 +83,8 @@ def _mechanisms(settings: Settings) -> tuple[str, ...]:
     return wanted
 
 
-def _of_tls(settings: Settings) -> list[str]:
-    """Return the names of the settings for TLS that the cluster was started with and that are not Kafka's default."""
+def _tls_settings(settings: Settings) -> list[str]:
+    """Return the names of the TLS settings that the cluster was started with and that differ from Kafka's defaults."""
     names = []
     for name, text in settings.given.items():
         found = definition("broker", name)

@@ -1,12 +1,12 @@
-"""The registry of the APIs that this broker supports, with their versions: those of Kafka 4, as far as kio has them.
+"""The registry of supported APIs and their versions: Kafka 4's, as far as kio has them.
 
-Each API is handled by the file of `broker.requests` that has its name, imported with the first request. It defines
-    `handle(call)`              answer, now or later
-    `refused(request, error)`   return the response that has the same error for everything in the request; not needed
-                                where that is `error_code` alone
-    `FILL`                      if needed, defaults of the fields that a version lacks, by kio's class (see schema.py)
+The file of `broker.requests` with the API's name handles it; the first request imports it. It defines
+    `handle(call)`              respond, now or later
+    `refused(request, error)`   return the response with this error for everything in the request; only needed if
+                                setting `error_code` is not enough
+    `FILL`                      optional: kio class -> defaults of fields that a version lacks (see schema.py)
 
-What is not in this list is not advertised by ApiVersions, and a request for it closes the connection, as in Kafka.
+ApiVersions advertises only this list. A request for another API closes the connection, as in Kafka.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class Api:
 
     @property
     def module(self) -> Any:
-        """Return the handler's module; import it at the first call."""
+        """Return the handler's module. The first call imports it."""
         if self._module is None:
             self._module = import_module(f"abeyant.broker.requests.{self.module_name}")
         return self._module
 
     def refused(self, request: Any, error: ErrorCode) -> Message:
-        """Return the response that has this error for everything in the request."""
+        """Return the response with this error for everything in the request."""
         refused = getattr(self.module, "refused", None)
         found: Message = Message(error_code=error) if refused is None else refused(request, error)
         return found
 
     def codec(self, version: int) -> Codec:
-        """Return the codec of a version between `lowest` and `highest`; make it at the first call."""
+        """Return the codec of a version between `lowest` and `highest`. The first call makes it."""
         found = self._codecs.get(version)
-        if found is None:  # clusters in two threads may both make it: either is right
+        if found is None:  # clusters in two threads may both make one; either is fine
             found = self._codecs[version] = Codec(self.key, version, getattr(self.module, "FILL", {}))
         return found
 

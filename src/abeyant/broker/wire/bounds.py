@@ -1,12 +1,12 @@
-"""Check that a request's arrays can be as long as they announce, before kio reads it.
+"""Reject a request whose arrays announce more elements than it has bytes, before kio reads it.
 
-kio (0.6) takes memory for as many elements as an array announces, before it reads the first of them. Five bytes can
-announce 34 billion; where the system refuses that much, kio ends the process, with all brokers in it and the program
-around them. So each request is first walked through: lengths and counts are read, and nothing is made of them. No
-element has less than a byte: an array may announce as many as there are bytes left, and no more (K9). Nor may one be
-missing where Kafka's messages have no null: kio lets that pass.
+kio (0.6) allocates memory for as many elements as an array announces, before it reads the first one. Five bytes can
+announce 34 billion; if the allocation fails, kio ends the process with all brokers in it. So each request is walked
+first: lengths and counts are read, and nothing is allocated. Every element has at least one byte, so an array may
+announce at most as many as there are bytes left (K9). The walk also rejects null arrays that Kafka does not allow, and
+kio does.
 
-The walk takes time in proportion to the number of fields, some microseconds for a request of one partition.
+The walk is O(fields): some microseconds for a request of one partition.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin
 
 Walk = Callable[[memoryview, int], int]
-"""From where a value begins to where it ends. Raises ValueError, IndexError or struct.error where it cannot be."""
+"""Takes the position where a value begins, and returns where it ends. Raises ValueError, IndexError or struct.error."""
 
 _INT16 = Struct(">h").unpack_from
 _INT32 = Struct(">i").unpack_from
@@ -26,16 +26,16 @@ _SIZES = {
     "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "float64": 8, "timedelta_i32": 4,
     "timedelta_i64": 8, "uuid": 16,
 }  # fmt: skip
-_LONG = 128  # from here on a number has more bytes than one
+_LONG = 128  # from here on a varint has several bytes
 _LONGEST_VARINT = 5  # bytes of seven bits
 _LONGEST_STRING = 32_767  # bytes
 
 
 def checked_reader(entity: Any, read: Callable[[memoryview, int], tuple[Any, int]]) -> Callable[[memoryview, int], Any]:
-    """Return a function that reads a request from a frame, from a start on: with `read`, kio's, after a walk.
+    """Return a function that walks a request in a frame, then reads it with `read`, kio's reader.
 
-    The function raises ValueError, or what kio raises, where there is no such request. What follows the request is
-    ignored, as in Kafka: librdkafka 2.15 sends three bytes more in some Metadata requests.
+    The function raises ValueError, or what kio raises, for an invalid request. It ignores trailing bytes, as Kafka
+    does: librdkafka 2.15 appends three to some Metadata requests.
     """
     walk = walker(entity)
 
@@ -45,16 +45,16 @@ def checked_reader(entity: Any, read: Callable[[memoryview, int], tuple[Any, int
         except (IndexError, error):
             end = len(frame) + 1
         if end > len(frame):
-            raise ValueError(f"its {len(frame)} bytes end too early")
+            raise ValueError(f"its {len(frame)} bytes are too few")
         return read(frame, start)[0]
 
     return read_checked
 
 
 def walker(entity: Any) -> Walk:
-    """Return a function that walks through one of kio's entities. Raises ValueError for an unknown type."""
+    """Return a function that walks one of kio's entities. Raises ValueError for an unknown type."""
     flexible: bool = entity.__flexible__
-    steps: list[tuple[int, Walk]] = []  # a number of bytes to skip, and what comes after them
+    steps: list[tuple[int, Walk]] = []  # (bytes to skip, walk of the field after them)
     tagged: dict[int, Walk] = {}
     skip = 0
     for field in fields(entity):
@@ -106,7 +106,7 @@ def _primitive(field: Any, flexible: bool) -> int | Walk:
     if name in _SIZES:
         return _SIZES[name]
     if name not in ("string", "bytes", "records"):
-        raise ValueError(f"{field.name} has the type {name}, which cannot be walked through")
+        raise ValueError(f"{field.name} has the type {name}, which cannot be walked")
     if flexible:
         return _compact_string if name == "string" else _compact
     return _string if name == "string" else _bytes
@@ -115,19 +115,19 @@ def _primitive(field: Any, flexible: bool) -> int | Walk:
 def _compact(data: memoryview, position: int) -> int:
     size = data[position]
     if size < _LONG:
-        return position + (size or 1)  # one more than it has; 0 is for none
+        return position + (size or 1)  # the length plus one; 0 is null
     size, position = _varint(data, position)
     return position + size - 1 if size else position
 
 
 def _compact_string(data: memoryview, position: int) -> int:
-    """Walk over a string, which is at most as long as in older versions, as in Kafka."""
+    """Walk a compact string. Kafka limits it to the length that older versions allow."""
     size = data[position]
     if size < _LONG:
         return position + (size or 1)
     size, position = _varint(data, position)
     if size - 1 > _LONGEST_STRING:
-        raise ValueError(f"a text of {size - 1:,} bytes begins at byte {position}; {_LONGEST_STRING:,} is the most")
+        raise ValueError(f"the string at byte {position} has {size - 1:,} bytes; the limit is {_LONGEST_STRING:,}")
     return position + size - 1 if size else position
 
 
@@ -142,7 +142,7 @@ def _bytes(data: memoryview, position: int) -> int:
 
 
 def _nullable(inner: Walk) -> Walk:
-    """Return the walk over an entity that may be missing: then its first byte is below zero."""
+    """Return the walk of a nullable entity: a negative first byte means null."""
     return lambda data, position: position + 1 if data[position] > 127 else inner(data, position + 1)
 
 
@@ -153,15 +153,15 @@ def _array(field: Any, kind: Any, flexible: bool, *, nullable: bool) -> Walk:
     def walk(data: memoryview, position: int) -> int:
         if flexible:
             count, position = _varint(data, position)
-            count -= 1  # 0 is for none
+            count -= 1  # 0 is null
         else:
             (count,) = _INT32(data, position)
             position += 4
         if count < 0 and not (nullable and count == -1):
-            raise ValueError(f"its {name} say that they are {count:,}")
+            raise ValueError(f"its array {name} announces {count:,} elements")
         left = len(data) - position
         if count > left:
-            raise ValueError(f"its {name} say that they are {count:,}, and only {left:,} bytes are left")
+            raise ValueError(f"its array {name} announces {count:,} elements, and only {left:,} bytes are left")
         if isinstance(element, int):
             return position + element * max(count, 0)
         for _ in range(count):
@@ -181,7 +181,7 @@ def _tags(known: dict[int, Walk]) -> Walk:
             size, position = _varint(data, position)
             end = position + size
             if end > len(data):
-                raise ValueError(f"its tag {tag} says that it has {size:,} bytes, which are not there")
+                raise ValueError(f"its tag {tag} announces {size:,} bytes, more than are left")
             if tag in known:
                 known[tag](data, position)
             position = end
@@ -191,7 +191,7 @@ def _tags(known: dict[int, Walk]) -> Walk:
 
 
 def _varint(data: memoryview, position: int) -> tuple[int, int]:
-    """Return an unsigned varint, and where it ends."""
+    """Return an unsigned varint and its end position."""
     value = data[position]
     if value < _LONG:
         return value, position + 1
@@ -204,4 +204,4 @@ def _varint(data: memoryview, position: int) -> tuple[int, int]:
         value |= (byte & 127) << 7 * more
         if byte < _LONG:
             return value, position + more + 1
-    raise ValueError(f"a number of more than {_LONGEST_VARINT} bytes begins at byte {position}")
+    raise ValueError(f"the varint at byte {position} has more than {_LONGEST_VARINT} bytes")

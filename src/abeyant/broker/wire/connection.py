@@ -3,14 +3,14 @@
 Ground rules
 ------------
 * All connections of a cluster receive into one buffer (`Staging`), which is filled and emptied within one callback of
-  the loop: an idle connection has no buffer. The rest of a frame moves to a buffer of its own, which grows with the
-  bytes that have arrived and never ahead of them: announcing a gigabyte allocates none (K9).
-* A frame that is passed on is a view of the buffer, valid until `receive` returns: copy it to keep it.
+  the loop: an idle connection has no buffer. An incomplete frame moves to a buffer of its own, which grows with the
+  bytes received: announcing a gigabyte allocates none (K9).
+* The frame given to `receive` is a view of the buffer, valid until `receive` returns: copy it to keep it.
 * While a request is being handled (`_busy`), or the client is a slow reader (`_choked`), nothing is parsed. What was
   read meanwhile, at most one staging buffer, waits in `_backlog`; the rest waits in the socket. So responses leave in
-  the order of requests (K10), and a slow reader costs one response.
-* The loop begins the next request, never `answer`, which is often called while another connection is being handled.
-* Fairness: of requests that are answered at once, a connection has a few in each turn of the loop.
+  the order of requests (K10), and a slow reader holds up only one response.
+* The loop starts the next request, never `answer`, which is often called while another connection is being handled.
+* Fairness: each turn of the loop handles only a few requests of one connection.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 _LENGTH = Struct(">i")
 _STAGING = 256 * 1024
-# The first bytes of other protocols: as a length they are hundreds of megabytes.
+# The first bytes of other protocols. Read as a length, they are hundreds of megabytes.
 _OTHERS = {b"\x16\x03": "TLS, which this listener does not", b"GET ": "HTTP", b"POST": "HTTP", b"HEAD": "HTTP"}
-_REQUESTS = 16  # in a turn of the loop, of one connection: about a millisecond
+_REQUESTS = 16  # of one connection in a turn of the loop: about a millisecond
 
 
 class Receiver(Protocol):
-    """The handler of what connections receive: a broker."""
+    """Handles the requests of connections: a broker."""
 
     def connected(self, connection: Connection) -> None:
         """Register a new connection."""
 
     def receive(self, connection: Connection, frame: memoryview) -> None:
-        """Handle a request, and end with `connection.answer` or `connection.close`, now or later."""
+        """Handle a request: call `connection.answer` or `connection.close`, now or later."""
 
     def disconnected(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
@@ -67,31 +67,31 @@ class Connection(asyncio.BufferedProtocol):
     )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop, receiver: Receiver, staging: Staging, max_request: int) -> None:
-        """`max_request` in bytes: close the connection of a client that announces more."""
+        """`max_request` in bytes: a longer request closes the connection."""
         self._loop = loop
         self._receiver = receiver
         self._staging = staging
         self._max_request = max_request
         self._transport: asyncio.Transport | None = None
-        self._frame: bytearray | None = None  # a frame that has arrived in part
-        self._filled = 0  # bytes of it that have arrived
-        self._need = 0  # its whole size, once four bytes of it have arrived
+        self._frame: bytearray | None = None  # an incomplete frame
+        self._filled = 0  # its bytes received so far
+        self._need = 0  # its whole size, known after four bytes
         self._backlog = b""
         self._busy = False
         self._choked = False
         self._paused = False  # whether reading from the transport is paused
         self._scheduled = False  # whether the loop will call `_go_on`
         self.peer = "?"
-        self.host = ""  # our address that the client has connected to
+        self.host = ""  # our address that the client connected to
         self.client_id = ""  # of the last request
-        self.login: Login | None = None  # an authentication that is not complete
+        self.login: Login | None = None  # the authentication in progress
         self.user = "ANONYMOUS"  # until authenticated
         self.software = ("unknown", "unknown")  # the client's name and version
 
     # -- for the broker
 
     def answer(self, parts: list[bytes]) -> None:
-        """Send a response without its length, and go on to the next request. No parts: send nothing."""
+        """Send a response, prefixed with its length, and go on to the next request. Send nothing without parts."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -103,20 +103,20 @@ class Connection(asyncio.BufferedProtocol):
             self._go_on_soon()
 
     def close(self, why: str = "") -> None:
-        """Close after what has been written is sent; log `why` unless it is empty."""
+        """Close once everything written is sent. Log `why` unless it is empty."""
         if why:
             logger("broker").warning("connection of %s closed: %s", self.peer, why)
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once, and discard what has not been sent."""
+        """Close at once and discard unsent bytes."""
         if self._transport is not None:
             self._transport.abort()
 
     @property
     def closed(self) -> bool:
-        """Return whether no response can be sent any more."""
+        """Return whether the connection is closed or closing."""
         return self._transport is None or self._transport.is_closing()
 
     def __repr__(self) -> str:
@@ -125,8 +125,8 @@ class Connection(asyncio.BufferedProtocol):
     # -- for asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin: a client has connected."""
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is not one, but has its methods
+        """Register the new client with the receiver."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's has its methods, but is not a subclass
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.peer = f"{peer[0]}:{peer[1]}"
@@ -134,7 +134,7 @@ class Connection(asyncio.BufferedProtocol):
         self._receiver.connected(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget everything: the connection has ended."""
+        """Release the buffers and tell the receiver."""
         self._transport = None
         self._frame = None
         self._backlog = b""
@@ -145,13 +145,13 @@ class Connection(asyncio.BufferedProtocol):
         self._choked = True
 
     def resume_writing(self) -> None:
-        """Go on: the client has read enough."""
+        """Handle requests again: the client has caught up reading."""
         self._choked = False
         if not self._busy and (self._backlog or self._paused):
             self._go_on_soon()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return where the transport puts the next bytes."""
+        """Return the buffer for the transport's next bytes."""
         frame = self._frame
         if frame is None:
             return self._staging.writable
@@ -160,11 +160,11 @@ class Connection(asyncio.BufferedProtocol):
         return memoryview(frame)[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Handle `nbytes` bytes that have arrived."""
+        """Handle `nbytes` received bytes."""
         frame = self._frame
         if frame is None:
             received = self._staging.first(nbytes)
-            if self._busy or self._choked or self._backlog:  # handle what came before first
+            if self._busy or self._choked or self._backlog:  # earlier bytes first
                 self._backlog += received
                 self._pause()
             else:
@@ -187,7 +187,7 @@ class Connection(asyncio.BufferedProtocol):
     # -- inside
 
     def _parse(self, received: memoryview) -> None:
-        """Pass on frames until one is not answered at once, or it is the turn of other connections."""
+        """Handle frames until one waits for its response, or other connections need their turn."""
         position, end = 0, len(received)
         left = _REQUESTS
         while end - position >= 4:
@@ -209,7 +209,7 @@ class Connection(asyncio.BufferedProtocol):
             self._begin_frame(received[position:])
 
     def _begin_frame(self, first: memoryview) -> None:
-        """Keep the first part of a frame."""
+        """Store the first bytes of an incomplete frame."""
         self._filled = len(first)
         if self._filled < 4:
             self._need = 4
@@ -220,7 +220,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frame[: self._filled] = first
 
     def _size_of(self, head: memoryview | bytearray) -> int:
-        """Return a frame's size with its length field; close the connection and return 0 for an invalid one."""
+        """Return a frame's size, length field included. Close the connection and return 0 if it is invalid."""
         size: int = _LENGTH.unpack_from(head)[0]
         most, limit = self._max_request, "socket.request.max.bytes"
         if self.login is not None and 0 <= self.login.largest < most:
@@ -229,8 +229,8 @@ class Connection(asyncio.BufferedProtocol):
             return 4 + size
         self._frame = None
         self._busy = True  # read no more
-        spoken = [what for begins, what in _OTHERS.items() if bytes(head).startswith(begins)]
-        seems = f": it seems to speak {spoken[0]}" if spoken else ""
+        guesses = [protocol for prefix, protocol in _OTHERS.items() if bytes(head).startswith(prefix)]
+        seems = f": it seems to speak {guesses[0]}" if guesses else ""
         self.close(f"it announced a request of {size} bytes; {limit} is {most}{seems}")
         return 0
 
@@ -240,13 +240,13 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _go_on_soon(self) -> None:
-        """Schedule `_go_on` for the loop's next turn, once."""
+        """Schedule `_go_on` for the loop's next turn, unless it is scheduled."""
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
-        """Handle the next request, if one has arrived, and read again."""
+        """Handle the backlog and resume reading."""
         self._scheduled = False
         if self._busy or self._choked or self.closed:
             return

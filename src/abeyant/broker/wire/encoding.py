@@ -1,10 +1,10 @@
-"""A response's bytes, by the fields of kio's class for its version: the same bytes that kio's own writer makes.
+"""Encode a response by the fields of kio's class for its version, into the same bytes as kio's own writer.
 
-A field that the object lacks has its default, as in Kafka's generated classes.
+A field that the object lacks is written with its default, as in Kafka's generated classes.
 
-kio (0.6) writes a field at a time in Python and checks every length for its type: some 130 calls for the response to a
-produce of one partition, more than everything else that acks=all costs. Here neighbouring numbers are packed at once,
-and a class is inspected once.
+kio (0.6) writes field by field in Python and checks each value's type: some 130 calls for the response to a produce of
+one partition, which takes longer than the rest of acks=all. Here each class is inspected once, and adjacent numbers are
+packed in one call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from uuid import UUID
 
 Append = Callable[[bytes], object]
 Encode = Callable[[Append, Any], object]
-"""Hands out a value's bytes, piece by piece. Raises what `struct` or the value does, where it does not fit."""
+"""Appends a value's bytes in parts. For a value of the wrong type or size it raises what `struct` or the value does."""
 
 _INT16 = Struct(">h").pack
 _INT32 = Struct(">i").pack
@@ -40,9 +40,9 @@ _SMALL = [bytes([number]) for number in range(128)]  # numbers of one byte
 def encoder(entity: Any) -> Encode:
     """Return a function that writes one of kio's entities from any object with its fields."""
     flexible: bool = entity.__flexible__
-    steps: list[tuple[Callable[[Any], Any], Encode]] = []  # what to take of the object, and how to write it
-    last: Encode | None = None  # what the object itself ends with
-    run: list[Field[Any]] = []  # numbers, one after the other
+    steps: list[tuple[Callable[[Any], Any], Encode]] = []  # (getter, encoder) of each field or run
+    last: Encode | None = None  # writes the tagged fields
+    run: list[Field[Any]] = []  # adjacent numbers
     tagged = []
     for field in fields(entity):
         if "tag" in field.metadata:
@@ -64,7 +64,7 @@ def encoder(entity: Any) -> Encode:
             try:
                 value = take(message)
             except AttributeError:
-                value = take(_completed(message, entity))
+                value = take(_with_defaults(message, entity))
             write(append, value)
         if last is not None:
             last(append, message)
@@ -72,8 +72,8 @@ def encoder(entity: Any) -> Encode:
     return encode
 
 
-def _completed(message: Any, entity: Any) -> Any:
-    """Return the message; the fields that it lacks now have their defaults."""
+def _with_defaults(message: Any, entity: Any) -> Any:
+    """Set the fields that the message lacks to their defaults. Return the message."""
     for name, value in defaults(entity).items():
         if not hasattr(message, name):
             setattr(message, name, value)
@@ -82,7 +82,7 @@ def _completed(message: Any, entity: Any) -> Any:
 
 @cache
 def defaults(entity: Any) -> dict[str, Any]:
-    """Return the defaults of an entity's fields: the schema's, else 0, "" or empty as in Kafka's generated classes."""
+    """Return the fields' defaults: the schema's, else 0, "" or empty, as in Kafka's generated classes."""
     return {field.name: _default(field) for field in fields(entity) if not is_dataclass(field.type)}
 
 
@@ -99,7 +99,7 @@ def _is_number(field: Field[Any]) -> bool:
 
 
 def _items(field: Field[Any]) -> Any:
-    """Return the type of an array's elements; None for a field that is no array."""
+    """Return the type of an array's elements; None if the field is not an array."""
     for kind in (field.type, *get_args(field.type)):
         if get_origin(kind) is tuple:
             return get_args(kind)[0]
@@ -107,7 +107,7 @@ def _items(field: Field[Any]) -> Any:
 
 
 def _run(run: list[Field[Any]]) -> tuple[Callable[[Any], Any], Encode]:
-    """Return what to take for a run of numbers, and how to pack them at once."""
+    """Return the getter of a run of numbers, and the encoder that packs them in one call."""
     kinds = [field.metadata["kafka_type"] for field in run]
     pack = Struct(">" + "".join(map(_NUMBERS.__getitem__, kinds))).pack
     converted = [(index, _CONVERTERS[kind]) for index, kind in enumerate(kinds) if kind in _CONVERTERS]
@@ -136,7 +136,7 @@ def moment(time: datetime | int | None) -> int:
     """Return a time in milliseconds, as in the protocol; -1 for none."""
     if isinstance(time, datetime):
         return round(time.timestamp() * 1000)
-    return -1 if time is None else time  # milliseconds: no `datetime` has what is beyond the year 9999
+    return -1 if time is None else time  # already in ms, as `datetime` ends with the year 9999
 
 
 def _id(value: UUID | None) -> bytes:
@@ -195,7 +195,7 @@ def _bytes(append: Append, value: bytes) -> None:
 
 
 def _nullable(write: Encode) -> Encode:
-    """Return the encoder of an entity that may be missing: then its first byte is below zero (KIP-893)."""
+    """Return the encoder of a nullable entity: a first byte of -1 means null (KIP-893)."""
 
     def encode(append: Append, message: Any) -> None:
         if message is None:
@@ -223,7 +223,7 @@ def _no_tags(append: Append, _: Any) -> None:
 
 
 def _tags(tagged: list[Field[Any]]) -> Encode:
-    """Return the encoder of tagged fields (KIP-482): those that differ from their defaults, by tag."""
+    """Return the encoder of tagged fields (KIP-482). It writes those that differ from their defaults, in tag order."""
     known = [
         (field.metadata["tag"], field.name, field.default, _field(field, flexible=True))
         for field in sorted(tagged, key=lambda field: field.metadata["tag"])
@@ -251,7 +251,7 @@ def _itself(value: Any) -> Any:
 
 
 def varint(value: int) -> bytes:
-    """Return an unsigned varint: seven bits a byte, the lowest first."""
+    """Return the bytes of an unsigned varint: seven bits a byte, the lowest first."""
     if value < len(_SMALL):
         return _SMALL[value]
     found = bytearray()

@@ -1,7 +1,7 @@
-"""Messages as Kafka's own logs write them: JSON with the protocol's field names, records by their size.
+"""Messages as JSON, as in Kafka's request log: the protocol's field names, and only the size of records.
 
-The names, and what is left out, are those of Kafka's generated `JsonConverter` classes: kio's `max_wait` is `maxWaitMs`
-again, an id is 22 characters of base64, a tagged field that has its default is not there.
+Follows Kafka's generated `JsonConverter` classes: kio's `max_wait` becomes `maxWaitMs`, an id 22 characters of base64,
+and a tagged field with its default is omitted.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class _Field(typing.NamedTuple):
 
 
 def json_form(entity: type, message: object) -> dict[str, Any]:
-    """Return `message` with the fields that kio's class `entity` has; a field that it lacks has its default.
+    """Return `message` as a dict with the fields of kio's class `entity`, and defaults for those that it lacks.
 
-    `message` need not be an instance of it: any object with those attributes does. O(its size).
+    `message` may be any object with those attributes. O(its size).
     """
     form: dict[str, Any] = {}
     for field in _fields(entity):
@@ -77,7 +77,7 @@ def _converter(kind: str, hint: Any) -> Callable[[Any], Any]:
 
 
 def _nested(hint: Any) -> type | None:
-    """Return the entity that a field holds, one or many; None for a primitive."""
+    """Return the entity class of a field or of its elements; None for a primitive."""
     if dataclasses.is_dataclass(hint):
         return typing.cast("type", hint)
     return next((found for part in typing.get_args(hint) if (found := _nested(part)) is not None), None)

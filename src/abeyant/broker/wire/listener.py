@@ -1,7 +1,7 @@
 """A broker's listening socket, which accepts clients until it is closed.
 
-It takes the place of asyncio's `Server`: on Python 3.11 a client that came in the turn in which such a server was
-closed was left with a connection that nobody served and nobody ended.
+It replaces asyncio's `Server`, which on Python 3.11 leaves a client that connects in the turn of its close with a
+connection that is neither served nor closed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from abeyant.reporting import logger
 if TYPE_CHECKING:
     from abeyant.purgatory.ports import Timer
 
-_BACKLOG = 1024  # clients that the system keeps waiting
-_CLIENTS = 8  # accepted in a turn of the loop, so that those that are connected have theirs
-_PAUSE = 1.0  # seconds without accepting, after the system had no room for a client
+_BACKLOG = 1024  # clients that the system queues
+_CLIENTS = 8  # accepted in a turn of the loop, so that connected clients get theirs
+_PAUSE = 1.0  # seconds without accepting after an error of `accept`
 
 
 class Listener:
@@ -38,37 +38,37 @@ class Listener:
         now: Callable[[], float],
         tls: ssl.SSLContext | None,
     ) -> None:
-        """Listen at `port`, 0 for a free one; `connection` makes a client's protocol. `now` gives seconds.
+        """Listen on `port`, or on a free one for 0. `connection` makes a client's protocol; `now` returns seconds.
 
         Raises OSError.
         """
         self.tls = tls
         self._quotas = quotas
-        self._full = False  # whether it accepts nobody until a connection ends
+        self._full = False  # whether `max.connections` is reached
         self._loop = asyncio.get_running_loop()
         self._connection = connection
         self._timer = timer
         self._now = now
-        self._delayed: socket.socket | None = None  # accepted, and too soon after the others
-        self._coming: dict[asyncio.Task[Any], socket.socket] = {}  # the loop itself holds tasks weakly
+        self._delayed: socket.socket | None = None  # accepted, and delayed by the connection rate
+        self._handshakes: dict[asyncio.Task[Any], socket.socket] = {}  # the loop itself holds tasks weakly
         self._socket = socket.create_server((host, port), backlog=_BACKLOG)
         self._socket.setblocking(False)
         self.port: int = self._socket.getsockname()[1]
         self._loop.add_reader(self._socket, self._accept)
 
     def close(self) -> None:
-        """Stop accepting, and free the port. Clients whose handshake is in progress are disconnected."""
+        """Stop accepting and free the port. Disconnect clients whose handshake is in progress."""
         if not self._closed:
             self._loop.remove_reader(self._socket)
             self._socket.close()
             if self._delayed is not None:
                 self._delayed.close()
-            for client in self._coming.values():  # else one that says nothing is waited for: a handshake has a minute
+            for client in self._handshakes.values():  # else a silent one lasts a minute, the handshake's time-out
                 with suppress(OSError):
                     client.shutdown(socket.SHUT_RDWR)
 
     def check_room(self) -> None:
-        """Accept clients again if there is room: a connection has ended, or the limit has changed."""
+        """Accept clients again if there is room. Call after a connection ended or the limit changed."""
         if self._full and not self._quotas.full:
             self._full = False
             self._go_on()
@@ -87,7 +87,7 @@ class Listener:
                 client, (address, _port) = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
-            except OSError as error:  # most likely the process may open no more files
+            except OSError as error:  # most likely too many open files
                 logger("broker").error("port %d accepts no clients for %g s: %s", self.port, _PAUSE, error)
                 self._loop.remove_reader(self._socket)
                 self._timer.call_later(_PAUSE, self._go_on)
@@ -106,7 +106,7 @@ class Listener:
             self._go_on()
 
     def _admit(self, client: socket.socket, address: str) -> None:
-        """Serve a client from now on, or close it where its address has too many connections."""
+        """Serve a client, or close it if its address has too many connections."""
         if refusal := self._quotas.refusal(address):
             logger("broker").warning("port %d refuses a client: %s", self.port, refusal)
             client.close()
@@ -114,14 +114,14 @@ class Listener:
         client.setblocking(False)
         connection = self._connection()
         self._quotas.enter(connection, address)
-        task = self._loop.create_task(self._let_in(client, connection))
-        self._coming[task] = client
-        task.add_done_callback(self._coming.pop)
+        task = self._loop.create_task(self._handshake(client, connection))
+        self._handshakes[task] = client
+        task.add_done_callback(self._handshakes.pop)
 
-    async def _let_in(self, client: socket.socket, connection: Connection) -> None:
+    async def _handshake(self, client: socket.socket, connection: Connection) -> None:
         try:
             await self._loop.connect_accepted_socket(lambda: connection, client, ssl=self.tls)
-        except OSError as error:  # with TLS: no such client, or one that does not trust the certificate
+        except OSError as error:  # not a TLS client, or one that does not trust the certificate
             self._quotas.leave(connection)
             self.check_room()
             if not self._closed:

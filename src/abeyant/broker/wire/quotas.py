@@ -1,8 +1,8 @@
-"""Limits of a broker's connections: in number, per address, per second. Kafka: `ConnectionQuotas`.
+"""Limits of a broker's connections: in total, per address, per second. Kafka: `ConnectionQuotas`.
 
-At `max.connections` a broker accepts none until one ends; beyond `max.connections.per.ip` a client is closed; above
-`max.connection.creation.rate` a connection is delayed, and those behind it wait. The settings may change at any time.
-Brokers of a cluster need no connections to one another here, so clients' alone count.
+At `max.connections` a broker stops accepting until one ends; beyond `max.connections.per.ip` it closes the client;
+above `max.connection.creation.rate` it delays the connection and all after it. The settings may change at any time.
+Brokers of a cluster have no connections to one another, so only clients count.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ if TYPE_CHECKING:
 
 
 class ConnectionQuotas:
-    """One broker's connections, counted from when they are accepted. Use from the loop's thread only."""
+    """Counts one broker's connections, from when they are accepted. Use from the loop's thread only."""
 
     def __init__(self, settings: Settings, listener: str, broker: int) -> None:
-        """Begin with none; `listener` is the name of the broker's only one."""
+        """Start without connections. `listener` is the name of the broker's only listener."""
         self._settings = settings
         self._listener = listener
         self._broker = broker
         self._rate = ConnectionRate(settings["quota.window.num"], settings["quota.window.size.seconds"])
-        self._held: dict[Connection, str] = {}
+        self._addresses: dict[Connection, str] = {}
         self._by_address: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._addresses)
 
     @property
     def full(self) -> bool:
-        """Return whether no connection may be accepted. O(1)."""
-        return len(self._held) >= self._limit("max.connections")
+        """Return whether `max.connections` is reached. O(1)."""
+        return len(self._addresses) >= self._limit("max.connections")
 
     @property
     def excess(self) -> int:
-        """Return how many connections are above the broker's own limit, which may have changed."""
+        """Return by how many connections the broker exceeds its limit, which may have changed."""
         most: int = self._settings.value("max.connections", self._broker)
-        return len(self._held) - most
+        return len(self._addresses) - most
 
     def _limit(self, name: str) -> int:
-        """Return the limit of the listener, which is at most that of the broker."""
+        """Return the lower of the listener's limit and the broker's."""
         of_listener: int = self._settings.of_listener(name, self._listener, self._broker)
         of_broker: int = self._settings.value(name, self._broker)
         return min(of_listener, of_broker)
 
     def refusal(self, address: str) -> str:
-        """Return why a client from this address is closed; "" where it is not. O(1)."""
+        """Return why to refuse a client from this address; "" to accept it. O(1)."""
         of_all: int = self._settings.value("max.connections.per.ip", self._broker)
         others = overrides(self._settings.value("max.connections.per.ip.overrides", self._broker))
         limit = others.get(address, of_all)
@@ -59,17 +59,17 @@ class ConnectionQuotas:
         return f"{address} has {limit} connections already, its limit by max.connections.per.ip"
 
     def delay(self, now: float) -> float:
-        """Count a connection that came at `now`; return by how many seconds to delay it, and all behind it."""
+        """Count a connection at `now`. Return by how many seconds to delay it and all after it."""
         return self._rate.record(now, self._limit("max.connection.creation.rate"))
 
     def enter(self, connection: Connection, address: str) -> None:
         """Count a connection, until `leave`."""
-        self._held[connection] = address
+        self._addresses[connection] = address
         self._by_address[address] += 1
 
     def leave(self, connection: Connection) -> None:
-        """Count a connection no more. A second call does nothing."""
-        address = self._held.pop(connection, None)
+        """Stop counting a connection. A second call does nothing."""
+        address = self._addresses.pop(connection, None)
         if address is None:
             return
         self._by_address[address] -= 1
@@ -78,16 +78,16 @@ class ConnectionQuotas:
 
 
 class ConnectionRate:
-    """Connections per second, counted in windows so that a burst is accepted at once. Kafka: `Rate`, `SampledStat`."""
+    """Measures connections per second over windows, which allows bursts. Kafka: `Rate`, `SampledStat`."""
 
     def __init__(self, windows: int, window: float) -> None:
-        """`windows` windows of `window` seconds each, the current one included."""
+        """Measure over `windows` windows of `window` seconds each, the current one included."""
         self._count = windows
         self._window = window
-        self._windows: deque[tuple[float, int]] = deque()  # when each began, and its connections
+        self._windows: deque[tuple[float, int]] = deque()  # (start, connections) of each
 
     def record(self, now: float, limit: int) -> float:
-        """Count a connection at `now`; return by how many seconds to delay it, at most a window's. O(windows)."""
+        """Count a connection at `now`. Return by how many seconds to delay it, at most one window. O(windows)."""
         windows = self._windows
         if windows and now - windows[-1][0] < self._window:
             began, count = windows.pop()
@@ -96,7 +96,7 @@ class ConnectionRate:
             windows.append((now, 1))
         while now - windows[0][0] >= self._count * self._window:
             windows.popleft()
-        # A rate is over all windows but the current one at least, however short the broker has counted.
+        # The rate covers at least all windows but the current one, even if the broker has just started.
         elapsed = now - windows[0][0]
         missing = max(0, self._count - 1 - int(elapsed / self._window))
         seconds = elapsed + missing * self._window

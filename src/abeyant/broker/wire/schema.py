@@ -1,13 +1,13 @@
-"""kio's messages, without their versions: a handler is written once for all versions of its API.
+"""kio's messages without their versions, so that one handler serves all versions of its API.
 
-kio has one class a message and version. Here
-* a *request* is an instance of kio's class, and what its version lacks are attributes of that class (`fill`), put
-  there when the version is first met: reading a field costs what it costs in Python, and no message is copied;
-* a *response* is a `Message` with the fields of all versions: what writes a version takes those that it has. A field
-  that is not given has its default, as in Kafka's generated classes.
+kio has one class per message and version. Here
+* a *request* is an instance of kio's class. Fields that its version lacks are set on that class (`fill`) when the
+  version is first used, so that reading a field is plain attribute access and no message is copied;
+* a *response* is a `Message` with the fields of all versions. The encoder of a version writes the fields that the
+  version has, and defaults for those that are not set, as in Kafka's generated classes.
 
-kio imports `hypothesis`, where that is installed, to register strategies that nobody here asks for: a quarter of a
-second. So it is kept from seeing it, unless somebody has imported it before.
+Where `hypothesis` is installed, kio imports it to register strategies that the broker does not use, which takes a
+quarter of a second. So it is hidden from kio, unless it is already imported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _import_kio() -> None:
         return
     modules: dict[str, Any] = sys.modules
     for name in _HIDDEN:
-        modules[name] = None  # which makes `import` raise ImportError
+        modules[name] = None  # makes `import` raise ImportError
     try:
         import kio.schema.types
         import kio.static.primitive  # noqa: F401
@@ -52,7 +52,7 @@ NO_TIME = timedelta(0)
 
 
 class Message(SimpleNamespace):
-    """A response or a part of one: an object with the fields of all versions."""
+    """A response or a part of one, with the fields of all versions."""
 
     error_code: Any = ErrorCode.none
     throttle_time: Any = NO_TIME  # no client is throttled
@@ -72,7 +72,7 @@ class Codec:
     )
 
     def __init__(self, key: int, version: int, fill: Mapping[str, Mapping[str, object]]) -> None:
-        """`fill`: by the name of kio's class, what to read where this version has no such field."""
+        """Load kio's classes. `fill` has defaults for fields that this version lacks, by the name of kio's class."""
         request: Any = load_request_schema(key, version)
         response: Any = load_response_schema(key, version)
         self.request_entity: type = request
@@ -87,7 +87,7 @@ class Codec:
         self.read_header: Callable[[memoryview, int], tuple[Any, int]] = read(request.__header_schema__)
         self.read_request: Callable[[memoryview, int], Any] = checked_reader(request, read(request))
         self.write_response: Encode = encoder(response)
-        # Response header version 1 is the correlation id and one byte: no tags. (ApiVersions never has it: KIP-511.)
+        # Response header version 1 is the correlation id and one byte for no tags. ApiVersions never uses it (KIP-511).
         self.response_tags = b"\0" if response.__flexible__ and key != _API_VERSIONS else b""
 
 
