@@ -13,7 +13,7 @@ from abeyant.broker import Cluster
 from abeyant.broker.coordinator import shard as shards
 from abeyant.broker.coordinator.coordinator import Coordinator
 from abeyant.broker.coordinator.shard import Shard
-from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS, java_hash, partition_for, present
+from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS, ensure_topic, java_hash, partition_for
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log import Batch
 from abeyant.broker.log.records import Record
@@ -40,8 +40,8 @@ class Table(Shard):
         else:
             self.rows[record.key] = bytes(reversed(record.value.decode("ascii").encode()))
 
-    def ended(self, producer_id: int, place: int, *, commits: bool) -> None:
-        self.transactions.append((producer_id, place, commits))
+    def end_transaction(self, producer_id: int, offset: int, *, commits: bool) -> None:
+        self.transactions.append((producer_id, offset, commits))
 
     def begin(self) -> None:
         self.life = "begun"
@@ -61,7 +61,7 @@ class Tables:
     def _begin(self) -> None:
         for number in self.kafka.brokers:
             self.adopt(number)
-        self.partitions = len(present(self.kafka.controller, self.kafka.settings, TRANSACTIONS).partitions)
+        self.partitions = len(ensure_topic(self.kafka.controller, self.kafka.settings, TRANSACTIONS).partitions)
         self.kafka.network.settle()
 
     def adopt(self, number: int) -> None:
@@ -221,7 +221,7 @@ def test_records_that_nobody_can_read_are_left_out(caplog: pytest.LogCaptureFixt
         table.write(1, (b"better", b"2"), producer=(7, 0))
     with tables(brokers=1, data=tmp_path) as table:
         assert table.rows(1) == {b"good": b"1", b"better": b"2"}
-    assert "the record at offset 1 is left out" in caplog.text
+    assert "skipped unreadable record at offset 1" in caplog.text
 
 
 @pytest.mark.parametrize("kind", [0, 1])

@@ -37,7 +37,7 @@ class Desk:
 
     def _expired(self, group_id: str, member_id: str) -> None:
         assert group_id == "group"
-        self.protocol.expired(self.group, member_id)
+        self.protocol.expire(self.group, member_id)
 
     def _store(
         self, group: ClassicGroup, assignments: dict[str, bytes] | None, then: Callable[[ErrorCode], object]

@@ -85,7 +85,7 @@ class MixedDesk:
         if GROUP in shard.consumers:
             shard.classic_members.heartbeat(shard.consumers[GROUP], (member_id, None), generation)
         else:
-            shard.classic_protocol.heartbeat(shard.known(GROUP), member_id, None, generation)
+            shard.classic_protocol.heartbeat(shard.group_of_member(GROUP), member_id, None, generation)
 
     @property
     def members(self) -> set[str]:
@@ -198,7 +198,7 @@ class Old:
                 shard.classic_members.sync(consumers, (self.id, None), self.generation, protocols, told.append)
             else:
                 given = _assigned(joined, len(self.desk.all)) if joined.members else {}
-                group = shard.known(GROUP)
+                group = shard.group_of_member(GROUP)
                 shard.classic_protocol.rebalances.sync(
                     group, self.id, None, self.generation, protocols, given, told.append
                 )

@@ -28,7 +28,7 @@ def expire_member(cluster: BaseCluster, group: str, member: str) -> None:
     members = None if shard is None else shard.members(group)
     if shard is None or members is None:
         shards = (shard for one in cluster.brokers.values() for shard in one.group_coordinator.loaded())
-        known = [known.id for shard in shards for known in shard.every_group()]
+        known = [known.id for shard in shards for known in shard.all_groups()]
         raise AbeyantError(f"there is no group {group!r}{did_you_mean(group, known)}")
     shard.expire(group, _one_member(group, member, members))
     cluster.network.settle()

@@ -1,5 +1,5 @@
-"""The base of the coordinators of groups and of transactions: their state is a topic, and partition leaders coordinate.
+"""The base of the group and transaction coordinators. Their state is a topic, and its partition leaders coordinate.
 
-`topics` has the topics and maps a key to its partition, `shard` is the state in one partition of such a topic, `schema`
-describes its records, and `coordinator` has a broker's shards.
+`topics` has the topics and maps a key to its partition; `shard` is the state in one partition; `schema` describes the
+records; `coordinator` has a broker's shards.
 """

@@ -1,4 +1,4 @@
-"""The shards of one broker: one for each partition of the coordinator's topic that it leads."""
+"""A broker's shards: one for each partition of the coordinator's topic that the broker leads."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ ShardT = TypeVar("ShardT", bound=Shard)
 
 
 class Coordinator(Generic[ShardT]):
-    """Creates, finds and drops the shards of a broker. Use from the loop's thread only."""
+    """Creates, finds and drops a broker's shards. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker, topic: InternalTopic, make: Callable[[Broker, Partition], ShardT]) -> None:
-        """Create shards with `make` for the partitions that this broker begins to lead."""
+        """`make` creates the shard of a partition that this broker begins to lead."""
         self.topic = topic
         self.shards: dict[int, ShardT] = {}
         self._broker = broker
         self._make = make
 
     def changed(self, partition: Partition) -> None:
-        """Load or drop the shard of a partition whose leadership here has changed.
+        """Load or drop a partition's shard after its leadership here changed.
 
-        A shard is kept over a new leader epoch of the same leader, since nobody else has written meanwhile.
+        A shard survives a new leader epoch of the same leader, as no other broker has written meanwhile.
         """
         shard = self.shards.get(partition.index)
         if partition.leads:
@@ -44,7 +44,7 @@ class Coordinator(Generic[ShardT]):
     def shard(self, key: str) -> ShardT:
         """Return the shard of a group or a transactional id.
 
-        Raises ApiError: NOT_COORDINATOR where another broker has it, COORDINATOR_LOAD_IN_PROGRESS while it loads.
+        Raises ApiError: NOT_COORDINATOR if another broker has it, COORDINATOR_LOAD_IN_PROGRESS while it loads.
         """
         topic = self._broker.cluster.controller.topics.get(self.topic.name)
         shard = None if topic is None else self.shards.get(partition_for(key, len(topic.partitions)))
@@ -55,5 +55,5 @@ class Coordinator(Generic[ShardT]):
         return shard
 
     def loaded(self) -> list[ShardT]:
-        """Return all shards that are loaded, in the order of their partitions."""
+        """Return the loaded shards, in partition order."""
         return [shard for _, shard in sorted(self.shards.items()) if not shard.loading]

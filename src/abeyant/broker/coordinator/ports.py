@@ -1,4 +1,4 @@
-"""What coordinators need from above them: the broker on which they run, and a way to call other brokers."""
+"""Protocol of the broker that a coordinator runs on, with a way to call other brokers."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ class Broker(ports.Broker, Protocol):
         client_id: str,
         then: Callable[[Any], object],
     ) -> None:
-        """Call an API of broker `number`; `then` gets the response, or None where none came. See requests/peer_call."""
+        """Call an API of broker `number`; `then` gets the response, or None if none came. See common/peer_call."""

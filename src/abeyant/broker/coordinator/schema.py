@@ -1,8 +1,8 @@
-"""The keys and values of coordinators' records, by Kafka's own schemas: kio reads them, `wire.encoding` writes them.
+"""The keys and values of coordinators' records, by Kafka's schemas: kio reads them, `wire.encoding` writes them.
 
 A schema names each field with its type: one of Kafka's ("int32", "string", "uuid", ...), another schema, an array as a
-list of one type, `Nullable` of these, or a `Field` where not all versions have it. A class for kio is made of it when a
-version is first met, which takes half a millisecond.
+list of one type, `Nullable` of these, or a `Field` if not all versions have it. The first use of a version makes a
+class for kio, which takes half a millisecond.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Nullable(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A field of the versions from `since` to `until`, elsewhere `default`. With a tag, the default is not written."""
+    """A field of versions `since` to `until`, else `default`. A tagged field is written unless it has `default`."""
 
     type: Any
     since: int = 0
@@ -43,7 +43,7 @@ class Schema:
     """The fields of a kind of key or value, in all versions."""
 
     def __init__(self, name: str, latest: int = 0, /, *, flexible_since: int = 1 << 15, **fields: Any) -> None:
-        """Take the latest version, and the first that uses the flexible encoding (KIP-482)."""
+        """`latest` is the latest version, `flexible_since` the first with the flexible encoding (KIP-482)."""
         self.name = name
         self.latest = latest
         self._flexible_since = flexible_since
@@ -51,15 +51,15 @@ class Schema:
         self._codec = cache(self._make_codec)
 
     def write(self, version: int, message: object) -> bytes:
-        """Return the version, and the fields that it has, from the attributes of `message`."""
+        """Encode the version and its fields, taken from the attributes of `message`."""
         parts = [_VERSION.pack(version)]
         self._codec(version)[0](parts.append, message)
         return b"".join(parts)
 
     def read(self, data: bytes, version: int | None = None) -> Any:
-        """Return an object with all fields. Raises ValueError for an unknown version, and for other bytes.
+        """Decode `data` to an object with the fields of all versions. Raises ValueError for what it cannot read.
 
-        Read the version from `data` unless it is given. What follows the fields is ignored.
+        Reads the version from `data` unless it is given. Ignores trailing bytes.
         """
         if version is None:
             version = version_of(data)
@@ -71,7 +71,7 @@ class Schema:
             raise ValueError(f"{self.name}: {error!r}") from error
 
     def entity(self, version: int, *, flexible: bool) -> Any:
-        """Return a class for kio with the fields of a version; a missing field is an attribute of the class."""
+        """Return a class for kio with the fields of a version, and class attributes for those that it lacks."""
         namespace: dict[str, object] = {"__flexible__": flexible}
         fields: list[Any] = []
         for name, kind in self._fields.items():
@@ -92,13 +92,13 @@ class Schema:
 
 
 def version_of(data: bytes) -> int:
-    """Return the version of a value; of a key of `__consumer_offsets`, this is its kind. Raises struct.error."""
+    """Return the version of a value. For a key of `__consumer_offsets`, this is its kind. Raises struct.error."""
     version: int = _VERSION.unpack_from(data)[0]
     return version
 
 
 def _annotation(kind: Any, version: int, flexible: bool) -> tuple[Any, str | None]:
-    """Return Python's type, and Kafka's of what is not an object."""
+    """Return the Python type, and the Kafka type unless it is an object."""
     if isinstance(kind, Schema):
         return kind.entity(version, flexible=flexible), None
     if isinstance(kind, str):

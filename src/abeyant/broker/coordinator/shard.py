@@ -1,6 +1,6 @@
-"""The coordinator's state in one partition of its topic, for as long as this broker leads that partition.
+"""The coordinator's state in one partition of its topic, while this broker leads that partition.
 
-The log is the source of truth: `load` replays it; `write` appends records, replays them too, and calls back once every
+The log is the source of truth: `load` replays it; `write` appends records, applies them, and calls back once every
 in-sync replica has them (K1). A shard never rolls back: records are lost only with the leadership, and then the shard
 is dropped and the next leader loads the log. A write waits in the Produce purgatory, as acks=all produces do (K7).
 """
@@ -31,7 +31,7 @@ Entry = tuple[bytes, bytes | None]
 _AT_ONCE = 1 << 20  # bytes to load in one turn of the loop
 _TRANSACTIONAL = 0x10
 
-# From an append's error to the one that a coordinator's client gets. Kafka: `CoordinatorOperationExceptionHelper`
+# Errors of an append, by the error that a coordinator's client gets. Kafka: `CoordinatorOperationExceptionHelper`
 _MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.kafka_storage_error)
 _NOT_AVAILABLE = (
     ErrorCode.unknown_topic_or_partition, ErrorCode.not_enough_replicas, ErrorCode.not_enough_replicas_after_append,
@@ -56,22 +56,22 @@ class Shard:
     # -- for subclasses
 
     def replay(self, record: Record, batch: Batch) -> None:
-        """Apply a record to the state: one from the log, or one that `write` has just appended."""
+        """Apply a record to the state: one from the log, or one just written."""
         raise NotImplementedError
 
-    def ended(self, producer_id: int, place: int, *, commits: bool) -> None:
-        """Apply the end of a transaction that wrote here: its marker is at offset `place`."""
+    def end_transaction(self, producer_id: int, offset: int, *, commits: bool) -> None:
+        """Apply the end of a transaction that wrote here, whose marker is at `offset`."""
 
     def begin(self) -> None:
-        """Start timers: the whole log has been replayed."""
+        """Start timers, after the whole log has been replayed."""
 
     def end(self) -> None:
-        """Stop: this broker lost the leadership. Cancel timers and answer waiting requests with NOT_COORDINATOR."""
+        """Stop after losing the leadership: cancel timers, and answer pending requests with NOT_COORDINATOR."""
 
     # -- the log
 
     def load(self) -> None:
-        """Replay the log from its start to its end, 1 MiB in each turn of the loop; then `begin`."""
+        """Replay the log, 1 MiB in each turn of the loop, then call `begin`."""
         if not self.loading or not self.partition.leads:
             return
         log = self.partition.log
@@ -82,7 +82,7 @@ class Shard:
                 return
             batches = log.read_batches(self._next, left, log.end_offset, min_one=True)
             if not batches:
-                break  # only a gap that compaction has left
+                break  # compaction left a gap at the end
             for batch in batches:
                 self._replay_batch(batch)
             left -= sum(batch.size for batch in batches)
@@ -93,13 +93,13 @@ class Shard:
     def _replay_batch(self, batch: Batch) -> None:
         if batch.is_control:
             if batch.record_count:  # compaction may have left an empty batch
-                self.ended(batch.producer_id, batch.base_offset, commits=marker_of(batch).commits)
+                self.end_transaction(batch.producer_id, batch.base_offset, commits=marker_of(batch).commits)
             return
         for record in records_of(batch):
             try:
                 self.replay(record, batch)
             except Exception:  # noqa: BLE001  one unreadable record must not cost the rest of the log
-                logger("broker").exception("%r: the record at offset %d is left out", self.partition, record.offset)
+                logger("broker").exception("%r: skipped unreadable record at offset %d", self.partition, record.offset)
 
     def write(
         self,
@@ -111,14 +111,14 @@ class Shard:
         producer: tuple[int, int] | None = None,
         replayed: bool = True,
     ) -> None:
-        """Append one batch of records, and call `then` once: with NONE when every in-sync replica has it.
+        """Append one batch of records. Call `then` once, with NONE when every in-sync replica has it.
 
-        On failure `then` gets the error for the client: NOT_COORDINATOR where this broker no longer leads;
-        COORDINATOR_NOT_AVAILABLE where there are too few in-sync replicas, or they take longer than `timeout` seconds
-        (the records stay in the log, and may still take effect); UNKNOWN_SERVER_ERROR for a batch that is too large.
+        On failure `then` gets the error for the client: NOT_COORDINATOR if this broker no longer leads;
+        COORDINATOR_NOT_AVAILABLE if too few replicas are in sync, or they take longer than `timeout` seconds (the
+        records stay in the log, and may still take effect); UNKNOWN_SERVER_ERROR for a batch that is too large.
 
         `then` may be called before this returns. With `producer` (id and epoch) the batch is part of that producer's
-        transaction. With `replayed=False` the caller applies the records to its state itself.
+        transaction. With `replayed=False` the caller applies the records itself.
         """
         now_ms = self.broker.now_ms()
         records = [Record(index, now_ms, key, value) for index, (key, value) in enumerate(entries)]
@@ -136,16 +136,16 @@ class Shard:
             then(coordinator_error(ErrorCode(error.code)))
             return
         if replayed:
-            placed = batch.placed(appended.base_offset, self.partition.state.leader_epoch)
+            stored = batch.at_offset(appended.base_offset, self.partition.state.leader_epoch)
             for record in records:
-                self.replay(record._replace(offset=appended.base_offset + record.offset), placed)
+                self.replay(record._replace(offset=appended.base_offset + record.offset), stored)
         acked = PendingAck(self.partition, appended.last_offset + 1)
         now = self.broker.now()
         wait_for_acks(self.broker, [acked], timeout, client_id, now, lambda: then(coordinator_error(acked.error)))
 
 
 def ignore(_: ErrorCode) -> None:
-    """Ignore a failed write: housekeeping, or the next coordinator after its time-outs, writes the same again."""
+    """Ignore a failed write, which housekeeping or the next coordinator will repeat."""
 
 
 def coordinator_error(error: ErrorCode) -> ErrorCode:

@@ -30,7 +30,7 @@ OFFSETS = InternalTopic(
         "segment.bytes": "{offsets.topic.segment.bytes}",
     },
 )
-"""Of groups and their offsets."""
+"""Holds groups and their offsets."""
 
 TRANSACTIONS = InternalTopic(
     "__transaction_state",
@@ -44,15 +44,15 @@ TRANSACTIONS = InternalTopic(
         "unclean.leader.election.enable": "false",
     },
 )
-"""Of transactional ids."""
+"""Holds the state of transactional ids."""
 
 INTERNAL = {topic.name: topic for topic in (OFFSETS, TRANSACTIONS)}
 
 
-def present(controller: Controller, settings: Settings, topic: InternalTopic) -> Topic:
-    """Return the topic, and create it first if it does not exist.
+def ensure_topic(controller: Controller, settings: Settings, topic: InternalTopic) -> Topic:
+    """Return the topic. Create it if it does not exist.
 
-    With too few brokers it gets fewer replicas, where Kafka refuses to create it. Raises ApiError.
+    With too few brokers it gets fewer replicas; Kafka would refuse to create it. Raises ApiError.
     """
     existing = controller.topics.get(topic.name)
     if existing is not None:
@@ -65,7 +65,7 @@ def present(controller: Controller, settings: Settings, topic: InternalTopic) ->
 
 
 def partition_for(key: str, count: int) -> int:
-    """Return which of `count` partitions a key belongs to, by Java's hash of the string, as in Kafka."""
+    """Return the key's partition, of `count`, by Java's hash of the string, as in Kafka."""
     return java_hash(key) % count
 
 

@@ -1,1 +1,1 @@
-"""The base of delayed operations, and the wait for in-sync replicas; other operations stand with their requests."""
+"""The base of delayed operations, and the wait for acks=all. Other operations are beside their requests."""

@@ -1,4 +1,4 @@
-"""The base of every operation that waits in a broker, and its row in `Cluster.waiting`."""
+"""The base of a broker's delayed operations, and their rows in `Cluster.waiting`."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from abeyant import DelayedOperation
 
 
 class Waiting(NamedTuple):
-    """A request that waits, as `Cluster.waiting` returns it."""
+    """A pending request, as `Cluster.waiting` returns it."""
 
     broker: int
     kind: str
     """The purgatory: "Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat", "InterBroker" (a
-    broker's request to another). Of a request that is held: its API, "Metadata" for instance, or "ReplicaFetch"."""
+    broker's request to another). For a held request its API, for instance "Metadata", or "ReplicaFetch"."""
     keys: tuple[tuple[str, int | str], ...]
-    """What it waits for: topics and partitions; in a rebalance or a session, groups and members."""
+    """What it waits for: topics and partitions; for rebalances and sessions, groups and members."""
     client: str
-    """The client's id; followers are called "broker-2-fetcher-0", as Kafka's own."""
+    """The client id. A follower's is "broker-2-fetcher-0", as in Kafka."""
     since: float
-    """When it began to wait, in seconds on the cluster's clock."""
+    """When it started to wait, in seconds on the cluster's clock."""
     deadline: float
     """When it will expire, in seconds on the cluster's clock; infinity for never."""
     held_by: str = ""
-    """Why the request is held: "delay", by a fault, or "pause", of its broker; else empty."""
+    """Why the request is held: "delay" (a fault) or "pause" (of its broker); else empty."""
 
 
 class BrokerOperation(DelayedOperation):
-    """A request that waits in one of a broker's purgatories."""
+    """A delayed operation in one of a broker's purgatories."""
 
     __slots__ = ("client_id", "since")
 
-    kind: str  # each subclass has its purgatory's
+    kind: str  # the purgatory's name, set by each subclass
 
     def __init__(self, timeout: float, client_id: str, since: float) -> None:
-        """`timeout` in seconds, `since` in seconds on the cluster's clock."""
+        """Expire after `timeout` seconds. `since` is the start, in seconds on the cluster's clock."""
         super().__init__(timeout)
         self.client_id = client_id
         self.since = since
@@ -45,12 +45,12 @@ class BrokerOperation(DelayedOperation):
         raise NotImplementedError
 
     def describe(self, broker: int) -> Waiting:
-        """Return what `Cluster.waiting` lists."""
+        """Return its row in `Cluster.waiting`."""
         return Waiting(broker, self.kind, tuple(self.keys()), self.client_id, self.since, self.since + self.timeout)
 
 
 class PendingPartition(Protocol):
-    """One partition of a request that waits."""
+    """One partition of a pending request."""
 
     partition: Any
     """A `Partition`, which is above this module."""
@@ -58,11 +58,11 @@ class PendingPartition(Protocol):
     """Whether it has no result yet."""
 
     def poll(self) -> bool:
-        """Update the result; return whether the partition is still pending."""
+        """Update the result. Return whether the partition is still pending."""
 
 
 class PartitionsOperation(BrokerOperation):
-    """Waits until none of its partitions is pending, keyed by them."""
+    """Completes when none of its partitions is pending; keyed by them."""
 
     __slots__ = ("_answer", "_waiting")
 
@@ -74,7 +74,7 @@ class PartitionsOperation(BrokerOperation):
         since: float,
         answer: Callable[[], object],
     ) -> None:
-        """Wait for at most `timeout` seconds; `answer` is called once, when each of `waiting` has its result."""
+        """Wait at most `timeout` seconds for the results of `waiting`, then call `answer`, once."""
         super().__init__(timeout, client_id, since)
         self._waiting = waiting
         self._answer = answer
@@ -84,7 +84,7 @@ class PartitionsOperation(BrokerOperation):
         return ((one.partition.topic, one.partition.index) for one in self._waiting if one.pending)
 
     def try_complete(self) -> bool:
-        """Complete when none is pending."""
+        """Complete when no partition is pending."""
         pending = False
         for one in self._waiting:
             if one.poll():
@@ -92,10 +92,10 @@ class PartitionsOperation(BrokerOperation):
         return not pending and self.force_complete()
 
     def on_complete(self) -> None:
-        """Answer; partitions that are still pending have timed out."""
+        """Call `answer`. Partitions that are still pending have timed out."""
         self._answer()
 
 
 def follower_name(broker: int) -> str:
-    """Return the client id of a follower's fetcher, as Kafka has it."""
+    """Return the client id of a follower's fetcher, as in Kafka."""
     return f"broker-{broker}-fetcher-0"

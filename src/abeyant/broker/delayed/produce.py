@@ -1,4 +1,4 @@
-"""Wait for acks=all: until the high watermarks have reached what was appended (K2)."""
+"""Wait for acks=all: until the high watermarks reach the appended records (K2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PendingAck:
-    """One partition of a produce: the offset to replicate, and its result."""
+    """One partition of a produce: the offset to replicate, and the result."""
 
     __slots__ = ("error", "leader_epoch", "partition", "pending", "required")
 
@@ -27,11 +27,11 @@ class PendingAck:
         self.error = ErrorCode.request_timed_out  # the result if the operation expires
 
     def poll(self) -> bool:
-        """Update the result; return whether the partition is still pending."""
+        """Update the result. Return whether the partition is still pending."""
         if self.pending:
             partition = self.partition
             if not partition.leads or partition.state.leader_epoch != self.leader_epoch:
-                # Another broker leads now, or did meanwhile: the records may be gone.
+                # Another broker leads now or led in between, so the records may be lost.
                 self._settle(ErrorCode.not_leader_or_follower)
             elif partition.high_watermark >= self.required:
                 enough = len(partition.state.isr) >= partition.min_isr
@@ -44,7 +44,7 @@ class PendingAck:
 
 
 class DelayedProduce(PartitionsOperation):
-    """Waits in the Produce purgatory. Kafka: `DelayedProduce`."""
+    """A produce with acks=all, in the Produce purgatory. Kafka: `DelayedProduce`."""
 
     __slots__ = ()
 
@@ -59,7 +59,7 @@ def wait_for_acks(
     since: float,
     answer: Callable[[], object],
 ) -> None:
-    """Call `answer` when each of `acks` has its result: after `timeout` seconds at the latest, or at once for none."""
+    """Call `answer` when each of `acks` has its result: within `timeout` seconds, and at once without `acks`."""
     if not acks:
         answer()
         return

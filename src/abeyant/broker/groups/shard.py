@@ -1,4 +1,4 @@
-"""The groups of one partition of `__consumer_offsets`, for as long as this broker leads it."""
+"""The groups of one partition of `__consumer_offsets`, while this broker leads it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class GroupShard(Shard):
         super().__init__(broker, partition)
         settings = broker.cluster.settings
         self.groups: dict[str, ClassicGroup] = {}
-        self.consumers: dict[str, ConsumerGroup] = {}  # an id is in one of the two
+        self.consumers: dict[str, ConsumerGroup] = {}  # an id is in only one of the two
         self.offsets = Offsets()
         waits = Waits(broker.rebalance_purgatory, broker.heartbeat_purgatory, broker.now, self._expired)
         max_classic = settings["group.max.size"]
@@ -65,7 +65,7 @@ class GroupShard(Shard):
         )
         self._group_settings = controller.groups
         self.consumer_protocol = ConsumerProtocol(
-            waits, targets, self.consumers, self.keep, self._downgrade_without, self._session_timeout,
+            waits, targets, self.consumers, self.write_and_replay, self._downgrade_without, self._session_timeout,
             max_size=max_consumers,
         )  # fmt: skip
         self.classic_members = ClassicInConsumerGroup(self.consumer_protocol, self.migration, self._downgrade)
@@ -87,7 +87,7 @@ class GroupShard(Shard):
             group_id = classic_records.read_group_key(record.key)
             if record.value is None:
                 gone = self.groups.pop(group_id, None)
-                if gone is not None:  # members join again, if it has become a consumer group
+                if gone is not None:  # if it became a consumer group, its members join again
                     self.classic_protocol.end(gone, ErrorCode.rebalance_in_progress)
             else:
                 self.consumers.pop(group_id, None)
@@ -104,7 +104,7 @@ class GroupShard(Shard):
             group = self.consumers[group_id] = ConsumerGroup(group_id)
         if kind == consumer_records.GROUP and value is None:
             del self.consumers[group_id]
-            if self.offsets.keys(group_id):  # now it is a classic group
+            if self.offsets.keys(group_id):  # a group with only offsets is a classic one
                 self.groups[group_id] = ClassicGroup(group_id, None)
         elif kind == consumer_records.GROUP and value is not None:
             group.epoch = consumer_records.read_epoch(value)
@@ -133,12 +133,12 @@ class GroupShard(Shard):
         else:
             self.offsets.put(key, offset, record.offset, self.replicated)
 
-    def ended(self, producer_id: int, place: int, *, commits: bool) -> None:
-        """Apply the end of a transaction with offsets: its marker is at offset `place`."""
-        self.offsets.ended(producer_id, place, self.replicated, commits=commits)
+    def end_transaction(self, producer_id: int, offset: int, *, commits: bool) -> None:
+        """Apply the end of a transaction with offsets, whose marker is at `offset`."""
+        self.offsets.end_transaction(producer_id, offset, self.replicated, commits=commits)
 
     def begin(self) -> None:
-        """Start the sessions of all members, and the timer that deletes old offsets and groups."""
+        """Start all sessions, and the timer that deletes expired offsets and groups."""
         self._delete_old_later()
         for group in self.groups.values():
             self.classic_protocol.resume(group)
@@ -146,7 +146,7 @@ class GroupShard(Shard):
             self.consumer_protocol.resume(consumers)
 
     def end(self) -> None:
-        """Stop all sessions, and answer requests that wait: another broker coordinates these groups."""
+        """Stop all sessions and answer pending requests, as another broker coordinates these groups now."""
         if self._retention_task is not None:
             self._retention_task.cancel()
             self._retention_task = None
@@ -168,8 +168,8 @@ class GroupShard(Shard):
         """Return a classic group. Raises ApiError: GROUP_ID_NOT_FOUND."""
         return self._require(self.groups, group_id, "a classic group")
 
-    def known(self, group_id: str) -> ClassicGroup:
-        """Return the classic group of a member's request. Raises ApiError: UNKNOWN_MEMBER_ID."""
+    def group_of_member(self, group_id: str) -> ClassicGroup:
+        """Return a classic group for a member's request. Raises ApiError: UNKNOWN_MEMBER_ID."""
         group = self.groups.get(group_id)
         if group is None:
             raise ApiError(ErrorCode.unknown_member_id)
@@ -186,36 +186,36 @@ class GroupShard(Shard):
             raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} {problem}.")
         return groups[group_id]
 
-    def every_group(self) -> list[ClassicGroup | ConsumerGroup]:
+    def all_groups(self) -> list[ClassicGroup | ConsumerGroup]:
         """Return all groups, of both protocols."""
         return [*self.groups.values(), *self.consumers.values()]
 
     def group_or_new(self, group_id: str) -> ClassicGroup:
-        """Return a classic group; create it if there is none, or only an empty consumer group.
+        """Return a classic group. Create it if it does not exist, and in place of an empty consumer group.
 
-        Raises ApiError: INCONSISTENT_GROUP_PROTOCOL, where a consumer group of that id has members.
+        Raises ApiError: INCONSISTENT_GROUP_PROTOCOL if a consumer group of that id has members.
         """
         group = self.groups.get(group_id)
         consumers = self.consumers.get(group_id)
         if consumers is not None:
             if consumers.members:
                 raise ApiError(ErrorCode.inconsistent_group_protocol)
-            self.keep(consumer_records.tombstones(consumers), ignore)
+            self.write_and_replay(consumer_records.tombstones(consumers), ignore)
             self.consumers.pop(group_id, None)
         if group is None:
             group = self.groups[group_id] = ClassicGroup(group_id, self.broker.now_ms())
         return group
 
     def join(self, request: HeartbeatRequest, group_id: str, then: Callable[[HeartbeatResponse], object]) -> None:
-        """Join a consumer member; create its group if there is none, or upgrade a classic one.
+        """Let a consumer member join. Create its group, or upgrade a classic one, as needed.
 
-        Raises ApiError: GROUP_ID_NOT_FOUND, where the classic group cannot be upgraded.
+        Raises ApiError: GROUP_ID_NOT_FOUND if the classic group cannot be upgraded.
         """
         group = self.consumers.get(group_id)
         first: list[Entry] = []
         classic = self.groups.get(group_id)
         if group is None and classic is not None and classic.state is not State.EMPTY:
-            group, first = self.migration.upgraded(classic)
+            group, first = self.migration.upgrade(classic)
         elif group is None:
             group = ConsumerGroup(group_id)
             first = [] if classic is None else [(classic_records.group_key(group_id), None)]
@@ -223,10 +223,10 @@ class GroupShard(Shard):
         if first and group_id in self.consumers:
             self.consumer_protocol.resume(self.consumers[group_id])
 
-    # -- what the consumer protocol and its classic members need of the shard
+    # -- for the consumer protocol and its classic members
 
-    def keep(self, entries: Sequence[Entry], then: Callable[[ErrorCode], object]) -> None:
-        """Write and replay records; call back with the result."""
+    def write_and_replay(self, entries: Sequence[Entry], then: Callable[[ErrorCode], object]) -> None:
+        """Write and replay records. Call `then` with the result."""
         self.write(entries, then, timeout=self._timeout)
 
     def _session_timeout(self, group_id: str) -> float:
@@ -252,33 +252,33 @@ class GroupShard(Shard):
         *,
         rebalance: bool = True,
     ) -> None:
-        """Downgrade the group without these members, and with a classic one that replaces the last consumer member."""
-        classic, entries = self.migration.downgraded(group, gone, joins, rebalance=rebalance)
+        """Downgrade the group without these members. The classic member `joins` replaces the last consumer member."""
+        classic, entries = self.migration.downgrade(group, gone, joins, rebalance=rebalance)
         members = list(group.members)
-        self.keep(entries, then)
+        self.write_and_replay(entries, then)
         if group.id in self.consumers:
-            return  # it could not be appended
+            return  # the append failed
         for member_id in members:
             self.consumer_protocol.unwatch(group.id, member_id)
-        self.groups[group.id] = classic  # the log has only the protocol that was chosen
+        self.groups[group.id] = classic  # replay set a copy that knows only the chosen protocol
         self.classic_protocol.resume(classic)
 
     def members(self, group_id: str) -> dict[str, tuple[str | None, str]] | None:
-        """Return the instance id and the client id of each member of a group; None where there is no such group."""
+        """Return the instance id and client id of each member by id; None if the group does not exist."""
         group = self.groups.get(group_id) or self.consumers.get(group_id)
         if group is None:
             return None
         return {member.id: (member.instance_id, member.client_id) for member in group.members.values()}
 
     def expire(self, group_id: str, member_id: str) -> None:
-        """Remove a member, as if its session had expired."""
+        """Remove a member as if its session had expired."""
         if group_id in self.consumers:
-            self.consumer_protocol.expired(group_id, member_id)
+            self.consumer_protocol.expire(group_id, member_id)
         else:
             self.classic_protocol.remove(self.groups[group_id], member_id)
 
     def delete(self, group_ids: Iterable[str], then: Callable[[dict[str, ErrorCode]], object]) -> None:
-        """Delete groups with their offsets; `then` gets an error, or NONE, for each."""
+        """Delete groups with their offsets. `then` gets an error, or NONE, for each."""
         results: dict[str, ErrorCode] = {}
         entries: list[Entry] = []
         for group_id in group_ids:
@@ -297,7 +297,7 @@ class GroupShard(Shard):
         def written(error: ErrorCode) -> None:
             then({group: error if result is ErrorCode.none else result for group, result in results.items()})
 
-        self.keep(entries, written)
+        self.write_and_replay(entries, written)
 
     def _tombstones(self, group_id: str, *, offsets: bool = True) -> list[Entry]:
         entries: list[Entry] = [
@@ -319,14 +319,14 @@ class GroupShard(Shard):
     def _expired(self, group_id: str, member_id: str) -> None:
         group = self.groups.get(group_id)
         if group is not None:
-            self.classic_protocol.expired(group, member_id)
+            self.classic_protocol.expire(group, member_id)
         else:
-            self.consumer_protocol.expired(group_id, member_id)
+            self.consumer_protocol.expire(group_id, member_id)
 
     # -- offsets
 
     def metadata_fits(self, metadata: str | None) -> bool:
-        """Return whether the metadata of a commit is short enough."""
+        """Return whether a commit's metadata is short enough."""
         return metadata is None or len(metadata) <= self._longest_metadata
 
     def commit(
@@ -337,24 +337,24 @@ class GroupShard(Shard):
         client_id: str = "",
         producer: tuple[int, int] | None = None,
     ) -> None:
-        """Write offsets, in a producer's transaction if there is one; `then` is called once they are replicated."""
+        """Write offsets, in the transaction of `producer` if given. Call `then` once they are replicated."""
         entries: list[Entry] = [
             (offset_records.offset_key(key), offset_records.offset_value(offset)) for key, offset in offsets.items()
         ]
         self.write(entries, then, timeout=self._timeout, client_id=client_id, producer=producer)
 
     def forget_offsets(self, keys: Collection[OffsetKey], then: Callable[[ErrorCode], object]) -> None:
-        """Delete those of these offsets that exist."""
-        present = {group: set(self.offsets.every_key(group)) for group in {key.group for key in keys}}
-        entries: list[Entry] = [(offset_records.offset_key(key), None) for key in keys if key in present[key.group]]
+        """Delete these offsets, as far as they exist."""
+        existing = {group: set(self.offsets.every_key(group)) for group in {key.group for key in keys}}
+        entries: list[Entry] = [(offset_records.offset_key(key), None) for key in keys if key in existing[key.group]]
         if entries:
-            self.keep(entries, then)
+            self.write_and_replay(entries, then)
         else:
             then(ErrorCode.none)
 
     def forget_topic(self, topic: str) -> None:
         """Delete the offsets of a deleted topic."""
-        gone = [key for group in self.every_group() for key in self.offsets.every_key(group.id) if key.topic == topic]
+        gone = [key for group in self.all_groups() for key in self.offsets.every_key(group.id) if key.topic == topic]
         if gone:
             self.forget_offsets(gone, ignore)
 
@@ -368,7 +368,7 @@ class GroupShard(Shard):
     def delete_old(self, now_ms: int) -> None:
         """Delete offsets past their retention, and empty groups without offsets."""
         entries: list[Entry] = []
-        for group in self.every_group():
+        for group in self.all_groups():
             keys = self.offsets.keys(group.id)
             old = [key for key in keys if self._is_old(group, key, now_ms)]
             entries += [(offset_records.offset_key(key), None) for key in old]
@@ -376,7 +376,7 @@ class GroupShard(Shard):
             if idle and len(old) == len(keys) and not (isinstance(group, ClassicGroup) and group.pending):
                 entries += self._tombstones(group.id, offsets=False)
         if entries:
-            self.keep(entries, ignore)
+            self.write_and_replay(entries, ignore)
 
     def _is_old(self, group: ClassicGroup | ConsumerGroup, key: OffsetKey, now_ms: int) -> bool:
         """Return whether an offset is past its retention. Kafka: `ClassicGroup.offsetExpirationCondition`."""

@@ -1,7 +1,7 @@
 """The metadata that consumers exchange through the coordinator (ConsumerProtocol), as far as the coordinator reads it.
 
-A consumer that joins sends its subscription and, from version 1 on, its partitions. The leader sends the assignment of
-each member. In a consumer group the coordinator takes the leader's place.
+A joining consumer sends its subscription and, from version 1 on, the partitions that it owns. The leader sends the
+assignment of each member. In a consumer group the coordinator does that instead.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from abeyant.broker.coordinator.schema import Field, Nullable, Schema, version_o
 from abeyant.broker.wire.schema import Message
 
 CONSUMER = "consumer"
-"""The protocol type of consumers. The metadata of others, of Connect for instance, is not read."""
+"""The protocol type of consumers. Metadata of other types, for instance Connect's, is not read."""
 
 NamedPartition = tuple[str, int]
-"""A topic's name, and a partition's index."""
+"""A topic's name and a partition's index."""
 
 _LATEST = 3  # the version
 _TOPIC = Schema("a topic", topic="string", indexes=["int32"])
@@ -37,7 +37,7 @@ class Subscription(NamedTuple):
     version: int
     topics: tuple[str, ...]
     owned: tuple[NamedPartition, ...] = ()
-    """What it has, and will go on with if it may."""
+    """The partitions that it has now."""
     rack_id: str | None = None
 
 
@@ -48,7 +48,7 @@ def read_subscription(metadata: bytes) -> Subscription:
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str]:
-    """Return the topics of a consumer's subscription; none for metadata that is no consumer's."""
+    """Return the topics of a consumer's subscription; none for other metadata."""
     try:
         return frozenset(read_subscription(metadata).topics)
     except ValueError:
@@ -56,7 +56,7 @@ def subscribed_topics(metadata: bytes) -> frozenset[str]:
 
 
 def read_assignment(assignment: bytes) -> tuple[tuple[NamedPartition, ...], bytes]:
-    """Read a ConsumerProtocolAssignment of any version: the partitions, and a custom assignor's user data.
+    """Return the partitions and a custom assignor's user data, from a ConsumerProtocolAssignment of any version.
 
     Raises ValueError for other bytes.
     """
@@ -74,7 +74,7 @@ def assignment_value(version: int, partitions: Iterable[NamedPartition]) -> byte
 
 
 def _read(schema: Schema, data: bytes) -> tuple[int, Any]:
-    """Return the version, and the fields; of a later version those that we know."""
+    """Return the version and the fields; from later versions, the known fields."""
     try:
         version = version_of(data)
     except struct.error as error:

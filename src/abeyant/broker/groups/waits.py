@@ -1,8 +1,8 @@
-"""What groups wait for: the steps of a rebalance, and the sessions of their members.
+"""The delayed operations of groups: the steps of a rebalance, and the sessions of members.
 
-A heartbeat does not touch the operation that waits: it moves the session's `deadline`, which is one store. When the
-operation expires, it is checked whether there was a heartbeat, and then a new one waits for what is left. So 100,000
-members cost a store a heartbeat, and an operation each per session time-out.
+A heartbeat does not touch the pending operation: it only moves the session's `deadline`. When the operation expires
+and there was a heartbeat meanwhile, a new operation waits for the remaining time. So each member costs one assignment
+per heartbeat, and one operation per session time-out.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable, Hashable, Iterable
 from abeyant import Purgatory
 from abeyant.broker.delayed.operation import BrokerOperation, Waiting
 
-_ROUNDING = 1e-6  # seconds: times are floats, and their sums differ in the last digits
+_ROUNDING = 1e-6  # seconds: sums of float times differ in the last digits
 
 
 class DelayedRebalance(BrokerOperation):
     """A step of a rebalance, in the Rebalance purgatory. Kafka: `DelayedJoin`, `DelayedSync`, `DelayedRebalance`."""
 
-    __slots__ = ("_is_done", "_late", "_members", "_then")
+    __slots__ = ("_is_done", "_members", "_on_timeout", "_then")
 
     kind = "Rebalance"
 
@@ -30,17 +30,17 @@ class DelayedRebalance(BrokerOperation):
         members: Callable[[], Iterable[tuple[str, str]]],
         is_done: Callable[[], bool],
         then: Callable[[], object] | None,
-        late: Callable[[], object] | None,
+        on_timeout: Callable[[], object] | None,
     ) -> None:
-        """Call `then` when `is_done`, or after `timeout` seconds; `late` only in the latter case."""
+        """Call `then` when `is_done`, or after `timeout` seconds; after a time-out also call `on_timeout`."""
         super().__init__(timeout, client_id, since)
         self._members = members
         self._is_done = is_done
         self._then = then
-        self._late = late
+        self._on_timeout = on_timeout
 
     def keys(self) -> Iterable[tuple[str, str]]:
-        """Return group id and member id of the members that it waits for."""
+        """Return the group id and member id of each member that it waits for."""
         return self._members()
 
     def try_complete(self) -> bool:
@@ -48,18 +48,18 @@ class DelayedRebalance(BrokerOperation):
         return self._is_done() and self.force_complete()
 
     def on_complete(self) -> None:
-        """Go on with the rebalance."""
+        """Continue the rebalance."""
         if self._then is not None:
             self._then()
 
     def on_expiration(self) -> None:
-        """Remove the members that were late."""
-        if self._late is not None:
-            self._late()
+        """Remove the members that did not answer in time."""
+        if self._on_timeout is not None:
+            self._on_timeout()
 
 
 class Session:
-    """How long a member may be silent, or one that got an id and has not joined with it yet."""
+    """A member's session, or the time for a new member to join with the id that it got."""
 
     __slots__ = ("client_id", "deadline", "group_id", "member_id", "operation", "seconds")
 
@@ -69,43 +69,43 @@ class Session:
         self.client_id = client_id
         self.seconds = 0.0
         self.deadline = 0.0  # seconds on the cluster's clock
-        self.operation: DelayedHeartbeat | None = None  # while the session runs
+        self.operation: DelayedHeartbeat | None = None  # None while the session is stopped
 
 
 class DelayedHeartbeat(BrokerOperation):
-    """A session that runs, in the Heartbeat purgatory, keyed by the session. Only expiry or a cancel ends it."""
+    """A running session, in the Heartbeat purgatory, keyed by the session. It expires or is cancelled."""
 
-    __slots__ = ("_over", "_session")
+    __slots__ = ("_on_timeout", "_session")
 
     kind = "Heartbeat"
 
-    def __init__(self, session: Session, timeout: float, since: float, over: Callable[[Session], object]) -> None:
-        """Call `over` in `timeout` seconds, which is what is left until the deadline."""
+    def __init__(self, session: Session, timeout: float, since: float, on_timeout: Callable[[Session], object]) -> None:
+        """Call `on_timeout` after `timeout` seconds, the time left until the deadline."""
         super().__init__(timeout, session.client_id, since)
         self._session = session
-        self._over = over
+        self._on_timeout = on_timeout
 
     def keys(self) -> Iterable[tuple[str, str]]:
         """Return the group id and member id."""
         return ((self._session.group_id, self._session.member_id),)
 
     def describe(self, broker: int) -> Waiting:
-        """Return what `Cluster.waiting` lists, with the deadline that the last heartbeat has set."""
+        """Return its row in `Cluster.waiting`, with the deadline that the last heartbeat set."""
         session = self._session
         since = session.deadline - session.seconds
         return Waiting(broker, self.kind, tuple(self.keys()), self.client_id, since, session.deadline)
 
     def try_complete(self) -> bool:
-        """Return False: a heartbeat does not end it."""
+        """Return False, as a heartbeat does not complete it."""
         return False
 
     def on_expiration(self) -> None:
-        """Check whether the member was silent."""
-        self._over(self._session)
+        """Expire the session, or wait for its new deadline."""
+        self._on_timeout(self._session)
 
 
 class Waits:
-    """Submits and checks the operations of one shard's groups."""
+    """Submits and checks the delayed operations of one shard's groups."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Waits:
         now: Callable[[], float],
         expired: Callable[[str, str], object],
     ) -> None:
-        """Take the clock, in seconds, and a callback `expired(group id, member id)` for sessions."""
+        """`now` returns seconds; `expired(group id, member id)` is called when a session expires."""
         self._rebalance = rebalance
         self._heartbeat = heartbeat
         self._now = now
@@ -128,22 +128,22 @@ class Waits:
         members: Callable[[], Iterable[tuple[str, str]]],
         is_done: Callable[[], bool],
         then: Callable[[], object] | None = None,
-        late: Callable[[], object] | None = None,
+        on_timeout: Callable[[], object] | None = None,
     ) -> None:
-        """Call `then` when `is_done` at a `check` of `key`, or after `seconds`; `late` only in the latter case."""
-        operation = DelayedRebalance(seconds, client_id, self._now(), members, is_done, then, late)
+        """Call `then` when a `check` of `key` finds `is_done`, or after `seconds`; then also call `on_timeout`."""
+        operation = DelayedRebalance(seconds, client_id, self._now(), members, is_done, then, on_timeout)
         self._rebalance.try_complete_else_watch(operation, [key])
 
     def check(self, key: Hashable) -> None:
-        """Check the operations that wait for a group, or for a member."""
+        """Check the operations of a group or a member."""
         self._rebalance.check_and_complete(key)
 
     def forget(self, key: Hashable) -> None:
-        """Cancel the operations that wait for a group."""
+        """Cancel the operations of a group."""
         self._rebalance.cancel_for_key(key)
 
     def watch(self, session: Session, seconds: float) -> None:
-        """Restart a session of `seconds`: one store where it runs already."""
+        """Restart a session of `seconds`. While it runs, this only moves its deadline."""
         deadline = self._now() + seconds
         running = session.operation
         session.seconds = seconds
@@ -161,12 +161,12 @@ class Waits:
             self._heartbeat.cancel(running)
 
     def _start(self, session: Session, seconds: float) -> None:
-        session.operation = DelayedHeartbeat(session, seconds, self._now(), self._over)
+        session.operation = DelayedHeartbeat(session, seconds, self._now(), self._check_deadline)
         self._heartbeat.try_complete_else_watch(session.operation, [session])
 
-    def _over(self, session: Session) -> None:
+    def _check_deadline(self, session: Session) -> None:
         if session.operation is None:
-            return  # it left while its time was running out
+            return  # the member has just left
         left = session.deadline - self._now()
         if left > _ROUNDING:
             self._start(session, left)

@@ -1,5 +1,5 @@
-"""A partition as its broker sees it: its log and high watermark, and its part in replication.
+"""Partitions on a broker: log, high watermark and replication.
 
-`partition` is one replica, `remote` a follower as its leader sees it; `fetcher` is a follower's fetch loop, `session`
-the leader's end of it. Replicas share the bytes of their batches.
+`partition` is one replica; `remote` is the leader's record of a follower; `fetcher` is a follower's fetch loop, and
+`session` the leader's side of it. Replicas share the bytes of their batches.
 """

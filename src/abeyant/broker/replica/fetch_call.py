@@ -1,4 +1,4 @@
-"""A follower's fetch, with the methods of a client's call that faults need."""
+"""A follower's fetch as a call, so that faults can delay, refuse or drop it like a client's request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaFetchCall:
-    """A `ReplicaFetch` that a fault may delay: `proceed`, `refuse` or `drop` it, once."""
+    """A `ReplicaFetch` that a fault may hold. Call `proceed`, `refuse` or `drop` once."""
 
     def __init__(self, broker: Broker, fetch: ReplicaFetch) -> None:
         self.broker = broker  # the leader
@@ -35,7 +35,7 @@ class ReplicaFetchCall:
         self.broker.handle_fetch(self.fetch)
 
     def refuse(self, error: ErrorCode) -> None:
-        """Answer with an error for each partition: the follower retries after its backoff."""
+        """Respond with an error for each partition. The follower retries after its backoff."""
         refused = [PartitionResponse(*position[:3], error) for position in self.fetch.positions]
         if not refused:
             self.drop()
@@ -43,7 +43,7 @@ class ReplicaFetchCall:
         self.broker.answer_follower(self.fetch.follower, ReplicaResponse(self.broker.id, self.fetch.number, refused))
 
     def drop(self) -> None:
-        """Lose the fetch: the follower starts a new session after its backoff."""
+        """Drop the fetch. The follower starts a new session after its backoff."""
         follower = self.broker.cluster.brokers.get(self.fetch.follower)
         if follower is not None:
             self.broker.cluster.network.send(follower, follower.fetchers.failed, self.broker.id, self.fetch.number)

@@ -1,8 +1,8 @@
 """A follower's fetch loop: fetch from a leader, append the records, fetch again.
 
-There is one `Fetcher` for each leader that this broker follows, with one fetch in flight for all partitions. In Kafka
-it is a thread; here it is the next message. The next fetch carries the follower's log end offsets to the leader, which
-advances the high watermark.
+There is one `Fetcher` for each leader that this broker follows, with one fetch in flight for all partitions. Kafka runs
+it in a thread; here each response sends the next fetch. That fetch carries the follower's log end offsets to the
+leader, which advances the high watermark.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from abeyant.broker.replica.partition import Partition
     from abeyant.broker.replica.ports import Broker
 
-_numbers = count(1)  # of sessions: unique over all brokers, to recognise late responses
+_numbers = count(1)  # session numbers, unique over all brokers, to recognise late responses
 
 
 class Fetchers:
-    """All fetchers of a broker: which partition is fetched from which leader."""
+    """All fetchers of a broker, one per leader."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -31,7 +31,7 @@ class Fetchers:
         self._following: dict[Partition, Fetcher] = {}
 
     def follow(self, partition: Partition) -> None:
-        """Fetch a partition from its leader from now on."""
+        """Start fetching a partition from its leader."""
         leader = partition.state.leader
         fetcher = self._following.get(partition)
         if fetcher is not None and fetcher.leader != leader:
@@ -55,7 +55,7 @@ class Fetchers:
             fetcher.receive(response)
 
     def failed(self, leader: int, number: int) -> None:
-        """Start a new session after the backoff: a fetch was lost."""
+        """Start a new session with the leader after the backoff, because a fetch was lost."""
         fetcher = self._by_leader.get(leader)
         if fetcher is not None:
             fetcher.failed(number)
@@ -69,12 +69,12 @@ class Fetcher:
         self.leader = leader
         self._number = next(_numbers)
         self._partitions: dict[Key, Partition] = {}
-        self._changed: dict[Key, Partition] = {}  # whose positions the next fetch has to include
+        self._changed: dict[Key, Partition] = {}  # the next fetch includes their positions
         self._forgotten: list[Key] = []
         self._scheduled = False
 
     def add(self, partition: Partition) -> None:
-        """Add a partition, or fetch it with its new leader epoch."""
+        """Add a partition, or continue it with a new leader epoch."""
         self._partitions[partition.key] = self._changed[partition.key] = partition
         self._fetch_soon()
 
@@ -92,12 +92,12 @@ class Fetcher:
         self._fetch_soon()
 
     def failed(self, number: int) -> None:
-        """Start a new session after the backoff: the fetch was lost."""
+        """Start a new session after the backoff, because the fetch was lost."""
         if number == self._number:
             self._broker.timer.call_later(self._broker.replica_fetch_backoff, self._begin_unless_new, number)
 
     def receive(self, response: ReplicaResponse) -> None:
-        """Append the leader's records, and fetch again."""
+        """Append the leader's records and fetch again."""
         if response.number != self._number:
             return
         for one in response.partitions:
@@ -116,7 +116,7 @@ class Fetcher:
     # -- inside
 
     def _apply(self, partition: Partition, response: PartitionResponse) -> bool:
-        """Apply the response for one partition. Return whether its position has changed."""
+        """Apply the response for one partition. Return whether its position changed."""
         if response.error is ErrorCode.offset_out_of_range:
             if response.end < partition.log.end_offset:
                 partition.truncate(response.end)
@@ -133,7 +133,7 @@ class Fetcher:
         return before != (partition.log.end_offset, partition.log.start_offset)
 
     def _truncate(self, partition: Partition, epoch: int, end: int) -> None:
-        """Truncate to where the logs diverge: the end of the last epoch that both know (KIP-595)."""
+        """Truncate to where the logs diverge: the end of the last common epoch (KIP-595)."""
         log = partition.log
         own_epoch, own_end = log.epoch_end(epoch)
         if own_epoch != epoch or own_end == -1:
@@ -141,7 +141,7 @@ class Fetcher:
         partition.truncate(min(end, own_end, log.end_offset))
 
     def _retry_later(self, partition: Partition) -> bool:
-        """Fetch again after the backoff, unless the partition's state has changed by then."""
+        """Fetch again after the backoff, unless the partition's state changes before. Return False."""
         self._broker.timer.call_later(
             self._broker.replica_fetch_backoff, self._retry, partition, partition.state.partition_epoch
         )
@@ -157,7 +157,7 @@ class Fetcher:
             self.begin()
 
     def _fetch_soon(self) -> None:
-        """Fetch once the controller's pending messages are delivered, so that one fetch covers them all."""
+        """Fetch after the controller's pending messages are delivered, so that one fetch covers them all."""
         if not self._scheduled:
             self._scheduled = True
             self._broker.cluster.network.send(self._broker, self._fetch)

@@ -1,4 +1,4 @@
-"""The messages between a follower and its leader. In Kafka this is a Fetch in a session, and its response."""
+"""The messages between a follower and its leader. In Kafka: a Fetch request in a session, and its response."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Key = tuple[str, int]  # topic and partition
 
 
 class Position(NamedTuple):
-    """The offset from which a follower fetches one partition. Sent when it has changed."""
+    """The offset from which a follower fetches one partition, sent when it changes."""
 
     topic: str
     partition: int
@@ -26,7 +26,7 @@ class ReplicaFetch(NamedTuple):
     """A follower's fetch."""
 
     follower: int
-    number: int  # of the session; a new one begins with all of its positions
+    number: int  # of the session; the first fetch of a session has all positions
     positions: list[Position]
     forgotten: list[Key]
 
@@ -42,7 +42,7 @@ class PartitionResponse(NamedTuple):
     high_watermark: int = -1
     start: int = -1
     end: int = -1
-    truncate_to: int = -1  # where the follower's log diverges from the leader's; -1 where it does not
+    truncate_to: int = -1  # where the follower's log diverges from the leader's; -1 if it does not
 
 
 class ReplicaResponse(NamedTuple):

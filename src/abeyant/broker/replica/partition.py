@@ -1,8 +1,8 @@
 """One replica of a partition: its log, its high watermark, and its followers while it leads. Kafka: `Partition`.
 
-Leadership changes only through `become`, which applies the controller's states in order. Requests of clients and
-followers use the other methods; each checks the operations that wait for this partition, since the partition is their
-key in its broker's purgatories.
+Leadership changes only through `become`, which applies the controller's states in order. The other methods serve
+clients and followers. Each checks the delayed operations that it may complete: the partition is their key in the
+broker's purgatories.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Partition:
     # -- states of the controller
 
     def become(self, state: PartitionState) -> None:
-        """Lead or follow by the controller's state, unless it is old."""
+        """Lead or follow as the controller's state says. Ignore an old state."""
         before = self.state
         if state.partition_epoch <= before.partition_epoch:
             return
@@ -98,14 +98,14 @@ class Partition:
         self.log.config = topic.settings.log_config(self.broker.id)
 
     def close(self) -> None:
-        """Close: the replica is removed from this broker. Operations that wait for it are checked."""
+        """Stop replicating and check pending operations, as the replica is being removed from this broker."""
         self._forget_followers()
         self.broker.fetchers.leave(self)
         self.leads = False
         self._check_all()
 
     def retire(self) -> None:
-        """Close the log: the broker stops."""
+        """Close the log, as the broker is stopping."""
         self._forget_followers()
         self.leads = False
         self.log.close()
@@ -125,7 +125,7 @@ class Partition:
     # -- requests of clients
 
     def check_leader(self, epoch: int, *, leader_only: bool = True) -> None:
-        """Raise ApiError unless this leads, in the epoch that the client expects (KIP-320; -1 for any)."""
+        """Raise ApiError unless this replica leads, in the client's leader epoch (KIP-320; -1 for any)."""
         if epoch >= 0:
             if epoch < self.state.leader_epoch:
                 raise ApiError(ErrorCode.fenced_leader_epoch)
@@ -137,7 +137,7 @@ class Partition:
     def append(self, records: bytes, *, all_in_sync: bool, from_client: bool = True) -> Appended:
         """Append a batch as leader; `all_in_sync` is acks=all. Raises ApiError, or the log's LogError.
 
-        With `from_client=False` it is a coordinator's: its own records, or a transaction's marker.
+        `from_client=False` is for a coordinator's records and transaction markers.
         """
         if not self.leads:
             raise ApiError(ErrorCode.not_leader_or_follower)
@@ -148,7 +148,7 @@ class Partition:
         if not appended.duplicate:
             for remote in self.remotes.values():
                 if remote.end == before:
-                    remote.fell_behind(before)
+                    remote.record_lag(before)
                 if remote.session is not None:
                     remote.session.ready.add(self)
             if self._lag_check is None and self.remotes:
@@ -160,10 +160,10 @@ class Partition:
         return appended
 
     def end_transaction(self, batch: Batch, *, newer_epoch: bool) -> Appended:
-        """Append a coordinator's marker. Raises ApiError, or the log's LogError.
+        """Append a coordinator's transaction marker. Raises ApiError, or the log's LogError.
 
-        With `newer_epoch` the marker's epoch has to be greater than that of the records, as it is where the epoch is
-        bumped with every transaction: a late marker then cannot end the next transaction (KIP-1228).
+        With `newer_epoch` the marker's epoch must exceed the transaction's, as when every transaction bumps the epoch:
+        so a late marker cannot end the next transaction (KIP-1228).
         """
         epoch = batch.producer_epoch
         if newer_epoch and self.log.producers.in_transaction(batch.producer_id, epoch):
@@ -174,7 +174,7 @@ class Partition:
         return self.append(batch.data, all_in_sync=True, from_client=False)
 
     def delete_records(self, offset: int) -> int:
-        """Move the log start to `offset`, or to the high watermark for -1; return the new start. Raises ApiError."""
+        """Advance the log start to `offset`, or to the high watermark for -1. Return that offset. Raises ApiError."""
         if not self.leads:
             raise ApiError(ErrorCode.not_leader_or_follower)
         wanted = self.high_watermark if offset == -1 else offset
@@ -192,23 +192,23 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Return the end, exclusive, of what a read_committed consumer may read."""
+        """Return the offset up to which (exclusive) read_committed consumers may read."""
         return self.log.last_stable_offset(self.high_watermark)
 
     @property
     def low_watermark(self) -> int:
-        """Return the lowest log start offset among the replicas whose broker is alive."""
+        """Return the lowest log start offset of the replicas on live brokers."""
         alive = self.broker.cluster.controller.members
         starts = [remote.start for remote in self.remotes.values() if remote.broker in alive]
         return min(starts, default=self.log.start_offset)
 
     # -- fetches of followers
 
-    def fetched(self, remote: Remote, offset: int, start: int, now: float) -> None:
-        """Record that a follower has everything before `offset`; expand the ISR and advance the high watermark."""
+    def record_fetch(self, remote: Remote, offset: int, start: int, now: float) -> None:
+        """Record that a follower has everything before `offset`. Expand the ISR and advance the high watermark."""
         end = self.log.end_offset
         low_before = remote.start
-        remote.fetched(offset, start, end, now)
+        remote.record_fetch(offset, start, end, now)
         if remote.broker not in self.state.isr and self._is_in_sync(remote):
             self._propose_isr((*self.state.isr, remote.broker))
         if self.raise_high_watermark():
@@ -219,8 +219,8 @@ class Partition:
     def raise_high_watermark(self) -> bool:
         """Advance to the lowest in-sync log end offset. Return whether it moved. Kafka: `maybeIncrementLeaderHW`.
 
-        A replica that has nearly caught up counts too, or it could never join while producers write. The mark does not
-        move while fewer than `min.insync.replicas` are in sync.
+        A replica that has nearly caught up counts too, or it could never join while producers write. The high watermark
+        does not move while fewer than `min.insync.replicas` are in sync.
         """
         if not self.leads or len(self.state.isr) < self.min_isr:
             return False
@@ -238,8 +238,8 @@ class Partition:
     def follow_leader(self, records: Sequence[Batch] | None, high_watermark: int, start: int) -> None:
         """Append the leader's records, and adopt its high watermark and log start.
 
-        Skip records that are here already: after a new state a follower fetches again from its log end, while the
-        response to its last fetch is still in flight.
+        Skips records that it already has: after a state change a follower fetches again from its log end while the
+        response to its last fetch is in flight.
         """
         log = self.log
         if records and records[0].base_offset < log.end_offset:
@@ -260,14 +260,14 @@ class Partition:
         self.high_watermark = min(self.high_watermark, self.log.end_offset)
 
     def start_over(self, offset: int) -> None:
-        """Drop the whole log, and start at the leader's log start offset."""
+        """Drop the whole log and restart at the leader's log start offset."""
         self.log.truncate_fully(offset, self.broker.now_ms())
         self.high_watermark = offset
 
     # -- the in-sync set
 
     def _is_in_sync(self, remote: Remote) -> bool:
-        """Return whether a follower may join: it is at the high watermark, and at the start of this leader epoch."""
+        """Return whether a follower may join: it is alive, and past the high watermark and this epoch's start."""
         return (
             remote.end >= self.high_watermark
             and remote.end >= self.epoch_start
@@ -294,9 +294,9 @@ class Partition:
             self.become(changed)
 
     def _watch_lag(self) -> None:
-        """Schedule the check at the first scan that finds a follower lagging for too long.
+        """Schedule the lag check at the first scan that can find a follower lagging for too long.
 
-        Kafka scans all partitions each half of `replica.lag.time.max.ms`, from the broker's start.
+        Kafka scans all partitions every half of `replica.lag.time.max.ms`, counted from the broker's start.
         """
         end = self.log.end_offset
         behind = [
@@ -316,7 +316,7 @@ class Partition:
             self._lag_check = broker.timer.call_later(delay, self._check_lag)
 
     def _check_lag(self) -> None:
-        """Propose an in-sync set without the replicas that have lagged for too long. Kafka: `maybeShrinkIsr`."""
+        """Remove replicas that lagged for too long from the in-sync set. Kafka: `maybeShrinkIsr`."""
         self._lag_check = None
         if not self.leads:
             return
@@ -329,7 +329,7 @@ class Partition:
         }
         if out:
             self._propose_isr(tuple(broker for broker in self.state.isr if broker not in out))
-        if self.raise_high_watermark():  # it may have waited for one that was about to join
+        if self.raise_high_watermark():  # it may have waited for a joining replica
             self._check_all()
         if self._lag_check is None:
             self._watch_lag()
@@ -345,7 +345,7 @@ class Partition:
         self.min_isr = min(wanted, len(self.state.replicas))
 
     def _check_all(self) -> None:
-        """Check all operations that wait for this partition."""
+        """Check all pending operations of this partition."""
         self.broker.produce_purgatory.check_and_complete(self)
         self.broker.fetch_purgatory.check_and_complete(self)
         self.broker.delete_records_purgatory.check_and_complete(self)

@@ -1,4 +1,4 @@
-"""What a replica needs from above it: its broker and the cluster. `Partition`, which is above this module, is Any."""
+"""Protocols of the broker and the cluster that a replica uses. `Partition`, which is above this module, is Any."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Timer(Protocol):
     """A broker's timer."""
 
     def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Stoppable:
-        """Call `callback(*args)` in `delay` seconds, or once the broker is resumed."""
+        """Call `callback(*args)` after `delay` seconds; if the broker is paused then, when it is resumed."""
 
 
 class Fetchers(Protocol):
     """The follower side of a broker: see `fetcher.Fetchers`."""
 
     def follow(self, partition: Any, /) -> None:
-        """Fetch a partition from its leader from now on."""
+        """Start fetching a partition from its leader."""
 
     def leave(self, partition: Any, /) -> None:
         """Stop fetching it."""
@@ -39,7 +39,7 @@ class Fetchers(Protocol):
 
 
 class Observer(Protocol):
-    """The request log, where one is written. A broker is Any, since the log reads more of it than this."""
+    """The request log. A broker is Any, since the log reads more attributes than `Broker` has."""
 
     def log_replica_fetch(self, broker: Any, fetch: ReplicaFetch, answer: ReplicaResponse, since: float) -> None:
         """Log a follower's fetch."""
@@ -48,7 +48,7 @@ class Observer(Protocol):
         """Log a change of the in-sync set."""
 
     def log_response(self, call: Any, response: Any) -> None:
-        """Log a client's request; `response` is None where none is sent."""
+        """Log a client's request; `response` is None if none is sent."""
 
 
 class Cluster(Protocol):
@@ -68,7 +68,7 @@ class Cluster(Protocol):
 
 
 class Broker(Receiver, Protocol):
-    """The broker of a replica. Times in seconds."""
+    """The broker of a replica. Times are in seconds."""
 
     id: int
     paused: bool
@@ -88,11 +88,11 @@ class Broker(Receiver, Protocol):
 
     @property
     def cluster(self) -> Cluster:
-        """Return the cluster that it is part of."""
+        """Return its cluster."""
 
     @property
     def fetchers(self) -> Fetchers:
-        """Return its follower side."""
+        """Return its fetchers."""
 
     def now(self) -> float:
         """Return the time on the cluster's clock."""
@@ -101,10 +101,10 @@ class Broker(Receiver, Protocol):
         """Return the time in milliseconds since 1970."""
 
     def ask_leader(self, leader: int, fetch: ReplicaFetch) -> None:
-        """Send a fetch to the broker that leads."""
+        """Send a fetch to the leader's broker."""
 
     def take_fetch(self, fetch: ReplicaFetch) -> None:
-        """Receive a follower's fetch; faults may delay or drop it."""
+        """Receive a follower's fetch. Faults may delay or drop it."""
 
     def handle_fetch(self, fetch: ReplicaFetch) -> None:
         """Handle a follower's fetch."""

@@ -1,8 +1,8 @@
 """Serve a follower's fetches as leader: one session for each broker that follows this one.
 
-The follower has one fetch in flight, for all partitions that it follows here, and lists those whose position has
-changed. `ready` has the partitions with something new for it, kept up as logs grow and high watermarks advance. So a
-fetch that waits reads no log (K3): it completes when `ready` is not empty.
+The follower has one fetch in flight for all partitions that it follows here, and lists those whose position changed.
+`ready` is the set of partitions with something new for it, updated as logs grow and high watermarks advance. So a
+waiting fetch reads no log (K3): it completes when `ready` is not empty.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class Session:
         self.follower = follower
         self.client_id = follower_name(follower)
         self._number = 0
-        self._partitions: dict[Partition, None] = {}  # in the order in which they came
+        self._partitions: dict[Partition, None] = {}  # in the order in which they were added
         self._errors: list[PartitionResponse] = []  # for the next response
         self._operation: DelayedReplicaFetch | None = None
-        self._fetch: ReplicaFetch | None = None  # the last
+        self._fetch: ReplicaFetch | None = None  # the last one
         self.ready: set[Partition] = set()
-        self.fetched_at = 0.0  # when its last fetch came, in seconds
+        self.fetched_at = 0.0  # when its last fetch arrived, in seconds
 
     def fetch(self, fetch: ReplicaFetch) -> None:
         """Record the follower's positions, then wait until there is something new for it."""
         now = self._broker.now()
-        if self._operation is not None:  # it follows another partition now, and fetches again for all
+        if self._operation is not None:  # it follows another partition now, and fetches anew
             self._broker.fetch_purgatory.cancel(self._operation)
             self._operation = None
         if fetch.number != self._number:
@@ -53,7 +53,7 @@ class Session:
         self.fetched_at = now
         self._fetch = fetch
         for position in fetch.positions:
-            self._take(position, now)
+            self._add_position(position, now)
         operation = DelayedReplicaFetch(self, self._broker.replica_fetch_wait, now)
         self._operation = operation
         self._broker.fetch_purgatory.try_complete_else_watch(operation, [*self._partitions] or [self])
@@ -63,7 +63,7 @@ class Session:
         self._partitions.pop(partition, None)
         self.ready.discard(partition)
 
-    def followed(self) -> list[Key]:
+    def partition_keys(self) -> list[Key]:
         """Return the partitions that the follower follows here."""
         return [partition.key for partition in self._partitions]
 
@@ -72,8 +72,8 @@ class Session:
         """Return whether there is something new for the follower."""
         return bool(self.ready or self._errors)
 
-    def completed(self) -> None:
-        """Send the response after the current messages are handled, so that one response carries all of it."""
+    def respond_soon(self) -> None:
+        """Send the response after the pending messages are handled, so that one response covers them all."""
         self._operation = None
         self._broker.cluster.network.send(self._broker, self._answer, self._number)
 
@@ -89,7 +89,7 @@ class Session:
         self.ready.clear()
         self._errors.clear()
 
-    def _take(self, position: Position, now: float) -> None:
+    def _add_position(self, position: Position, now: float) -> None:
         """Record one position, after the checks that Kafka's leader makes."""
         partition = self._broker.partitions.get((position.topic, position.partition))
         try:
@@ -121,7 +121,7 @@ class Session:
         elif not log.start_offset <= position.offset <= log.end_offset:
             self._out_of_range(partition, position)
             return
-        partition.fetched(remote, position.offset, position.start, now)
+        partition.record_fetch(remote, position.offset, position.start, now)
         if (
             remote.end < log.end_offset
             or remote.sent_high_watermark < partition.high_watermark
@@ -171,7 +171,7 @@ class Session:
 
 
 class DelayedReplicaFetch(BrokerOperation):
-    """Waits in the Fetch purgatory of the leader, keyed by all partitions of the session."""
+    """A follower's fetch in the leader's Fetch purgatory, keyed by all partitions of the session."""
 
     __slots__ = ("_session",)
 
@@ -184,12 +184,12 @@ class DelayedReplicaFetch(BrokerOperation):
 
     def keys(self) -> Iterable[tuple[str, int]]:
         """Return the partitions that the follower follows here."""
-        return self._session.followed()
+        return self._session.partition_keys()
 
     def try_complete(self) -> bool:
-        """Complete when there is something new. No log is read: an append marks the partition as ready."""
+        """Complete when a partition is ready, which an append marks. Reads no log."""
         return self._session.has_news and self.force_complete()
 
     def on_complete(self) -> None:
-        """Answer, with an empty response too."""
-        self._session.completed()
+        """Send the response, even an empty one."""
+        self._session.respond_soon()

@@ -1,7 +1,7 @@
 """Accept transactional records only after the coordinator has verified that the transaction is open (KIP-890).
 
-Without it, a record that arrives after its transaction's marker would begin a transaction that nobody ends. So the
-first record of a transaction waits for the coordinator; a marker that arrives meanwhile cancels the verification.
+Otherwise a record that arrives after its transaction's marker would begin a transaction that nobody ends. So the first
+record of a transaction waits for the coordinator; a marker that arrives meanwhile cancels the verification.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Verifications:
         self._by_producer: dict[int, Verification] = {}
 
     def needed(self, producer_id: int, epoch: int, sequence: int, *, bumps: bool) -> Verification | None:
-        """Return the verification that a batch needs before it is appended; None where it needs none."""
+        """Return the verification that a batch needs before it is appended; None if it needs none."""
         if self._log.producers.in_transaction(producer_id, epoch):
             return None
         known = self._by_producer.get(producer_id)
@@ -63,13 +63,13 @@ class Verifications:
             )
 
     def holds(self, verification: Verification) -> bool:
-        """Return whether it has not been cancelled meanwhile."""
+        """Return whether the verification is still valid, neither cancelled nor replaced."""
         return self._by_producer.get(verification.producer_id) is verification
 
     def forget(self, producer_id: int) -> None:
-        """Forget a producer's verification: its transaction has begun here, or has ended."""
+        """Forget a producer's verification, once its transaction has begun here or has ended."""
         self._by_producer.pop(producer_id, None)
 
     def clear(self) -> None:
-        """Forget all: this replica no longer leads."""
+        """Forget all verifications. Call when this replica no longer leads."""
         self._by_producer.clear()

@@ -5,7 +5,7 @@ Kafka: `KafkaApis.handleAddOffsetsToTxnRequest`.
 
 from __future__ import annotations
 
-from abeyant.broker.coordinator.topics import OFFSETS, partition_for, present
+from abeyant.broker.coordinator.topics import OFFSETS, ensure_topic, partition_for
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.coordinators import error_for_version, transaction_shard
 from abeyant.broker.transactions.transaction import Producer
@@ -22,6 +22,6 @@ def handle(call: Call) -> None:
         call.answer(Message(error_code=error_for_version(call, error, _KNOWS_FENCED_SINCE)))
 
     shard = transaction_shard(call, request.transactional_id)
-    topic = present(cluster.controller, cluster.settings, OFFSETS)
+    topic = ensure_topic(cluster.controller, cluster.settings, OFFSETS)
     key = topic.name, partition_for(request.group_id, len(topic.partitions))
     shard.add(request.transactional_id, Producer(request.producer_id, request.producer_epoch), [key], 0, answer)

@@ -46,7 +46,7 @@ def _coordinator(call: Call, key: str) -> Message:
     cluster = call.broker.cluster
     controller = cluster.controller
     try:
-        topic = topics.present(controller, cluster.settings, _TOPICS[call.request.key_type])
+        topic = topics.ensure_topic(controller, cluster.settings, _TOPICS[call.request.key_type])
     except ApiError:
         return _none(key, ErrorCode.coordinator_not_available, "")
     leader = topic.partitions[topics.partition_for(key, len(topic.partitions))].leader

@@ -21,5 +21,5 @@ def handle(call: Call) -> None:
         group = shard.consumers[request.group_id]
         shard.classic_members.heartbeat(group, (member_id, instance_id), generation)
     else:
-        shard.classic_protocol.heartbeat(shard.known(request.group_id), member_id, instance_id, generation)
+        shard.classic_protocol.heartbeat(shard.group_of_member(request.group_id), member_id, instance_id, generation)
     call.answer(Message())

@@ -27,7 +27,7 @@ def handle(call: Call) -> None:
             group_type=group.type,
         )
         for shard in shards
-        for group in shard.every_group()
+        for group in shard.all_groups()
         if (not states or group.state.value.lower() in states) and (not types or group.type in types)
     ]  # fmt: skip
     call.answer(Message(groups=groups))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from abeyant.broker.controller import Controller
-from abeyant.broker.coordinator.topics import INTERNAL, present
+from abeyant.broker.coordinator.topics import INTERNAL, ensure_topic
 from abeyant.broker.errors import ApiError
 from abeyant.broker.partition_state import Topic
 from abeyant.broker.placement import invalid_name
@@ -105,7 +105,7 @@ def _make(call: Call, controller: Controller, name: str) -> ErrorCode:
         return ErrorCode.unknown_topic_or_partition
     try:
         if name in INTERNAL:
-            present(controller, call.broker.cluster.settings, INTERNAL[name])
+            ensure_topic(controller, call.broker.cluster.settings, INTERNAL[name])
         else:
             controller.create_topic(name, -1, -1, {}, {})
     except ApiError as error:

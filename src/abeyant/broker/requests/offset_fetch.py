@@ -82,7 +82,7 @@ def _group(call: Call, query: Any) -> tuple[Any, Message, PendingAck | None]:
         return _partition(index, shard.offsets.committed(key, replicated) or _NONE, ErrorCode.none)
 
     if query.topics is None:
-        keys = [key for key, _ in shard.offsets.of_group(query.group_id, replicated)]
+        keys = [key for key, _ in shard.offsets.all_committed(query.group_id, replicated)]
         topics = _all_topics(call, keys, committed)
     else:
         topics = [_topic(call, topic, committed) for topic in query.topics]

@@ -41,5 +41,5 @@ def handle(call: Call) -> None:
     else:
         assignments = {one.member_id: one.assignment for one in request.assignments}
         shard.classic_protocol.rebalances.sync(
-            shard.known(request.group_id), *identity, request.generation_id, protocols, assignments, answer
+            shard.group_of_member(request.group_id), *identity, request.generation_id, protocols, assignments, answer
         )

@@ -57,7 +57,7 @@ def _write(call: Call, marker: Any, key: _Key) -> _Result:
     if partition.topic == OFFSETS.name:
         group_shard = broker.group_coordinator.shards.get(partition.index)
         if group_shard is not None and not group_shard.loading:  # else it will find the marker in the log
-            group_shard.ended(marker.producer_id, appended.base_offset, commits=end.commits)
+            group_shard.end_transaction(marker.producer_id, appended.base_offset, commits=end.commits)
     return PendingAck(partition, appended.last_offset + 1)
 
 

@@ -1,4 +1,4 @@
-"""A group of the classic protocol: its members, and its state in a rebalance. It has no clock.
+"""A group of the classic protocol: its members and its state. It has no clock.
 
 Kafka: `ClassicGroup`. The transitions are in `rebalancing`; joining and leaving are in `protocol`.
 
@@ -39,7 +39,7 @@ class State(Enum):
 
 
 class ClassicGroup:
-    """One group. `members` are in the order in which they joined."""
+    """One group. `members` are in joining order."""
 
     type = "classic"
 
@@ -48,18 +48,18 @@ class ClassicGroup:
         self.id = group_id
         self.state = State.EMPTY
         self.previous = State.EMPTY
-        self.since_ms = now_ms  # when it came into this state; None where an old record does not have it
+        self.since_ms = now_ms  # when it entered this state; None if loaded from an old record without it
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader: str | None = None
         self.members: dict[str, Member] = {}
-        self.static: dict[str, str] = {}  # the member ids of instance ids
+        self.static: dict[str, str] = {}  # instance id -> member id
         self.pending: dict[str, Session] = {}  # members that got an id and have not joined with it yet
-        self.unsynced: set[str] = set()  # members that have joined and not sent a SyncGroup yet
+        self.unsynced: set[str] = set()  # members that joined and have not sent a SyncGroup yet
         self.new_member_added = False  # during the initial rebalance delay
-        self.awaiting_join = 0  # members that wait for this rebalance to complete
-        self._supported: Counter[str] = Counter()  # how many members have a protocol
+        self.awaiting_join = 0  # members with a pending JoinGroup
+        self._supported: Counter[str] = Counter()  # protocol -> how many members support it
 
     def __repr__(self) -> str:
         return f"<ClassicGroup {self.id} {self.state.value} of {len(self.members)}>"
@@ -68,7 +68,7 @@ class ClassicGroup:
 
     @property
     def all_joined(self) -> bool:
-        """Return whether every known member waits for this rebalance to complete."""
+        """Return whether every known member has joined this rebalance."""
         return self.awaiting_join == len(self.members) and not self.pending
 
     @property
@@ -78,44 +78,44 @@ class ClassicGroup:
         return "" if leader is None else leader.client_id
 
     def not_joined(self) -> list[tuple[str, str]]:
-        """Return the group id and the id of each member that this rebalance waits for."""
+        """Return the group id and member id of each member that has not joined this rebalance."""
         missing = [member.id for member in self.members.values() if member.joining is None]
         return [(self.id, member_id) for member_id in [*missing, *self.pending]]
 
     @property
     def rebalance_timeout(self) -> int:
-        """Return the longest rebalance time-out of a member, in ms."""
+        """Return the longest rebalance time-out of the members, in ms."""
         return max((member.rebalance_timeout for member in self.members.values()), default=0)
 
     @property
     def can_rebalance(self) -> bool:
-        """Return whether a rebalance can begin: not while one is in progress."""
+        """Return whether a rebalance can start, as no members are joining one."""
         return self.state in (State.EMPTY, State.COMPLETING, State.STABLE)
 
     @property
     def simple(self) -> bool:
-        """Return whether the group has only offsets: nobody has ever joined."""
+        """Return whether nobody has ever joined, so that the group has only offsets."""
         return self.protocol_type is None
 
     def is_subscribed(self, topic: str) -> bool:
-        """Return whether a member subscribes to a topic. Decodes the members' subscriptions: O(members)."""
+        """Return whether a member subscribes to a topic. O(members), whose subscriptions are decoded."""
         if self.protocol_type != CONSUMER or self.protocol is None:
             return False
         return any(topic in subscribed_topics(member.metadata(self.protocol)) for member in self.members.values())
 
     def supports(self, protocol_type: str, names: list[str]) -> bool:
-        """Return whether a member with these protocols shares one with all present members."""
+        """Return whether all members support one of these protocols."""
         if self.state is State.EMPTY:
             return bool(protocol_type) and bool(names)
         return self.protocol_type == protocol_type and any(self._supported[name] == len(self.members) for name in names)
 
     def require(self, member_id: str, instance_id: str | None) -> Member:
-        """Return a member. Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID where another took its place."""
+        """Return a member. Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if it was replaced."""
         if instance_id is not None:
-            present = self.static.get(instance_id)
-            if present is None:
+            current = self.static.get(instance_id)
+            if current is None:
                 raise ApiError(ErrorCode.unknown_member_id)
-            if present != member_id:
+            if current != member_id:
                 raise ApiError(ErrorCode.fenced_instance_id)
         member = self.members.get(member_id)
         if member is None:
@@ -140,17 +140,17 @@ class ClassicGroup:
         )  # fmt: skip
 
     def new_id(self, client_id: str, instance_id: str | None) -> str:
-        """Return a new member id, short enough for a response to all members."""
+        """Return a new member id, short enough for a response that lists all members."""
         return f"{(client_id if instance_id is None else instance_id)[:_LONGEST_NAME]}-{uuid.uuid4()}"
 
-    # -- what changes it
+    # -- changes
 
     def become(self, state: State, now_ms: int) -> None:
-        """Change to a state."""
+        """Enter a state."""
         self.previous, self.state, self.since_ms = self.state, state, now_ms
 
     def add(self, member: Member) -> None:
-        """Add a member; the first becomes the leader."""
+        """Add a member. The first becomes the leader."""
         if not self.members:
             self.protocol_type = member.protocol_type
         if self.leader is None:
@@ -174,7 +174,7 @@ class ClassicGroup:
             self.leader = next(iter(self.members), None)
 
     def replace(self, instance_id: str, new_id: str) -> Member:
-        """Give a static member a new id, as a new process has taken its place. Requests of the old one are fenced."""
+        """Give a static member a new id, after its process restarted. Fence pending requests of the old one."""
         old = self.members[self.static[instance_id]]
         led = self.leader == old.id
         self.answer_join(old, JoinResponse(ErrorCode.fenced_instance_id, old.id))
@@ -188,12 +188,12 @@ class ClassicGroup:
         return old
 
     def await_join(self, member: Member, joining: OnJoin) -> None:
-        """Let a member wait for the rebalance. A JoinGroup of it that waits already is dropped, as in Kafka."""
+        """Keep a member's JoinGroup pending. An earlier one of the member is dropped, as in Kafka."""
         self.awaiting_join += member.joining is None
         member.joining = joining
 
     def answer_join(self, member: Member, response: JoinResponse) -> None:
-        """Answer the member's JoinGroup, if one waits."""
+        """Answer the member's JoinGroup, if one is pending."""
         joining, member.joining = member.joining, None
         if joining is not None:
             self.awaiting_join -= 1
@@ -206,7 +206,7 @@ class ClassicGroup:
         self._supported.update({name for name, _ in protocols})
 
     def elect_leader(self) -> bool:
-        """Choose a leader among the members that have joined; return False where nobody has."""
+        """Choose a leader among the members that have joined. Return False if none has."""
         if self.leader is None:
             return False
         if self.members[self.leader].joining is None:
@@ -217,7 +217,7 @@ class ClassicGroup:
         return True
 
     def next_generation(self, now_ms: int) -> None:
-        """Begin the next generation: the first half of the rebalance is complete."""
+        """Begin the next generation, after all members have joined."""
         self.generation += 1
         self.unsynced.clear()
         if self.members:
@@ -228,7 +228,7 @@ class ClassicGroup:
             self.become(State.EMPTY, now_ms)
 
     def choose_protocol(self) -> str:
-        """Return the protocol that gets most members' votes, among those that all support."""
+        """Return the protocol with the most votes, among those that all members support."""
         candidates = {name for name, count in self._supported.items() if count == len(self.members)}
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]

@@ -1,4 +1,4 @@
-"""A member of a classic group: its metadata, and the requests of it that wait."""
+"""A member of a classic group: its metadata and its pending requests."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from abeyant.broker.wire.schema import ErrorCode
 
 
 class JoinRequest(NamedTuple):
-    """A JoinGroup request, independent of versions. Times in ms."""
+    """A JoinGroup request, independent of its version. Times are in ms."""
 
     member_id: str
-    """Empty for a member without one."""
+    """Empty for a new member."""
     instance_id: str | None
     client_id: str
     client_host: str
@@ -22,9 +22,9 @@ class JoinRequest(NamedTuple):
     protocol_type: str
     protocols: tuple[tuple[str, bytes], ...]
     needs_id: bool = True
-    """Whether it gets an id first, and joins again with that (KIP-394: from version 4 on)."""
+    """Whether it gets an id first and joins again with it (KIP-394, from version 4 on)."""
     may_skip: bool = True
-    """Whether the client knows `skip_assignment` (KIP-814: from version 9 on)."""
+    """Whether the client knows `skip_assignment` (KIP-814, from version 9 on)."""
 
 
 class JoinResponse(NamedTuple):
@@ -37,7 +37,7 @@ class JoinResponse(NamedTuple):
     protocol: str | None = None
     leader: str = ""
     members: tuple[tuple[str, str | None, bytes], ...] = ()
-    """For the leader: each member's id, instance id and metadata."""
+    """Each member's id, instance id and metadata, for the leader."""
     skip_assignment: bool = False
 
 
@@ -55,7 +55,7 @@ OnSync = Callable[[SyncResponse], object]
 
 
 class Member:
-    """One member. Times in ms."""
+    """One member. Times are in ms."""
 
     def __init__(self, group_id: str, member_id: str, request: JoinRequest) -> None:
         """Create the member from its first JoinGroup."""
@@ -68,13 +68,13 @@ class Member:
         self.protocol_type = request.protocol_type
         self.protocols = request.protocols
         self.assignment = b""
-        self.is_new = False  # it does not know its id yet: only its JoinGroup shows that it is alive
+        self.is_new = False  # its first JoinGroup is pending, so it does not know its id and sends no heartbeats
         self.joining: OnJoin | None = None  # answers its JoinGroup
         self.syncing: OnSync | None = None  # answers its SyncGroup
         self.session = Session(group_id, member_id, request.client_id)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Return its metadata for a protocol; empty for one that it does not support."""
+        """Return its metadata for a protocol; empty if it does not support that one."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: set[str]) -> str:
@@ -82,7 +82,7 @@ class Member:
         return next(name for name, _ in self.protocols if name in candidates)
 
     def answer_sync(self, response: SyncResponse) -> bool:
-        """Answer its SyncGroup, if one waits; return whether one did."""
+        """Answer its SyncGroup, if one is pending. Return whether one was."""
         syncing, self.syncing = self.syncing, None
         if syncing is None:
             return False

@@ -1,7 +1,7 @@
 """The classic protocol: joining, heartbeats and leaving. Each change starts a rebalance: see `rebalancing`.
 
-A member joins, and joins again when a heartbeat asks for it; its heartbeats keep its session; it leaves, or its session
-expires. A static member may come back as another process, and keeps its assignment.
+A member joins, and rejoins when the response to a heartbeat says so; its heartbeats keep its session alive; it leaves,
+or its session expires. A static member may restart and keeps its assignment.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ClassicProtocol:
     def __init__(
         self, waits: Waits, store: Store, rebalances: Rebalancing, now_ms: Callable[[], int], *, max_size: int
     ) -> None:
-        """Allow at most `max_size` members a group."""
+        """Allow at most `max_size` members per group."""
         self._waits = waits
         self._store = store
         self.rebalances = rebalances
@@ -41,9 +41,9 @@ class ClassicProtocol:
     # -- JoinGroup
 
     def join(self, group: ClassicGroup, request: JoinRequest, then: OnJoin) -> None:
-        """Join a member, new or known. `then` is called once, unless the member sends another JoinGroup meanwhile."""
-        if not self._accepts(group, request.member_id):
-            self._turn_away(group, request.member_id)
+        """Let a new or known member join. `then` is called once, or never if the member sends another JoinGroup."""
+        if not self._has_room(group, request.member_id):
+            self._reject(group, request.member_id)
             then(JoinResponse(ErrorCode.group_max_size_reached, ""))
         elif group.state is State.DEAD:
             then(JoinResponse(ErrorCode.coordinator_not_available, request.member_id))
@@ -58,10 +58,10 @@ class ClassicProtocol:
             self._waits.unwatch(group.pending[request.member_id])
             self._add(group, request.member_id, request, then)
         else:
-            self._join_again(group, request, then)
+            self._rejoin(group, request, then)
 
-    def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
-        """Return whether there is room for a member."""
+    def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
+        """Return whether the member fits into the group."""
         member = group.members.get(member_id)
         if group.state in (State.EMPTY, State.DEAD):
             return True
@@ -69,14 +69,14 @@ class ClassicProtocol:
             return (member is not None and member.joining is not None) or group.awaiting_join < self._max_size
         return member is not None or len(group.members) < self._max_size
 
-    def _turn_away(self, group: ClassicGroup, member_id: str) -> None:
+    def _reject(self, group: ClassicGroup, member_id: str) -> None:
         if not self._drop_pending(group, member_id) and member_id in group.members:
             self._drop(group, group.members[member_id])
 
     def _join_new(self, group: ClassicGroup, request: JoinRequest, then: OnJoin) -> None:
         new_id = group.new_id(request.client_id, request.instance_id)
         if request.instance_id is not None and request.instance_id in group.static:
-            self._join_in_place(group, request.instance_id, new_id, request, then)
+            self._replace_static(group, request.instance_id, new_id, request, then)
         elif request.instance_id is None and request.needs_id:
             session = group.pending[new_id] = Session(group.id, new_id, request.client_id)
             self._waits.watch(session, request.session_timeout / 1000)
@@ -84,7 +84,7 @@ class ClassicProtocol:
         else:
             self._add(group, new_id, request, then)
 
-    def _join_again(self, group: ClassicGroup, request: JoinRequest, then: OnJoin) -> None:
+    def _rejoin(self, group: ClassicGroup, request: JoinRequest, then: OnJoin) -> None:
         try:
             member = group.require(request.member_id, request.instance_id)
         except ApiError as error:
@@ -95,12 +95,12 @@ class ClassicProtocol:
         elif (
             group.state is State.PREPARING
             or member.protocols != request.protocols
-            # The leader joins again when what is to be assigned has changed, a topic's partitions for instance.
+            # The leader rejoins to assign anew, for instance when a topic got more partitions.
             or (group.state is State.STABLE and group.leader == member.id)
         ):
             self._update(group, member, request, then)
             self.rebalances.rebalance(group)
-        else:  # it has lost the response, or has nothing new
+        else:  # the response was lost, or nothing has changed
             leads = group.state is State.COMPLETING and group.leader == member.id
             then(group.join_response(member, leads=leads))
 
@@ -120,7 +120,7 @@ class ClassicProtocol:
         group.update_protocols(member, request.protocols)
         group.await_join(member, then)
 
-    def _join_in_place(
+    def _replace_static(
         self,
         group: ClassicGroup,
         instance_id: str,
@@ -128,7 +128,7 @@ class ClassicProtocol:
         request: JoinRequest,
         then: OnJoin,
     ) -> None:
-        """Replace a restarted static member; without other changes it keeps its assignment and needs no rebalance."""
+        """Replace a restarted static member. Without other changes it keeps its assignment, without a rebalance."""
         old = group.members[group.static[instance_id]]
         old_id, old_leader = old.id, group.leader
         before = old.rebalance_timeout, old.session_timeout, old.protocols
@@ -142,7 +142,7 @@ class ClassicProtocol:
 
         def stored(error: ErrorCode) -> None:
             if member.joining is None:
-                return  # a rebalance has answered it
+                return  # a rebalance answered it already
             if error is not _NONE:
                 group.answer_join(member, JoinResponse(error, ""))
                 member.rebalance_timeout, member.session_timeout = before[:2]
@@ -161,7 +161,7 @@ class ClassicProtocol:
     # -- Heartbeat and expired sessions
 
     def heartbeat(self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int) -> None:
-        """Keep a member's session. Raises ApiError, REBALANCE_IN_PROGRESS when it has to join again."""
+        """Restart a member's session. Raises ApiError: REBALANCE_IN_PROGRESS if it has to rejoin."""
         member = group.require_current(member_id, instance_id, generation)
         if group.state is State.EMPTY:
             raise ApiError(ErrorCode.unknown_member_id)
@@ -169,8 +169,8 @@ class ClassicProtocol:
         if group.state is State.PREPARING:
             raise ApiError(ErrorCode.rebalance_in_progress)
 
-    def alive(self, group: ClassicGroup, member_id: str) -> None:
-        """Keep a member's session: it has committed offsets, which counts as a heartbeat."""
+    def keep_alive(self, group: ClassicGroup, member_id: str) -> None:
+        """Restart the session of a member that committed offsets, which counts as a heartbeat."""
         member = group.members.get(member_id)
         if member is not None and group.state in (State.STABLE, State.PREPARING):
             self.rebalances.watch(member)
@@ -180,7 +180,7 @@ class ClassicProtocol:
     ) -> None:
         """Raise ApiError unless the client may commit offsets. Kafka: `validateOffsetCommit`.
 
-        A client that is no member, an admin client for instance, may do so while the group is empty.
+        A non-member, for instance an admin client, may commit while the group is empty.
         """
         if group.state is State.DEAD:
             raise ApiError(ErrorCode.coordinator_not_available)
@@ -193,8 +193,8 @@ class ClassicProtocol:
         if not transactional and group.state is State.COMPLETING:
             raise ApiError(ErrorCode.rebalance_in_progress)
 
-    def expired(self, group: ClassicGroup, member_id: str) -> None:
-        """Handle an expired session. A member with a waiting request is kept, unless it has never been answered."""
+    def expire(self, group: ClassicGroup, member_id: str) -> None:
+        """Remove a member whose session expired. Keep one with a pending request, unless that is its first."""
         if group.pending.pop(member_id, None) is not None:
             self._waits.check(group)
             return
@@ -210,10 +210,10 @@ class ClassicProtocol:
         identities: Sequence[tuple[str, str | None]],
         then: Callable[[list[ErrorCode]], object],
     ) -> None:
-        """Remove members in one rebalance; static ones may be named by their instance ids."""
+        """Remove members in one rebalance. Static ones may be named by their instance ids."""
         errors = [self._leave(group, *identity) for identity in identities]
         if _NONE in errors:
-            self._left(group)
+            self._after_removal(group)
         then(errors)
 
     def _leave(self, group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:
@@ -228,7 +228,7 @@ class ClassicProtocol:
             return error.code
         return _NONE
 
-    def _left(self, group: ClassicGroup) -> None:
+    def _after_removal(self, group: ClassicGroup) -> None:
         if group.state in (State.STABLE, State.COMPLETING):
             self.rebalances.prepare(group)
         else:
@@ -237,14 +237,14 @@ class ClassicProtocol:
     # -- the end
 
     def remove(self, group: ClassicGroup, member_id: str) -> None:
-        """Remove a member, as if its session had expired."""
+        """Remove a member as if its session had expired."""
         self._drop(group, group.members[member_id])
-        self._left(group)
+        self._after_removal(group)
 
     def resume(self, group: ClassicGroup) -> None:
-        """Start the sessions of a group's members: it was loaded from the log, or has changed its protocol.
+        """Start the sessions of a group that was loaded from the log or downgraded.
 
-        A group without a leader starts a rebalance, too.
+        A group without a leader also starts a rebalance.
         """
         for member in group.members.values():
             self.rebalances.watch(member)
@@ -253,7 +253,7 @@ class ClassicProtocol:
             self.rebalances.rebalance(group)
 
     def end(self, group: ClassicGroup, error: ErrorCode = ErrorCode.not_coordinator) -> None:
-        """Stop serving a group here, or as a classic group: answer the requests that wait with `error`."""
+        """Stop serving the group here, or as a classic one. Answer its pending requests with `error`."""
         for session in [member.session for member in group.members.values()] + list(group.pending.values()):
             self._waits.unwatch(session)
         for member in list(group.members.values()):
@@ -263,7 +263,7 @@ class ClassicProtocol:
         self._waits.forget(group)
 
     def _drop_pending(self, group: ClassicGroup, member_id: str) -> bool:
-        """Remove a member that has an id and has not joined with it yet. Return whether there was one."""
+        """Remove a member that got an id and has not joined with it. Return whether there was one."""
         session = group.pending.pop(member_id, None)
         if session is None:
             return False
@@ -271,7 +271,7 @@ class ClassicProtocol:
         return True
 
     def _drop(self, group: ClassicGroup, member: Member) -> None:
-        """Remove a member without a rebalance. A request of it that waits is answered, so that it can join again."""
+        """Remove a member without a rebalance, and answer its pending requests with UNKNOWN_MEMBER_ID."""
         self._waits.unwatch(member.session)
         group.answer_join(member, JoinResponse(ErrorCode.unknown_member_id, ""))
         member.answer_sync(SyncResponse(ErrorCode.unknown_member_id))

@@ -1,13 +1,13 @@
-"""The rebalance of the classic protocol: how a group moves from one state to the next. Membership is in `protocol`.
+"""The rebalance of the classic protocol, which moves a group from state to state. Membership is in `protocol`.
 
-Every rule is one of Kafka's `GroupMetadataManager`. A rebalance has two halves: all members join and get their ids; the
-leader sends the assignments and all members get theirs. In between and afterwards each sends heartbeats.
+Follows Kafka's `GroupMetadataManager`. A rebalance has two phases: all members join and get their ids; then the leader
+sends the assignments and all members get theirs. Members send heartbeats throughout.
 
-    JoinGroup, LeaveGroup, the end of a session
-      -> prepare           the group rebalances: every member has to join again
-      -> complete_join     all have, or the time-out is over: the others are removed (K5)
+    JoinGroup, LeaveGroup, an expired session
+      -> prepare           every member has to rejoin
+      -> complete_join     all have rejoined, or timed out and been removed (K5)
     SyncGroup of the leader
-      -> written to the log, then sent to all: the group is stable
+      -> the assignments are written to the log, then sent to all: the group is stable
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ Assignments = dict[str, bytes]
 
 
 Store = Callable[[ClassicGroup, Assignments | None, Callable[[ErrorCode], object]], None]
-"""Writes a group to the log with these assignments, None for its members' own; calls back with the result."""
+"""Writes a group with these assignments (None: its members' own) to the log, then calls back with the result."""
 
 
 class Rebalancing:
     """Rebalances the groups of one shard. Use from the loop's thread only."""
 
     def __init__(self, waits: Waits, store: Store, now_ms: Callable[[], int], *, initial_delay: float) -> None:
-        """Let the first members of a group wait `initial_delay` seconds for others."""
+        """Delay the first rebalance of a group by `initial_delay` seconds, for more members to join."""
         self._waits = waits
         self._store = store
         self._now_ms = now_ms
         self._initial_delay = initial_delay
 
-    # -- a rebalance's first half
+    # -- first phase: members join
 
     def rebalance(self, group: ClassicGroup) -> None:
-        """Begin a rebalance, or check whether the one in progress is complete."""
+        """Start a rebalance, or check whether the one in progress is complete."""
         if group.can_rebalance:
             self.prepare(group)
         else:
             self._waits.check(group)
 
     def prepare(self, group: ClassicGroup) -> None:
-        """Begin a rebalance: every member has to join again."""
+        """Start a rebalance, for which every member has to rejoin."""
         if group.state is State.COMPLETING:
             self._answer_syncs(group, SyncResponse(ErrorCode.rebalance_in_progress))
         group.unsynced.clear()
         first = group.state is State.EMPTY
         group.become(State.PREPARING, self._now_ms())
-        self._waits.check(group)  # no SyncGroup is waited for any more
+        self._waits.check(group)  # completes the wait for SyncGroups
         if not first:
             self._wait_for_all(group)
         else:
@@ -67,12 +67,12 @@ class Rebalancing:
             self._wait_for_others(group, self._initial_delay, left)
 
     def _wait_for_others(self, group: ClassicGroup, delay: float, left: float) -> None:
-        """Delay the first rebalance of a group, and extend the delay whenever another member joins."""
+        """Delay a group's first rebalance, and again while members keep joining, for at most `left` seconds more."""
         if delay <= 0:
             self.complete_join(group)
             return
 
-        def over() -> None:
+        def end_of_delay() -> None:
             if group.state is not State.PREPARING:
                 return
             if group.new_member_added and left > 0:
@@ -81,7 +81,7 @@ class Rebalancing:
             else:
                 self.complete_join(group)
 
-        self._waits.submit(group, delay, group.client_id, group.not_joined, lambda: False, then=over)
+        self._waits.submit(group, delay, group.client_id, group.not_joined, lambda: False, then=end_of_delay)
 
     def _wait_for_all(self, group: ClassicGroup) -> None:
         self._waits.submit(
@@ -90,7 +90,7 @@ class Rebalancing:
         )  # fmt: skip
 
     def complete_join(self, group: ClassicGroup) -> None:
-        """Complete the first half: all have joined, or the time-out is over. Kafka: `completeClassicGroupJoin`."""
+        """End the first phase: remove members that did not rejoin. Kafka: `completeClassicGroupJoin`."""
         if group.state is not State.PREPARING:
             return
         for member in list(group.members.values()):
@@ -98,7 +98,7 @@ class Rebalancing:
                 self._waits.unwatch(member.session)
                 group.remove(member)
         if group.members and not group.elect_leader():
-            # Static members only, and none has joined: they have until their sessions end.
+            # Static members only, and none has rejoined: wait until their sessions expire.
             self._wait_for_all(group)
             return
         group.next_generation(self._now_ms())
@@ -114,12 +114,12 @@ class Rebalancing:
             group, group.rebalance_timeout / 1000, group.client_id,
             lambda: [(group.id, member_id) for member_id in sorted(group.unsynced)],
             lambda: not group.unsynced or group.generation != generation,
-            late=lambda: self._sync_expired(group, generation),
+            on_timeout=lambda: self._remove_unsynced(group, generation),
         )  # fmt: skip
         for member in list(group.members.values()):
             group.answer_join(member, group.join_response(member, leads=group.leader == member.id))
 
-    # -- its second half
+    # -- second phase: the leader assigns
 
     def sync(
         self,
@@ -131,12 +131,12 @@ class Rebalancing:
         assignments: Assignments,
         then: OnSync,
     ) -> None:
-        """Handle a SyncGroup; the leader's has the assignments. `protocols` are type and name, where it has them."""
+        """Handle a SyncGroup; the leader's has `assignments`. `protocols` are type and name, or None."""
         try:
             member = group.require_current(member_id, instance_id, generation)
             if any(
-                given is not None and present is not None and given != present
-                for given, present in zip(protocols, (group.protocol_type, group.protocol), strict=True)
+                received is not None and current is not None and received != current
+                for received, current in zip(protocols, (group.protocol_type, group.protocol), strict=True)
             ):
                 raise ApiError(ErrorCode.inconsistent_group_protocol)
             if group.state is State.EMPTY:
@@ -161,7 +161,7 @@ class Rebalancing:
 
         def stored(error: ErrorCode) -> None:
             if group.state is not State.COMPLETING or group.generation != generation:
-                return  # another rebalance has begun meanwhile
+                return  # another rebalance has started meanwhile
             if error is not _NONE:
                 for member in group.members.values():
                     member.assignment = b""
@@ -176,14 +176,14 @@ class Rebalancing:
         self._store(group, assignments, stored)
 
     def _answer_syncs(self, group: ClassicGroup, answer: SyncResponse) -> None:
-        """Answer all SyncGroups that wait."""
+        """Answer all pending SyncGroups."""
         for member in list(group.members.values()):
             assignment = member.assignment if answer.error is _NONE else b""
             if member.answer_sync(answer._replace(assignment=assignment)):
                 self.watch(member)
 
-    def _sync_expired(self, group: ClassicGroup, generation: int) -> None:
-        """Remove the members that have sent no SyncGroup in time."""
+    def _remove_unsynced(self, group: ClassicGroup, generation: int) -> None:
+        """Remove the members that sent no SyncGroup in time."""
         if group.generation != generation or group.state not in (State.COMPLETING, State.STABLE):
             return
         late = [group.members[member_id] for member_id in group.unsynced if member_id in group.members]

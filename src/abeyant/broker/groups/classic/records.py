@@ -1,6 +1,6 @@
-"""The record of `__consumer_offsets` for a group of the classic protocol, byte for byte as Kafka's: keys of kind 2.
+"""The record of a classic group in `__consumer_offsets`, byte for byte as Kafka writes it: keys of kind 2.
 
-Values are of version 3, which Kafka 4 writes. Older ones are read.
+Writes values of version 3, as Kafka 4 does, and reads older ones too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read_group_key(data: bytes) -> str:
 
 
 def group_value(group: ClassicGroup, assignments: dict[str, bytes]) -> bytes:
-    """Return the record's value as Kafka writes it, with these assignments in place of the members' own."""
+    """Return the record's value as Kafka writes it, with these assignments instead of the members' own."""
     members = [
         Message(
             member_id=member.id, instance_id=member.instance_id, client_id=member.client_id,
@@ -55,7 +55,7 @@ def group_value(group: ClassicGroup, assignments: dict[str, bytes]) -> bytes:
 
 
 def read_group_value(group_id: str, data: bytes) -> ClassicGroup:
-    """Return the group with its members, from versions 0 to 3. Raises ValueError."""
+    """Return the group with its members, from a value of version 0 to 3. Raises ValueError."""
     value = _VALUE.read(data)
     group = ClassicGroup(group_id, None if value.since_ms < 0 else value.since_ms)
     for one in value.members:

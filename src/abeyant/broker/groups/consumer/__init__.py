@@ -1,1 +1,1 @@
-"""Groups of the consumer protocol (KIP-848): one heartbeat for everything."""
+"""Groups of the consumer protocol (KIP-848), whose members send only heartbeats."""

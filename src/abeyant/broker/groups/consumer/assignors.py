@@ -1,7 +1,7 @@
 """The server-side assignors `uniform` and `range` (KIP-848).
 
-Both are functions of the members' subscriptions, the topics' partition counts and the current target assignment, and
-return the next target assignment. They are deterministic, whatever the order of their input.
+Both compute the next target assignment from the members' subscriptions, the topics' partition counts and the current
+target. They are deterministic, whatever the order of their input.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 Partition = tuple[uuid.UUID, int]
-"""A topic's id, and a partition's index."""
+"""A topic's id and a partition's index."""
 
 Assignment = frozenset[Partition]
 NOTHING: Assignment = frozenset()
 
 Subscriptions = Mapping[str, frozenset[uuid.UUID]]
-"""By member: the topics."""
+"""Member id -> topic ids."""
 
 Assignor = Callable[[Subscriptions, Mapping[uuid.UUID, int], Mapping[str, Assignment]], dict[str, Assignment]]
 
@@ -25,42 +25,42 @@ Assignor = Callable[[Subscriptions, Mapping[uuid.UUID, int], Mapping[str, Assign
 def by_range(
     members: Subscriptions, topics: Mapping[uuid.UUID, int], _: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """Assign each member a range of each topic's partitions, in the order of member ids; the first get one more."""
-    given: dict[str, set[Partition]] = {member: set() for member in members}
+    """Assign each member a range of each topic's partitions, in the order of member ids. The first get one more."""
+    assigned: dict[str, set[Partition]] = {member: set() for member in members}
     for topic, count in topics.items():
         readers = sorted(member for member, subscribed in members.items() if topic in subscribed)
         start = 0
         for place, member in enumerate(readers):
             size = count // len(readers) + (place < count % len(readers))
-            given[member].update((topic, index) for index in range(start, start + size))
+            assigned[member].update((topic, index) for index in range(start, start + size))
             start += size
-    return {member: frozenset(partitions) for member, partitions in given.items()}
+    return {member: frozenset(partitions) for member, partitions in assigned.items()}
 
 
 def uniform(
     members: Subscriptions, topics: Mapping[uuid.UUID, int], present: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """Balance partitions over all topics, and move as few as that allows."""
+    """Balance the partitions of all topics, moving as few as possible."""
     if not members:
         return {}
     if len(set(members.values())) == 1:
-        return _evenly(members, topics, present)
-    return _greedily(members, topics, present)
+        return _assign_evenly(members, topics, present)
+    return _assign_greedily(members, topics, present)
 
 
 ASSIGNORS: dict[str, Assignor] = {"uniform": uniform, "range": by_range}
-"""By their names; the first is what a group has that does not choose."""
+"""By name. The first is the default."""
 
 
-def _evenly(
+def _assign_evenly(
     members: Subscriptions, topics: Mapping[uuid.UUID, int], present: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """Assign where all subscribe to the same topics: equal shares, some one more. O(partitions log partitions)."""
+    """Assign equal shares to members with the same subscription, some one more. O(partitions log partitions)."""
     (subscribed,) = set(members.values())
     free = {(topic, index) for topic, count in topics.items() if topic in subscribed for index in range(count)}
     least, more = divmod(len(free), len(members))
     kept: dict[str, list[Partition]] = {}
-    # Members that have most get the extra ones, so that as few as possible move.
+    # Members with the most partitions get the extra ones, so that as few as possible move.
     for member in sorted(members, key=lambda member: (-len(present.get(member, NOTHING) & free), member)):
         mine = sorted(present.get(member, NOTHING) & free)
         share = least + (more > 0)
@@ -75,32 +75,32 @@ def _evenly(
     return {member: frozenset(partitions) for member, partitions in kept.items()}
 
 
-def _greedily(
+def _assign_greedily(
     members: Subscriptions, topics: Mapping[uuid.UUID, int], present: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """Assign where subscriptions differ: free partitions to the least loaded, then moves while they balance."""
+    """Assign under different subscriptions: free partitions to the least loaded, then move some while that balances."""
     readers = {
         topic: sorted(member for member, subscribed in members.items() if topic in subscribed) for topic in topics
     }
-    given: defaultdict[str, set[Partition]] = defaultdict(set)
+    assigned: defaultdict[str, set[Partition]] = defaultdict(set)
     free = {(topic, index) for topic, count in topics.items() if readers[topic] for index in range(count)}
     for member in sorted(members):
-        given[member] = {one for one in present.get(member, NOTHING) if one in free and one[0] in members[member]}
-        free -= given[member]
+        assigned[member] = {one for one in present.get(member, NOTHING) if one in free and one[0] in members[member]}
+        free -= assigned[member]
 
-    def poorest(topic: uuid.UUID) -> str:
-        return min(readers[topic], key=lambda member: (len(given[member]), member))
+    def least_loaded(topic: uuid.UUID) -> str:
+        return min(readers[topic], key=lambda member: (len(assigned[member]), member))
 
     for partition in sorted(free, key=lambda one: (len(readers[one[0]]), one)):
-        given[poorest(partition[0])].add(partition)
+        assigned[least_loaded(partition[0])].add(partition)
     moved = True
     while moved:  # each move reduces the sum of squares, so this ends
         moved = False
-        for member in sorted(members, key=lambda member: (-len(given[member]), member)):
-            for partition in sorted(given[member]):
-                other = poorest(partition[0])
-                if len(given[member]) - len(given[other]) > 1:
-                    given[member].remove(partition)
-                    given[other].add(partition)
+        for member in sorted(members, key=lambda member: (-len(assigned[member]), member)):
+            for partition in sorted(assigned[member]):
+                other = least_loaded(partition[0])
+                if len(assigned[member]) - len(assigned[other]) > 1:
+                    assigned[member].remove(partition)
+                    assigned[other].add(partition)
                     moved = True
-    return {member: frozenset(given[member]) for member in members}
+    return {member: frozenset(assigned[member]) for member in members}

@@ -1,4 +1,4 @@
-"""Deadlines of members of a consumer group: what they have to do within their rebalance time-out."""
+"""Deadlines of consumer group members for what they have to do within their rebalance time-out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Duty(Enum):
-    """What a member has to do in time; `JOIN` and `SYNC` are for members of the classic protocol."""
+    """What a member has to do in time. `JOIN` and `SYNC` are for members of the classic protocol."""
 
     REVOKE = "confirm that it has revoked partitions"
     JOIN = "send a JoinGroup"
@@ -22,29 +22,29 @@ class Duty(Enum):
 class Deadlines:
     """The deadlines of the members of one shard's groups."""
 
-    def __init__(self, waits: Waits, late: Callable[[str, str], object]) -> None:
-        """Call `late(group id, member id)` when a deadline expires."""
+    def __init__(self, waits: Waits, on_timeout: Callable[[str, str], object]) -> None:
+        """Call `on_timeout(group id, member id)` when a deadline expires."""
         self._waits = waits
-        self._late = late
-        self._due: dict[tuple[str, str, Duty], object] = {}
+        self._on_timeout = on_timeout
+        self._tokens: dict[tuple[str, str, Duty], object] = {}
 
     def start(self, group_id: str, member: ConsumerMember, duty: Duty, token: object) -> None:
-        """Start this deadline unless it runs for the same token. O(1)."""
+        """Start this deadline unless it already runs for the same token. O(1)."""
         key = group_id, member.id, duty
-        if self._due.get(key) == token:
+        if self._tokens.get(key) == token:
             return
-        self._due[key] = token
-        self._waits.check(key[:2])  # the deadline of another token is obsolete
+        self._tokens[key] = token
+        self._waits.check(key[:2])  # stops the deadline of the previous token
         self._waits.submit(
             key[:2], member.rebalance_timeout / 1000, member.client_id, lambda: (key[:2],),
-            lambda: self._due.get(key) is not token, late=lambda: self._over(key),
+            lambda: self._tokens.get(key) is not token, on_timeout=lambda: self._expire(key),
         )  # fmt: skip
 
     def done(self, group_id: str, member_id: str, *duties: Duty) -> None:
-        """Stop these deadlines: the member has done it, or has left."""
-        if [duty for duty in duties if self._due.pop((group_id, member_id, duty), None) is not None]:
+        """Stop these deadlines, as the member did what it had to or has left."""
+        if [duty for duty in duties if self._tokens.pop((group_id, member_id, duty), None) is not None]:
             self._waits.check((group_id, member_id))
 
-    def _over(self, key: tuple[str, str, Duty]) -> None:
-        self._due.pop(key, None)
-        self._late(*key[:2])
+    def _expire(self, key: tuple[str, str, Duty]) -> None:
+        self._tokens.pop(key, None)
+        self._on_timeout(*key[:2])

@@ -2,9 +2,9 @@
 
 It has no clock. Kafka: `ConsumerGroup`, `CurrentAssignmentBuilder`.
 
-The group epoch is bumped with every change of members, subscriptions and topics. The coordinator computes the target
-assignment of that epoch. A member revokes partitions that are not in its target; once it has confirmed that, it is in
-the target's epoch, and gets partitions that others have revoked.
+Every change of members, subscriptions or topics bumps the group epoch, and the coordinator computes the target
+assignment of that epoch. A member revokes the partitions that are not in its target; once it confirms, it moves to the
+target's epoch and gets partitions that others have revoked.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from abeyant.broker.groups.subscription import CONSUMER
 from abeyant.broker.wire.schema import ErrorCode
 
 LEAVES = -1
-"""The epoch with which a member leaves."""
+"""The epoch that a leaving member sends."""
 LEAVES_FOR_A_WHILE = -2
-"""The epoch with which a static member leaves: its partitions are kept for it."""
+"""The epoch that a static member sends when it leaves temporarily and keeps its partitions."""
 
 
 class ConsumerState(Enum):
@@ -31,7 +31,7 @@ class ConsumerState(Enum):
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
-    """The target is older than the group."""
+    """The target assignment is older than the group epoch."""
     RECONCILING = "Reconciling"
     """Some members do not have their target assignment yet."""
     STABLE = "Stable"
@@ -45,17 +45,17 @@ class MemberState(IntEnum):
     UNREVOKED = 1
     """It has to revoke partitions."""
     UNRELEASED = 2
-    """It waits for partitions that others have to revoke."""
+    """It waits for partitions that other members have to revoke."""
 
 
 Subscription = tuple[tuple[str, ...], str | None]
-"""Topics by name, and a pattern for the names of others."""
+"""Topic names, and a pattern for more names."""
 
 _NEVER: Mapping[Partition, int] = MappingProxyType({})
 
 
 class Classic(NamedTuple):
-    """The metadata of a member of the classic protocol. Times in ms."""
+    """The metadata of a member that uses the classic protocol. Times are in ms."""
 
     session_timeout: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -67,7 +67,7 @@ class Classic(NamedTuple):
 
 
 class ConsumerMember(NamedTuple):
-    """A member, as its records in the log describe it. Times in ms."""
+    """A member, as its records in the log describe it. Times are in ms."""
 
     id: str
     instance_id: str | None = None
@@ -76,7 +76,7 @@ class ConsumerMember(NamedTuple):
     client_host: str = ""
     topics: tuple[str, ...] = ()
     regex: str | None = None
-    """A pattern for the names of other topics."""
+    """A pattern for more topic names."""
     rebalance_timeout: int = -1
     assignor: str | None = None
     epoch: int = 0
@@ -95,15 +95,15 @@ class ConsumerMember(NamedTuple):
         """Return its subscription: topic names and a pattern."""
         return self.topics, self.regex
 
-    def rejoined(self, member_id: str) -> ConsumerMember:
-        """Return the member as it joins again, without partitions, under this id."""
+    def rejoin(self, member_id: str) -> ConsumerMember:
+        """Return the member with this id, in epoch 0 and without partitions."""
         return self._replace(
             id=member_id, epoch=0, previous_epoch=-1, state=MemberState.STABLE, assigned=NOTHING, revoking=NOTHING
         )
 
 
 class ConsumerGroup:
-    """One group. It changes only by the replay of records: see `records` and `protocol`."""
+    """One group. Only the replay of records changes it: see `records` and `protocol`."""
 
     type = "consumer"
     protocol_type = "consumer"
@@ -111,13 +111,13 @@ class ConsumerGroup:
     def __init__(self, group_id: str) -> None:
         """Create an empty group."""
         self.id = group_id
-        self.epoch = 1  # as in Kafka: the first member bumps it to 2
+        self.epoch = 1  # as in Kafka, where the first member bumps it to 2
         self.target_epoch = 0
         self.members: dict[str, ConsumerMember] = {}
-        self.static: dict[str, str] = {}  # the member ids of instance ids
-        self.subscriptions: Counter[Subscription] = Counter()  # by how many members
+        self.static: dict[str, str] = {}  # instance id -> member id
+        self.subscriptions: Counter[Subscription] = Counter()  # how many members have each
         self.target: dict[str, Assignment] = {}
-        self.topics: dict[str, tuple[object, int]] = {}  # of the target: id and number of partitions
+        self.topics: dict[str, tuple[object, int]] = {}  # of the target: id and partition count
         self.owners: dict[Partition, str] = {}  # the member that has a partition, or still has to revoke it
 
     def __repr__(self) -> str:
@@ -145,29 +145,29 @@ class ConsumerGroup:
     def require_instance(self, member_id: str, instance_id: str | None) -> ConsumerMember:
         """Return a member by its id, or a static one by its instance id.
 
-        Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID where another took its place.
+        Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if it was replaced.
         """
         if instance_id is None:
             return self.require(member_id)
-        present = self.static.get(instance_id)
-        if present is None:
+        current = self.static.get(instance_id)
+        if current is None:
             raise ApiError(ErrorCode.unknown_member_id, f"Instance id {instance_id} is unknown.")
-        if member_id not in ("", present):
-            raise fenced(instance_id)
-        return self.members[present]
+        if member_id not in ("", current):
+            raise fenced_instance(instance_id)
+        return self.members[current]
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Return whether these classic protocols have one that the other classic members support. O(members)."""
+        """Return whether all classic members support one of these classic protocols. O(members)."""
         others = [member.classic.names for member in self.members.values() if member.classic is not None]
         return protocol_type == CONSUMER and any(all(name in known for known in others) for name in names)
 
     def only_classic_without(self, gone: Collection[str]) -> bool:
-        """Return whether removing these members leaves only classic ones, unless all are classic. O(members)."""
+        """Return whether the group has consumer members and `gone` covers all of them. O(members)."""
         new = [member.id for member in self.members.values() if member.classic is None]
         return bool(new) and all(member_id in gone for member_id in new)
 
     def awaits_others(self, member: ConsumerMember) -> bool:
-        """Return whether a part of its target is still owned by others. O(its partitions)."""
+        """Return whether other members still own some of its target. O(its partitions)."""
         wanted = self.target.get(member.id, NOTHING) - member.assigned
         return member.state is MemberState.UNRELEASED and any(one in self.owners for one in wanted)
 
@@ -180,11 +180,11 @@ class ConsumerGroup:
     ) -> None:
         """Raise ApiError unless the client may commit. Kafka: `ConsumerGroup.validateOffsetCommit`.
 
-        An older epoch is enough for partitions that the member has had since then. `knows_stale`: whether the client
-        knows STALE_MEMBER_EPOCH.
+        An older epoch is valid for partitions that the member has had since then. `knows_stale`: the client knows
+        STALE_MEMBER_EPOCH.
         """
         if epoch < 0 and not self.members:
-            return  # a client that is no member may commit while the group is empty
+            return  # a non-member may commit while the group is empty
         if transactional and epoch < 0 and not member_id:
             return
         member = self.require(member_id)
@@ -194,7 +194,7 @@ class ConsumerGroup:
             self.require_epoch(member, epoch)
 
     def require_epoch(self, member: ConsumerMember, epoch: int) -> None:
-        """Raise ApiError unless the member's epoch is current: STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION."""
+        """Raise ApiError unless `epoch` is the member's: STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION."""
         if epoch != member.epoch:
             code, name = ErrorCode.stale_member_epoch, "member epoch"
             if member.classic is not None:
@@ -210,7 +210,7 @@ class ConsumerGroup:
         self._release(member.id)
         known = self.members.get(member.id)
         if known is not None:
-            self._subscribes_no_more(known)
+            self._remove_subscription(known)
         self.members[member.id] = member
         self.subscriptions[member.subscription] += 1
         if member.instance_id is not None:
@@ -223,12 +223,12 @@ class ConsumerGroup:
         member = self.members.pop(member_id, None)
         if member is None:
             return
-        self._subscribes_no_more(member)
+        self._remove_subscription(member)
         if member.instance_id is not None and self.static.get(member.instance_id) == member_id:
             del self.static[member.instance_id]
 
     def subscribed_with(self, member: ConsumerMember, without: str) -> Collection[Subscription]:
-        """Return the subscriptions after adding one member and removing another. O(1) where nothing changes."""
+        """Return the subscriptions after adding one member and removing another. O(1) if nothing changes."""
         known = self.members.get(member.id)
         if known is not None and known.subscription == member.subscription and without not in self.members:
             return self.subscriptions.keys()
@@ -237,7 +237,7 @@ class ConsumerGroup:
         left[member.subscription] += 1
         return (+left).keys()
 
-    def _subscribes_no_more(self, member: ConsumerMember) -> None:
+    def _remove_subscription(self, member: ConsumerMember) -> None:
         self.subscriptions[member.subscription] -= 1
         if not self.subscriptions[member.subscription]:
             del self.subscriptions[member.subscription]
@@ -250,24 +250,24 @@ class ConsumerGroup:
 
 
 def preferred_assignor(members: Iterable[ConsumerMember]) -> str:
-    """Return the assignor that most members choose; the default where nobody does."""
+    """Return the assignor that most members choose; the default if none does."""
     chosen = [member.assignor for member in members if member.assignor is not None]
     return max(sorted(set(chosen)), key=chosen.count) if chosen else next(iter(ASSIGNORS))
 
 
-def fenced(instance_id: str | None) -> ApiError:
-    """Return the error for the former holder of an instance id."""
-    return ApiError(ErrorCode.fenced_instance_id, f"Instance id {instance_id} is another member's now.")
+def fenced_instance(instance_id: str | None) -> ApiError:
+    """Return the error for the previous member with an instance id."""
+    return ApiError(ErrorCode.fenced_instance_id, f"Instance id {instance_id} now belongs to another member.")
 
 
-def reconciled(
+def reconcile(
     member: ConsumerMember,
     owned: Assignment | None,
     target: Assignment,
     target_epoch: int,
     owners: dict[Partition, str],
 ) -> ConsumerMember:
-    """Return the member one step closer to its target, after a heartbeat with the partitions that it owns, if any."""
+    """Return the member one step closer to its target. `owned` are the partitions in its heartbeat, if any."""
     if member.state is MemberState.STABLE and member.epoch == target_epoch:
         return member
     epoch = member.epoch

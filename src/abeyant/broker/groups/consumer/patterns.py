@@ -1,9 +1,9 @@
 """Match topic names against a group's regular expression, in bounded time (KIP-848).
 
-Kafka uses RE2/J: no look-around, no back-references, linear time. Python's `re` has the former, and backtracks for so
-long on some expressions that one member could halt all brokers (K9). So Python's parser reads the expression, and all
-positions in a name that the automaton may have reached advance together, as the bits of one number (Thompson: Regular
-Expression Search Algorithm, 1968).
+Kafka uses RE2/J: no look-around, no back-references, linear time. Python's `re` supports both, and backtracks for so
+long on some expressions that one member could stall all brokers (K9). So Python's parser reads the expression, and the
+set of all reachable positions in a name advances at once, as the bits of one integer (Thompson: Regular Expression
+Search Algorithm, 1968).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-_LONGEST = 32_767  # characters: what a string of Kafka's protocol has room for
-_MOST_TIMES = 1_000  # RE2's bound of a counted repetition
-_STEPS = 50_000  # for one name: some 20 ms
+_LONGEST = 32_767  # characters: the longest string of Kafka's protocol
+_MOST_TIMES = 1_000  # RE2's limit of a counted repetition
+_STEPS = 50_000  # per name: some 20 ms
 _WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 _CATEGORIES: dict[Any, Callable[[str], bool]] = {
     ops.CATEGORY_DIGIT: str.isdigit,
@@ -32,21 +32,21 @@ _REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT)
 
 
 class PatternError(Exception):
-    """The text is not a regular expression of RE2. The message says why."""
+    """A text that is not a regular expression of RE2. The message says why."""
 
 
 @lru_cache(256)
 def check(regex: str) -> None:
     """Raise PatternError unless the text is a regular expression that RE2 supports."""
-    _parsed(regex)
+    _parse(regex)
 
 
 @lru_cache(1 << 14)
 def matches(regex: str, name: str) -> bool:
-    """Return whether it matches the whole name. False, too, for an invalid expression or one with too many steps."""
+    """Return whether `regex` matches the whole name. False also for an invalid or too costly expression."""
     try:
-        tree, flags = _parsed(regex)
-        return bool(_Name(name).through(tree, 1, flags) >> len(name) & 1)
+        tree, flags = _parse(regex)
+        return bool(_Matcher(name).advance(tree, 1, flags) >> len(name) & 1)
     except (PatternError, _TooCostlyError):
         return False
 
@@ -56,12 +56,12 @@ class _TooCostlyError(Exception):
 
 
 @lru_cache(256)
-def _parsed(regex: str) -> tuple[list[Any], int]:
+def _parse(regex: str) -> tuple[list[Any], int]:
     if len(regex) > _LONGEST:
-        raise PatternError(f"it has {len(regex)} characters; {_LONGEST} is the most")
+        raise PatternError(f"it has {len(regex)} characters; the limit is {_LONGEST}")
     try:
         found = parser.parse(regex)
-        _require_known(found)
+        _require_supported(found)
     except RecursionError:
         raise PatternError("expression nests too deeply") from None
     except (error, ValueError, OverflowError) as wrong:
@@ -69,77 +69,79 @@ def _parsed(regex: str) -> tuple[list[Any], int]:
     return list(found), found.state.flags
 
 
-def _require_known(tree: Any) -> None:
-    for op, given in tree:
+def _require_supported(tree: Any) -> None:
+    for op, argument in tree:
         if op in _REPEATS:
-            least, most, inner = given
+            least, most, inner = argument
             if least > _MOST_TIMES or (most is not ops.MAXREPEAT and most > _MOST_TIMES):
-                raise PatternError(f"invalid repeat count: {_MOST_TIMES} is the most")
-            _require_known(inner)
+                raise PatternError(f"invalid repeat count: the limit is {_MOST_TIMES}")
+            _require_supported(inner)
         elif op is ops.SUBPATTERN:
-            _require_known(given[3])
+            _require_supported(argument[3])
         elif op is ops.BRANCH:
-            for inner in given[1]:
-                _require_known(inner)
+            for inner in argument[1]:
+                _require_supported(inner)
         elif op is not ops.AT and op not in _CHARACTERS:
-            raise PatternError("look-around, back-references and possessive groups are not there")
+            raise PatternError("look-around, back-references and possessive groups are not supported")
 
 
-class _Name:
-    """What an expression is matched with. A set of positions is a number: bit 0 is before the first character."""
+class _Matcher:
+    """Matches expressions against one name. A set of positions is an integer: bit 0 is before the first character."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._left = _STEPS
-        self._fitting: dict[tuple[Any, int, int], int] = {}
+        self._positions: dict[tuple[Any, int, int], int] = {}
 
-    def through(self, tree: Any, start: int, flags: int) -> int:
-        """Return where a match can be after the expression, from the positions `start`."""
-        for op, given in tree:
+    def advance(self, tree: Any, start: int, flags: int) -> int:
+        """Return the positions at which a match of the expression from one of `start` can end."""
+        for op, argument in tree:
             if not start:
                 return 0
             self._left -= 1
             if self._left < 0:
                 raise _TooCostlyError
             if op in _CHARACTERS:
-                start = (start & self._where(op, given, flags)) << 1
+                start = (start & self._before_match(op, argument, flags)) << 1
             elif op in _REPEATS:
-                least, most, inner = given
+                least, most, inner = argument
                 start = self._repeat(least, most, inner, start, flags)
             elif op is ops.SUBPATTERN:
-                _, added, taken, inner = given
-                start = self.through(inner, start, (flags | added) & ~taken)
+                _, added, taken, inner = argument
+                start = self.advance(inner, start, (flags | added) & ~taken)
             elif op is ops.BRANCH:
                 ends = 0
-                for inner in given[1]:
-                    ends |= self.through(inner, start, flags)
+                for inner in argument[1]:
+                    ends |= self.advance(inner, start, flags)
                 start = ends
             else:
-                start &= self._at(given)
+                start &= self._at(argument)
         return start
 
     def _repeat(self, least: int, most: int, inner: Any, start: int, flags: int) -> int:
         size = len(self._name)
-        for _ in range(min(least, size + 2)):  # after so many times the same positions are reached by once more
-            start = self.through(inner, start, flags)
+        for _ in range(min(least, size + 2)):  # more repetitions reach no new positions
+            start = self.advance(inner, start, flags)
         ends = start
         for _ in range(min(int(most) - least, size + 1)):
-            start = self.through(inner, start, flags) & ~ends
+            start = self.advance(inner, start, flags) & ~ends
             if not start:
                 break
             ends |= start
         return ends
 
-    def _where(self, op: Any, given: Any, flags: int) -> int:
-        """Return the positions before a character that matches."""
-        key = op, id(given), flags & IGNORECASE  # the expression outlives this
-        found = self._fitting.get(key)
+    def _before_match(self, op: Any, argument: Any, flags: int) -> int:
+        """Return the positions before a matching character."""
+        key = op, id(argument), flags & IGNORECASE  # the id is safe: the expression outlives this object
+        found = self._positions.get(key)
         if found is None:
             chars = set(self._name)
-            self._left -= len(chars) * len(given) if op is ops.IN else 1
-            fitting = {char for char in chars if _fits(op, given, {char.lower(), char.upper()} if key[2] else {char})}
+            self._left -= len(chars) * len(argument) if op is ops.IN else 1
+            fitting = {
+                char for char in chars if _fits(op, argument, {char.lower(), char.upper()} if key[2] else {char})
+            }
             found = sum(1 << place for place, char in enumerate(self._name) if char in fitting)
-            self._fitting[key] = found
+            self._positions[key] = found
         return found
 
     def _at(self, where: Any) -> int:
@@ -153,14 +155,14 @@ class _Name:
         return boundary if where is ops.AT_BOUNDARY else ~boundary & ((2 << len(name)) - 1)
 
 
-def _fits(op: Any, given: Any, chars: set[str]) -> bool:
-    """Return whether a character matches; these are its cases that count."""
+def _fits(op: Any, argument: Any, chars: set[str]) -> bool:
+    """Return whether a character matches. `chars` are the variants of its case to try."""
     if op is ops.ANY:
-        return True  # no name has a newline
+        return True  # no topic name has a newline
     if op is ops.IN:
-        negated = given[0][0] is ops.NEGATE
-        return negated is not any(_in(kind, what, chars) for kind, what in given[negated:])
-    return (op is ops.NOT_LITERAL) is not _in(ops.LITERAL, given, chars)
+        negated = argument[0][0] is ops.NEGATE
+        return negated is not any(_in(kind, what, chars) for kind, what in argument[negated:])
+    return (op is ops.NOT_LITERAL) is not _in(ops.LITERAL, argument, chars)
 
 
 def _in(kind: Any, what: Any, chars: set[str]) -> bool:

@@ -1,7 +1,7 @@
 """The consumer protocol (KIP-848): members send heartbeats only. Kafka: `GroupMetadataManager`.
 
-With a heartbeat a member joins, changes its subscription, reports the partitions that it owns, and leaves; the response
-has its assignment. Each change is a list of records: they are written, and their replay changes the group.
+With heartbeats a member joins, changes its subscription, reports the partitions that it owns, and leaves; the response
+has its assignment. Each change is a list of records, whose replay after the write changes the group.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from abeyant.broker.groups.consumer.group import (
     ConsumerGroup,
     ConsumerMember,
     MemberState,
-    fenced,
-    reconciled,
+    fenced_instance,
+    reconcile,
 )
 from abeyant.broker.groups.waits import Session
 from abeyant.broker.wire.schema import ErrorCode
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from abeyant.broker.groups.waits import Waits
 
 Then = Callable[[ErrorCode], object]
-_JOINS = 0  # the epoch with which a member joins
+_JOINS = 0  # the epoch that a joining member sends
 
 
 class HeartbeatRequest(NamedTuple):
-    """A ConsumerGroupHeartbeat, independent of versions. A field of None has not changed. Times in ms."""
+    """A ConsumerGroupHeartbeat, independent of its version. None means unchanged. Times are in ms."""
 
     member_id: str
     epoch: int
@@ -50,7 +50,7 @@ class HeartbeatRequest(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Return whether all fields are set: then the response has the assignment in any case."""
+        """Return whether all fields are set, so that the response always has the assignment."""
         subscribes = self.topics is not None or self.regex is not None
         return self.epoch == _JOINS or (self.rebalance_timeout >= 0 and subscribes and self.owned is not None)
 
@@ -63,14 +63,14 @@ class HeartbeatResponse(NamedTuple):
     member_id: str | None = None
     epoch: int = 0
     assignment: Assignment | None = None
-    """The member's partitions, where they have changed."""
+    """The member's partitions; None if unchanged."""
 
 
 OnHeartbeat = Callable[[HeartbeatResponse], object]
 
 
 Write = Callable[[Sequence[Entry], Then], None]
-"""Writes and replays records; calls back with the result."""
+"""Writes and replays records, then calls back with the result."""
 
 
 class ConsumerProtocol:
@@ -87,9 +87,9 @@ class ConsumerProtocol:
         *,
         max_size: int,
     ) -> None:
-        """Take the shard's groups as the log has them, by id, and their session time-outs in seconds.
+        """`groups` are the shard's groups by id; `session_timeout` returns a group's session time-out in seconds.
 
-        `downgrade` downgrades a group where removing these members requires it, and returns whether it did.
+        `downgrade` downgrades a group if removing these members requires it, and returns whether it did.
         """
         self._waits = waits
         self.targets = targets
@@ -99,7 +99,7 @@ class ConsumerProtocol:
         self._session_timeout = session_timeout
         self.max_size = max_size
         self._sessions: dict[tuple[str, str], Session] = {}
-        self.deadlines = Deadlines(waits, self.expired)
+        self.deadlines = Deadlines(waits, self.expire)
 
     # -- members that join or stay
 
@@ -110,13 +110,13 @@ class ConsumerProtocol:
         then: OnHeartbeat,
         first: Sequence[Entry] = (),
     ) -> None:
-        """Handle a heartbeat: move the member one step towards its target. Raises ApiError; then nothing has changed.
+        """Move the member one step towards its target. Raises ApiError, and changes nothing then.
 
-        `first` are records to write before, where the group used the classic protocol until now.
+        `first` are records to write before, if the group was a classic one until now.
         """
         entries = list(first)
-        before, target = self._present(group, request, entries)
-        member = _updated(before, request)
+        before, target = self._find_member(group, request, entries)
+        member = _update(before, request)
         owned = NOTHING if request.epoch == _JOINS else request.owned
         after, topics = self.advance(group, before, member, target, owned, entries, replaced=_replaced(group, request))
         assignment = after.assigned if request.is_full or after.assigned != before.assigned else None
@@ -138,17 +138,17 @@ class ConsumerProtocol:
         *,
         replaced: str = "",
     ) -> tuple[ConsumerMember, Subscribed]:
-        """Return the member one step further, from `before` to `member` by its heartbeat, and the group's topics.
+        """Return the member one step further, and the group's topics. Add the records of changes to `entries`.
 
-        Changes are added to `entries`. `target` is None for a member without one, `owned` for a member that does not
-        list its partitions. `replaced` is the id of the static member that it replaces.
+        `before` and `member` are the member before and after its heartbeat. `target` is None if it has none, `owned` if
+        the heartbeat does not list its partitions. `replaced` is the id of the static member that it replaces.
         """
         if member.id not in group.members or member != before:
             entries.append(records.member(group.id, member))
-        topics = self.targets.subscribed(group.subscribed_with(member, replaced))
+        topics = self.targets.find_topics(group.subscribed_with(member, replaced))
         epoch, target_epoch = group.epoch, group.target_epoch
-        anew = member.subscription != before.subscription
-        if anew or (member.id not in group.members and target is None) or topics != group.topics:
+        resubscribed = member.subscription != before.subscription
+        if resubscribed or (member.id not in group.members and target is None) or topics != group.topics:
             epoch += 1
             entries.append(records.group(group.id, epoch))
         if epoch > target_epoch:
@@ -159,13 +159,13 @@ class ConsumerProtocol:
         owners = group.owners
         if replaced:
             owners = {part: owner for part, owner in owners.items() if owner != replaced}
-        after = reconciled(member, owned, target or NOTHING, target_epoch, owners)
+        after = reconcile(member, owned, target or NOTHING, target_epoch, owners)
         if after != member:
             entries.append(records.current(group.id, after))
         return after, topics
 
     def settle(self, group_id: str, member_id: str, topics: Subscribed) -> None:
-        """Restart the session of a member after its step, if it is still there."""
+        """Restart the session of a member after its step, if it is still in the group."""
         group = self._groups.get(group_id)
         member = None if group is None else group.members.get(member_id)
         if group is None or member is None:
@@ -175,24 +175,24 @@ class ConsumerProtocol:
         self.watch(group, member)
 
     def catch_up(self, group: ConsumerGroup) -> None:
-        """Compute the target of the group's epoch where it has none yet, and no consumer member asks for it."""
+        """Compute the target of the group's epoch if no consumer member's heartbeat has done so."""
         if group.epoch > group.target_epoch:
-            topics = self.targets.subscribed(group.subscriptions)
+            topics = self.targets.find_topics(group.subscriptions)
             entries: list[Entry] = []
             self.targets.compute(group, group.members, topics, group.epoch, entries)
             self.write(entries, ignore)
             group.topics = topics
 
-    def _present(
+    def _find_member(
         self, group: ConsumerGroup, request: HeartbeatRequest, entries: list[Entry]
     ) -> tuple[ConsumerMember, Assignment | None]:
-        """Return the member and its target. Raises ApiError."""
+        """Return the member and its target, or create the member. Raises ApiError."""
         member = group.members.get(request.member_id)
         if request.instance_id is not None:
-            present = group.static.get(request.instance_id)
-            if present is not None and present != request.member_id:
-                return self._in_place(group, group.members[present], request, entries)
-            if request.epoch != _JOINS and present is None:
+            current = group.static.get(request.instance_id)
+            if current is not None and current != request.member_id:
+                return self._replace_static(group, group.members[current], request, entries)
+            if request.epoch != _JOINS and current is None:
                 raise ApiError(ErrorCode.unknown_member_id, f"Instance id {request.instance_id} is unknown.")
         if request.epoch == _JOINS:
             if member is None:
@@ -202,10 +202,10 @@ class ConsumerProtocol:
                         f"The consumer group has reached its maximum capacity of {self.max_size} members.",
                     )
                 return ConsumerMember(request.member_id), None
-            return member.rejoined(member.id), group.target.get(member.id)
+            return member.rejoin(member.id), group.target.get(member.id)
         member = group.require(request.member_id)
         lost = request.epoch == member.previous_epoch and request.owned is not None and request.owned <= member.assigned
-        if request.epoch != member.epoch and not lost:  # the response to it may have been lost
+        if request.epoch != member.epoch and not lost:  # lost: the last response did not arrive
             size = "larger" if request.epoch > member.epoch else "smaller"
             raise ApiError(
                 ErrorCode.fenced_member_epoch,
@@ -214,36 +214,36 @@ class ConsumerProtocol:
             )
         return member, group.target.get(member.id)
 
-    def _in_place(
+    def _replace_static(
         self, group: ConsumerGroup, old: ConsumerMember, request: HeartbeatRequest, entries: list[Entry]
     ) -> tuple[ConsumerMember, Assignment | None]:
-        """Replace a restarted static member: it keeps its assignment."""
+        """Replace a restarted static member, which keeps its assignment."""
         if request.epoch != _JOINS:
-            raise fenced(request.instance_id)
+            raise fenced_instance(request.instance_id)
         if old.epoch != LEAVES_FOR_A_WHILE and old.classic is None:
             raise ApiError(
                 ErrorCode.unreleased_instance_id,
                 f"Static member {request.member_id} with instance id {request.instance_id} cannot join the group"
                 f" because the instance id is owned by member {old.id} that is still active.",
             )
-        return self.take_place(group, old, request.member_id, entries)
+        return self.replace(group, old, request.member_id, entries)
 
-    def take_place(
+    def replace(
         self, group: ConsumerGroup, old: ConsumerMember, new_id: str, entries: list[Entry]
     ) -> tuple[ConsumerMember, Assignment]:
-        """Return a member with the assignment of the one that it replaces, and its target."""
+        """Return a new member that takes over the assignment of `old`, and its target."""
         entries += records.member_tombstones(group.id, old.id)
         target = group.target.get(old.id, NOTHING)
         entries.append(records.target_of_member(group.id, new_id, target))
         self.unwatch(group.id, old.id)
-        return old.rejoined(new_id), target
+        return old.rejoin(new_id), target
 
     # -- members that leave or expire
 
     def leave(self, group: ConsumerGroup, request: HeartbeatRequest, then: OnHeartbeat) -> None:
-        """Remove a member; a static one may leave temporarily. Raises ApiError."""
+        """Remove a member. A static one may leave temporarily. Raises ApiError."""
         if _replaced(group, request):
-            raise fenced(request.instance_id)
+            raise fenced_instance(request.instance_id)
         member = group.require(request.member_id)
         written = _when_written(then, HeartbeatResponse(ErrorCode.none, None, member.id, request.epoch))
         if request.epoch == LEAVES_FOR_A_WHILE:
@@ -253,14 +253,14 @@ class ConsumerProtocol:
         else:
             self.fence(group, [member.id], written)
 
-    def expired(self, group_id: str, member_id: str) -> None:
-        """Remove a member: its session or one of its deadlines has expired."""
+    def expire(self, group_id: str, member_id: str) -> None:
+        """Remove a member whose session or deadline expired."""
         group = self._groups.get(group_id)
         if group is not None and member_id in group.members:
             self.fence(group, [member_id], ignore)
 
     def fence(self, group: ConsumerGroup, gone: Collection[str], then: Then) -> None:
-        """Remove these members: their partitions go to the others."""
+        """Remove these members, whose partitions go to the others."""
         if self._downgrade(group, gone, then):
             return
         entries: list[Entry] = []
@@ -273,20 +273,20 @@ class ConsumerProtocol:
     # -- time
 
     def resume(self, group: ConsumerGroup) -> None:
-        """Start the sessions of a group's members: it was loaded from the log, or has changed its protocol."""
+        """Start the sessions of a group that was loaded from the log or upgraded."""
         if group.epoch == group.target_epoch:
-            group.topics = self.targets.subscribed(group.subscriptions)
+            group.topics = self.targets.find_topics(group.subscriptions)
         for member in group.members.values():
             self.watch(group, member)
 
     def end(self, group: ConsumerGroup) -> None:
-        """Stop the sessions and deadlines of a group: another broker coordinates it."""
+        """Stop the sessions and deadlines of a group that another broker coordinates now."""
         for member_id in list(group.members):
             self.unwatch(group.id, member_id)
             group.remove(member_id)
 
     def watch(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        """Restart a member's session, and the deadline for what it has to revoke."""
+        """Restart a member's session, and start or stop its deadline to revoke partitions."""
         key = (group.id, member.id)
         session = self._sessions.get(key)
         if session is None:
@@ -307,12 +307,12 @@ class ConsumerProtocol:
 
 
 def _when_written(then: OnHeartbeat, response: HeartbeatResponse) -> Then:
-    """Return a callback that gives the response, or the error of the write."""
+    """Return a callback that passes on the response, or the error of the write."""
     return lambda error: then(response if error is ErrorCode.none else HeartbeatResponse(error))
 
 
-def _updated(member: ConsumerMember, request: HeartbeatRequest) -> ConsumerMember:
-    """Return the member with the fields that the heartbeat has set."""
+def _update(member: ConsumerMember, request: HeartbeatRequest) -> ConsumerMember:
+    """Return the member with the fields that the heartbeat sets. Raises ApiError for an invalid pattern."""
     regex = member.regex if request.regex is None else request.regex
     if regex:
         try:
@@ -336,6 +336,6 @@ def _updated(member: ConsumerMember, request: HeartbeatRequest) -> ConsumerMembe
 
 
 def _replaced(group: ConsumerGroup, request: HeartbeatRequest) -> str:
-    """Return the id of the static member that the heartbeat's replaces; empty for none."""
-    present = "" if request.instance_id is None else group.static.get(request.instance_id, "")
-    return "" if present == request.member_id else present
+    """Return the id of the static member that the heartbeat's sender replaces; "" for none."""
+    current = "" if request.instance_id is None else group.static.get(request.instance_id, "")
+    return "" if current == request.member_id else current

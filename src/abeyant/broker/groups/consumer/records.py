@@ -1,4 +1,4 @@
-"""The records of consumer groups, byte for byte as Kafka's.
+"""The records of consumer groups, byte for byte as Kafka writes them, by the kind of their key.
 
 3  a group: its epoch                    5  a member: its subscription
 6  the target assignment: its epoch      7  the target of one member
@@ -29,7 +29,7 @@ _MEMBER_KEY = Schema("a member's key", CURRENT, group_id="string", member_id="st
 _EPOCH = Schema("an epoch", flexible_since=0, epoch="int32")
 _TOPIC = Schema(
     "a topic", topic_id="uuid", partitions=["int32"], epochs=Field(Nullable(["int32"]), tag=0)
-)  # each partition's epoch in which the member got it
+)  # epochs: when the member got each partition
 _TARGET = Schema("a target assignment", flexible_since=0, topics=[_TOPIC])
 _CURRENT = Schema(
     "a current assignment", flexible_since=0, epoch="int32", previous_epoch="int32", state="int8", assigned=[_TOPIC],
@@ -45,7 +45,7 @@ _MEMBER = Schema(
 
 
 def read_key(kind: int, data: bytes) -> tuple[str, str]:
-    """Return the group id, and the member id where the key has one. Raises ValueError."""
+    """Return the group id, and the member id or "". Raises ValueError."""
     if kind in (GROUP, TARGET):
         return _GROUP_KEY.read(data).group_id, ""
     key = _MEMBER_KEY.read(data)
@@ -74,13 +74,13 @@ def member(group_id: str, one: ConsumerMember) -> Entry:
     if one.classic is not None:
         protocols = [Message(name=name, metadata=metadata) for name, metadata in one.classic.protocols]
         classic = _CLASSIC.write(0, Message(session_timeout=one.classic.session_timeout, protocols=protocols))[2:]
-        # One tag, 0: its size, in which Kafka does not count the byte that says "present", that byte, and the fields
+        # One tag, 0: its size, which in Kafka excludes the byte for "not null"; that byte; the fields.
         value = value[:-1] + b"\1\0" + varint(len(classic)) + b"\1" + classic
     return _member_key(MEMBER, group_id, one.id), value
 
 
 def read_member(data: bytes, known: ConsumerMember) -> ConsumerMember:
-    """Return the member with its subscription and identity from a value. Raises ValueError."""
+    """Return `known` with the subscription and identity from a value. Raises ValueError."""
     value = _MEMBER.read(data)
     classic = value.classic and Classic(
         value.classic.session_timeout, tuple((one.name, one.metadata) for one in value.classic.protocols)
@@ -113,7 +113,7 @@ def current(group_id: str, one: ConsumerMember) -> Entry:
 
 
 def read_current(data: bytes, known: ConsumerMember) -> ConsumerMember:
-    """Return the member with its current assignment from a value. Raises ValueError."""
+    """Return `known` with the current assignment from a value. Raises ValueError."""
     value = _CURRENT.read(data)
     since: dict[Partition, int] = {}
     return known._replace(
@@ -122,21 +122,23 @@ def read_current(data: bytes, known: ConsumerMember) -> ConsumerMember:
     )  # fmt: skip
 
 
-def all_records(of: ConsumerGroup) -> list[Entry]:
-    """Return all records of a group whose target is of its epoch."""
+def all_records(consumers: ConsumerGroup) -> list[Entry]:
+    """Return all records of a group whose target has the group's epoch."""
+    group_id, epoch = consumers.id, consumers.epoch
     return [
-        *(member(of.id, one) for one in of.members.values()),
-        group(of.id, of.epoch),
-        *(target_of_member(of.id, member_id, assignment) for member_id, assignment in of.target.items()),
-        target(of.id, of.epoch),
-        *(current(of.id, one) for one in of.members.values()),
+        *(member(group_id, one) for one in consumers.members.values()),
+        group(group_id, epoch),
+        *(target_of_member(group_id, member_id, assignment) for member_id, assignment in consumers.target.items()),
+        target(group_id, epoch),
+        *(current(group_id, one) for one in consumers.members.values()),
     ]
 
 
-def tombstones(of: ConsumerGroup) -> list[Entry]:
+def tombstones(consumers: ConsumerGroup) -> list[Entry]:
     """Return the tombstones of a group's records."""
-    members = [entry for member_id in of.members for entry in member_tombstones(of.id, member_id)]
-    return [*members, (_group_key(TARGET, of.id), None), (_group_key(GROUP, of.id), None)]
+    group_id = consumers.id
+    members = [entry for member_id in consumers.members for entry in member_tombstones(group_id, member_id)]
+    return [*members, (_group_key(TARGET, group_id), None), (_group_key(GROUP, group_id), None)]
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Entry]:
@@ -153,7 +155,7 @@ def _member_key(kind: int, group_id: str, member_id: str) -> bytes:
 
 
 def _topics(assignment: Assignment, since: Mapping[Partition, int] | None = None) -> list[Message]:
-    """Return the partitions by topic; with `since`, also the epoch of each."""
+    """Return the partitions grouped by topic; with `since`, also the epoch of each."""
     topics = [(topic, list(rows)) for topic, rows in groupby(sorted(assignment), itemgetter(0))]
     return [
         Message(topic_id=topic, partitions=[index for _, index in rows], epochs=since and [since[row] for row in rows])
@@ -162,7 +164,7 @@ def _topics(assignment: Assignment, since: Mapping[Partition, int] | None = None
 
 
 def _partitions(topics: Iterable[Any], since: dict[Partition, int]) -> Assignment:
-    """Return the partitions, and add their epochs, where there are some, to `since`."""
+    """Return the partitions. Add their epochs, if any, to `since`."""
     found: list[Partition] = []
     for topic in topics:
         rows = [(topic.topic_id, index) for index in topic.partitions]

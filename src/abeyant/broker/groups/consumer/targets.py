@@ -1,4 +1,4 @@
-"""Compute target assignments of consumer groups from the subscribed topics, with an assignor."""
+"""Compute the target assignments of consumer groups, with an assignor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from abeyant.broker.partition_state import Topic
 
 Subscribed = dict[str, tuple[object, int]]
-"""Topics by name: the id, and how many partitions."""
+"""Topic name -> id and partition count."""
 
 
 class Targets:
@@ -26,25 +26,25 @@ class Targets:
     def __init__(
         self, topics: Callable[[], Mapping[str, Topic]], by_id: Callable[[], Mapping[uuid.UUID, Topic]]
     ) -> None:
-        """Read the topics through these functions, by name and by id."""
+        """`topics` and `by_id` return the cluster's topics, by name and by id."""
         self._topics = topics
         self._by_id = by_id
 
-    def subscribed(self, subscriptions: Iterable[Subscription]) -> Subscribed:
+    def find_topics(self, subscriptions: Iterable[Subscription]) -> Subscribed:
         """Return the existing topics of these subscriptions, with their ids and partition counts."""
-        present = self._topics()
+        topics = self._topics()
         names = {name for one in subscriptions for name in self._names(one)}
-        return {name: (present[name].id, len(present[name].partitions)) for name in sorted(names) if name in present}
+        return {name: (topics[name].id, len(topics[name].partitions)) for name in sorted(names) if name in topics}
 
-    def named(self, assignment: Assignment) -> list[NamedPartition]:
-        """Return an assignment with topic names in place of ids, without deleted topics."""
-        present = self._by_id()
-        return [(present[topic].name, index) for topic, index in assignment if topic in present]
+    def to_names(self, assignment: Assignment) -> list[NamedPartition]:
+        """Return an assignment with topic names instead of ids, without deleted topics."""
+        topics = self._by_id()
+        return [(topics[topic].name, index) for topic, index in assignment if topic in topics]
 
-    def identified(self, partitions: tuple[NamedPartition, ...]) -> Assignment:
-        """Return an assignment with topic ids in place of names, without deleted topics."""
-        present = self._topics()
-        return frozenset((present[name].id, index) for name, index in partitions if name in present)
+    def to_ids(self, partitions: tuple[NamedPartition, ...]) -> Assignment:
+        """Return an assignment with topic ids instead of names, without deleted topics."""
+        topics = self._topics()
+        return frozenset((topics[name].id, index) for name, index in partitions if name in topics)
 
     def compute(
         self,
@@ -54,7 +54,7 @@ class Targets:
         epoch: int,
         entries: list[Entry],
     ) -> dict[str, Assignment]:
-        """Return the target assignment for an epoch; records of changes are added to `entries`."""
+        """Return the target assignment for an epoch. Add the records of changes to `entries`."""
         ids: dict[str, uuid.UUID] = {name: self._topics()[name].id for name in topics}
         names = {one: self._names(one) for one in {member.subscription for member in members.values()}}
         subscribed = {
@@ -70,7 +70,7 @@ class Targets:
         return target
 
     def _names(self, subscription: Subscription) -> set[str]:
-        """Return the topic names of a subscription, by name and by pattern."""
+        """Return the topic names of a subscription, including those that match its pattern."""
         topics, regex = subscription
         names = set(topics)
         if regex:

@@ -1,1 +1,1 @@
-"""Groups that change their protocol while members are there."""
+"""Groups that change their protocol while they have members."""

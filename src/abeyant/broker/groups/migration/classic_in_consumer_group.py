@@ -1,8 +1,8 @@
-"""Classic members in a consumer group: their requests are translated to the consumer protocol.
+"""Translate the requests of classic members in a consumer group to the consumer protocol.
 
-Kafka: `classicGroupJoinToConsumerGroup`. A JoinGroup is a heartbeat with all fields, and is answered at once: the
-generation is the member epoch, and there is no leader. A SyncGroup returns the member's assignment. A Heartbeat is
-answered with REBALANCE_IN_PROGRESS for a new target, or once the member or others have revoked partitions.
+Kafka: `classicGroupJoinToConsumerGroup`. A JoinGroup is handled as a heartbeat with all fields, and answered at once:
+the generation is the member epoch, and there is no leader. A SyncGroup returns the member's assignment. A Heartbeat
+returns REBALANCE_IN_PROGRESS when the member has a new target, has to revoke partitions, or can get some.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from abeyant.broker.groups.migration.conversion import Migration
 
 Identity = tuple[str, str | None]
-"""A member's id and its instance id."""
+"""A member id and an instance id."""
 
 _JOIN_AGAIN = ErrorCode.rebalance_in_progress
 
 
 class ClassicInConsumerGroup:
-    """Serves classic members of one shard's consumer groups. Use from the loop's thread only."""
+    """Serves the classic members of one shard's consumer groups. Use from the loop's thread only."""
 
     def __init__(self, protocol: ConsumerProtocol, migration: Migration, downgrade: Callable[..., object]) -> None:
-        """Take the shard's function that downgrades a group: see `GroupShard`."""
+        """`downgrade` is `GroupShard._downgrade`."""
         self._protocol = protocol
         self._migration = migration
         self._downgrade = downgrade
@@ -59,15 +59,15 @@ class ClassicInConsumerGroup:
             then(JoinResponse(ErrorCode.member_id_required, member_id))
             return
         entries: list[Entry] = []
-        old, before, target = self._present(group, request, member_id, entries)
+        old, before, target = self._find_member(group, request, member_id, entries)
         replaced = "" if old is None else old.id
         try:
-            member, owned = self._updated(before, request)
+            member, owned = self._update(before, request)
         except ValueError:
-            raise ApiError(ErrorCode.unknown_server_error) from None  # Kafka's error for metadata that is no consumer's
+            raise ApiError(ErrorCode.unknown_server_error) from None  # as Kafka for other metadata than a consumer's
         downgrades = old is not None and self._migration.downgrades(group, [old.id], coming=1)
         after, topics = self._protocol.advance(group, before, member, target, owned, entries, replaced=replaced)
-        stale = downgrades and after.epoch > group.target_epoch  # a rebalance follows, and the member is not in it yet
+        stale = downgrades and after.epoch > group.target_epoch  # a rebalance follows, which the member has to join
         epoch = member.epoch if stale else after.epoch
         response = JoinResponse(ErrorCode.none, member_id, epoch, CONSUMER, request.protocols[0][0])
 
@@ -86,22 +86,22 @@ class ClassicInConsumerGroup:
             self._protocol.deadlines.done(group.id, member_id, Duty.JOIN)
             self._protocol.deadlines.start(group.id, group.members[member_id], Duty.SYNC, object())
 
-    def _present(
+    def _find_member(
         self, group: ConsumerGroup, request: JoinRequest, member_id: str, entries: list[Entry]
     ) -> tuple[ConsumerMember | None, ConsumerMember, Assignment | None]:
-        """Return the member that is replaced, the member itself, and its target. Raises ApiError."""
+        """Return the member that it replaces or None, the member, and its target. Raises ApiError."""
         if request.instance_id is not None:
             if request.member_id:
                 member = group.require_instance(member_id, request.instance_id)
                 return None, member, group.target.get(member.id)
             if request.instance_id in group.static:
                 old = group.members[group.static[request.instance_id]]
-                return old, *self._protocol.take_place(group, old, member_id, entries)
+                return old, *self._protocol.replace(group, old, member_id, entries)
         known = group.members.get(member_id)
         return None, known or ConsumerMember(member_id), group.target.get(member_id)
 
-    def _updated(self, member: ConsumerMember, request: JoinRequest) -> tuple[ConsumerMember, Assignment]:
-        """Return the member with its new metadata, and the partitions that it lists as owned. Raises ValueError."""
+    def _update(self, member: ConsumerMember, request: JoinRequest) -> tuple[ConsumerMember, Assignment]:
+        """Return the member with its new metadata, and the partitions that it reports as owned. Raises ValueError."""
         subscription = read_subscription(request.protocols[0][1])
         updated = member._replace(
             instance_id=request.instance_id or member.instance_id, rack_id=subscription.rack_id or member.rack_id,
@@ -109,7 +109,7 @@ class ClassicInConsumerGroup:
             topics=tuple(sorted(set(subscription.topics))), regex=None, rebalance_timeout=request.rebalance_timeout,
             classic=Classic(request.session_timeout, request.protocols),
         )  # fmt: skip
-        return updated, self._protocol.targets.identified(subscription.owned)
+        return updated, self._protocol.targets.to_ids(subscription.owned)
 
     # -- SyncGroup and Heartbeat
 
@@ -121,7 +121,7 @@ class ClassicInConsumerGroup:
         protocols: tuple[str | None, str | None],
         then: OnSync,
     ) -> None:
-        """Handle a SyncGroup. `protocols` are type and name, where it has them. Raises ApiError."""
+        """Handle a SyncGroup. `protocols` are type and name, or None. Raises ApiError."""
         member, classic = self._require(group, identity, generation)
         (name, metadata), *_ = classic.protocols
         if protocols[0] not in (None, CONSUMER) or protocols[1] not in (None, name):
@@ -133,12 +133,12 @@ class ClassicInConsumerGroup:
         self._protocol.deadlines.done(group.id, member.id, Duty.SYNC)
         self._protocol.watch(group, member)
         assignment = assignment_value(
-            read_subscription(metadata).version, self._protocol.targets.named(member.assigned)
+            read_subscription(metadata).version, self._protocol.targets.to_names(member.assigned)
         )
         then(SyncResponse(ErrorCode.none, *protocols, assignment))
 
     def heartbeat(self, group: ConsumerGroup, identity: Identity, generation: int) -> None:
-        """Keep a member's session. Raises ApiError, REBALANCE_IN_PROGRESS when it has to join again."""
+        """Restart a member's session. Raises ApiError: REBALANCE_IN_PROGRESS if it has to rejoin."""
         member, _ = self._require(group, identity, generation)
         self._protocol.watch(group, member)
         self._protocol.catch_up(group)
@@ -166,7 +166,7 @@ class ClassicInConsumerGroup:
     def leave(
         self, group: ConsumerGroup, identities: Sequence[Identity], then: Callable[[list[ErrorCode]], object]
     ) -> None:
-        """Remove members of either protocol in one step; static ones may be named by their instance ids."""
+        """Remove members of either protocol in one step. Static ones may be named by their instance ids."""
         errors: list[ErrorCode] = []
         gone: list[str] = []
         for member_id, instance_id in identities:

@@ -1,8 +1,8 @@
 """Convert a group with members from one protocol to the other. Kafka: `convertToConsumerGroup`.
 
-A classic group is upgraded when the first consumer member joins: the others become members with their assignments, and
-keep using JoinGroup, SyncGroup and Heartbeat (`classic_in_consumer_group`). It is downgraded when the last consumer
-member has left. A conversion is a function that returns the new group and its records; the caller writes them.
+A classic group is upgraded when the first consumer member joins: the others keep their assignments, and keep using
+JoinGroup, SyncGroup and Heartbeat (`classic_in_consumer_group`). It is downgraded when the last consumer member leaves.
+A conversion returns the new group and its records, and the caller writes them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Migration:
     def __init__(
         self, policy: str, targets: Targets, now_ms: Callable[[], int], *, max_consumers: int, max_classic: int
     ) -> None:
-        """Take `group.consumer.migration.policy`, and the largest size of a group of each kind."""
+        """`policy` is `group.consumer.migration.policy`; `max_consumers` and `max_classic` limit the group size."""
         self._policy = policy.lower()
         self._targets = targets
         self._now_ms = now_ms
@@ -44,8 +44,8 @@ class Migration:
 
     # -- from the classic to the consumer protocol
 
-    def upgraded(self, group: ClassicGroup) -> tuple[ConsumerGroup, list[Entry]]:
-        """Return the consumer group of a classic one. Raises ApiError, GROUP_ID_NOT_FOUND, unless allowed."""
+    def upgrade(self, group: ClassicGroup) -> tuple[ConsumerGroup, list[Entry]]:
+        """Convert a classic group to a consumer group. Raises ApiError, GROUP_ID_NOT_FOUND, unless allowed."""
         if self._policy not in _UPGRADES:
             raise _cannot_upgrade(group, "online upgrade is disabled")
         if group.protocol_type != CONSUMER:
@@ -56,18 +56,18 @@ class Migration:
         converted.epoch = converted.target_epoch = group.generation
         for member in group.members.values():
             try:
-                member_then = self._converted(group, member)
+                upgraded = self._upgrade_member(group, member)
             except ValueError:
                 raise _cannot_upgrade(group, "the embedded consumer protocol is malformed") from None
-            converted.put(member_then)
-            converted.target[member.id] = member_then.assigned
-        converted.topics = self._targets.subscribed(converted.subscriptions)
+            converted.put(upgraded)
+            converted.target[member.id] = upgraded.assigned
+        converted.topics = self._targets.find_topics(converted.subscriptions)
         return converted, [(classic_records.group_key(group.id), None), *consumer_records.all_records(converted)]
 
-    def _converted(self, group: ClassicGroup, member: Member) -> ConsumerMember:
-        """Return the converted member. Raises ValueError for no consumer, ApiError for a custom assignor."""
+    def _upgrade_member(self, group: ClassicGroup, member: Member) -> ConsumerMember:
+        """Convert a member. Raises ValueError for other metadata than a consumer's, ApiError for a custom assignor."""
         assigned: Assignment = NOTHING
-        if member.assignment:  # a member that has joined and not synced yet has none
+        if member.assignment:  # empty after joining, until the SyncGroup
             partitions, user_data = read_assignment(member.assignment)
             if user_data:
                 raise _cannot_upgrade(
@@ -75,7 +75,7 @@ class Migration:
                     "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default"
                     " assignor before re-attempting the upgrade",
                 )
-            assigned = self._targets.identified(partitions)
+            assigned = self._targets.to_ids(partitions)
         subscription = read_subscription(member.metadata(group.protocol))
         return ConsumerMember(
             member.id, instance_id=member.instance_id, rack_id=subscription.rack_id, client_id=member.client_id,
@@ -88,7 +88,7 @@ class Migration:
     # -- classic members in a consumer group
 
     def require_may_join(self, group: ConsumerGroup) -> None:
-        """Raise ApiError, INCONSISTENT_GROUP_PROTOCOL, unless the classic member may join."""
+        """Raise ApiError, INCONSISTENT_GROUP_PROTOCOL, unless classic members may join."""
         if self._policy == _NEVER:
             raise ApiError(
                 ErrorCode.inconsistent_group_protocol,
@@ -99,31 +99,31 @@ class Migration:
     # -- and back
 
     def downgrades(self, group: ConsumerGroup, gone: Collection[str], coming: int = 0) -> bool:
-        """Return whether the group has to be downgraded after `gone` have left and `coming` others have joined."""
+        """Return whether to downgrade the group once `gone` have left and `coming` others have joined."""
         left = len(group.members) - len(gone) + coming
         return group.only_classic_without(gone) and 0 < left <= self._max_classic and self._policy in _DOWNGRADES
 
-    def downgraded(
+    def downgrade(
         self, group: ConsumerGroup, gone: Collection[str], joins: ConsumerMember | None = None, *, rebalance: bool
     ) -> tuple[ClassicGroup, list[Entry]]:
-        """Return the classic group that remains. A joining member gets the assignment of the one it replaces.
+        """Convert to a classic group without `gone`. The member `joins` gets the assignment of the one it replaces.
 
-        Where a rebalance follows, the group has no leader: a coordinator that loads the log sees that, too.
+        With `rebalance` the group has no leader, so that a coordinator that loads the log also starts the rebalance.
         """
         converted = ClassicGroup(group.id, self._now_ms())
         converted.generation = group.epoch
         members = [one for one in group.members.values() if one.id not in gone]
         for one in members if joins is None else [*members, joins]:
-            converted.add(_classic(group.id, one))
+            converted.add(_downgrade_member(group.id, one))
         converted.protocol_type = CONSUMER
         converted.protocol = converted.choose_protocol()
         converted.state = converted.previous = State.STABLE
         for member in converted.members.values():
             before = group.members[next(iter(gone)) if joins is not None and member.id == joins.id else member.id]
             version = read_subscription(member.metadata(converted.protocol)).version
-            # Not its target, as in Kafka: if the group were upgraded again before the next request of this member, its
-            # partitions would go to another.
-            member.assignment = assignment_value(version, self._targets.named(before.assigned | before.revoking))
+            # Kafka takes the member's target. Then, if the group were upgraded again before this member's next request,
+            # its partitions would go to another member.
+            member.assignment = assignment_value(version, self._targets.to_names(before.assigned | before.revoking))
         assignments = {member.id: member.assignment for member in converted.members.values()}
         if rebalance:
             converted.leader = None
@@ -131,7 +131,7 @@ class Migration:
         return converted, [*consumer_records.tombstones(group), entry]
 
 
-def _classic(group_id: str, member: ConsumerMember) -> Member:
+def _downgrade_member(group_id: str, member: ConsumerMember) -> Member:
     assert member.classic is not None
     request = JoinRequest(
         member.id, member.instance_id, member.client_id, member.client_host, member.classic.session_timeout,

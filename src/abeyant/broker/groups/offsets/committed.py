@@ -1,7 +1,7 @@
 """The offsets that groups have committed.
 
-A commit becomes visible once it is replicated (K1); until then readers get the one before. So an entry has its offset
-in the log, and keeps the entry that it replaces. Offsets of an open transaction are pending until it commits.
+A commit becomes visible once it is replicated (K1); until then readers get the previous one. So an entry stores its
+position in the log and the entry before it. Offsets of an open transaction are pending until it commits.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from abeyant.broker.groups.offsets.records import Offset, OffsetKey
 
 @dataclass(slots=True)
 class Entry:
-    """One commit, at offset `place` of the log. Visible once `visible_from` (a transaction's marker) is replicated."""
+    """A commit at log offset `position`. Visible once `visible_from`, it or its transaction's marker, is replicated."""
 
     offset: Offset
-    place: int
+    position: int
     visible_from: int
     before: Entry | None
 
 
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 """A topic and a partition."""
 
 
@@ -31,32 +31,32 @@ class Offsets:
     """The committed offsets of all groups in one partition of the log."""
 
     def __init__(self) -> None:
-        self._committed: dict[str, dict[Place, Entry]] = {}
-        self._pending: dict[int, dict[OffsetKey, Entry]] = {}  # by the producer's id
-        self._unstable: Counter[OffsetKey] = Counter()  # the number of open transactions with this key
+        self._committed: dict[str, dict[TopicPartition, Entry]] = {}  # by group
+        self._pending: dict[int, dict[OffsetKey, Entry]] = {}  # by producer id
+        self._unstable: Counter[OffsetKey] = Counter()  # open transactions per key
 
     # -- changes, by replay
 
-    def put(self, key: OffsetKey, offset: Offset, place: int, replicated: int) -> None:
-        """Apply a commit at offset `place` of the log, which is replicated up to `replicated`. O(1)."""
-        self._put(key, offset, place, place, replicated)
+    def put(self, key: OffsetKey, offset: Offset, position: int, replicated: int) -> None:
+        """Apply a commit at log offset `position`. The log is replicated up to `replicated`. O(1)."""
+        self._put(key, offset, position, position, replicated)
 
-    def _put(self, key: OffsetKey, offset: Offset, place: int, visible_from: int, replicated: int) -> None:
+    def _put(self, key: OffsetKey, offset: Offset, position: int, visible_from: int, replicated: int) -> None:
         entries = self._committed.setdefault(key.group, {})
         known = entries.get((key.topic, key.partition))
         if known is not None and known.visible_from < replicated:
             known.before = None
-        entries[key.topic, key.partition] = Entry(offset, place, visible_from, known)
+        entries[key.topic, key.partition] = Entry(offset, position, visible_from, known)
 
-    def put_pending(self, producer_id: int, key: OffsetKey, offset: Offset, place: int) -> None:
-        """Apply a commit in a producer's transaction."""
+    def put_pending(self, producer_id: int, key: OffsetKey, offset: Offset, position: int) -> None:
+        """Apply a commit in a producer's transaction, at log offset `position`."""
         pending = self._pending.setdefault(producer_id, {})
         if key not in pending:
             self._unstable[key] += 1
-        pending[key] = Entry(offset, place, place, None)
+        pending[key] = Entry(offset, position, position, None)
 
     def forget(self, key: OffsetKey) -> None:
-        """Delete an offset, and those of open transactions for its key, as in Kafka."""
+        """Delete an offset, also from open transactions, as in Kafka."""
         if self._unstable.pop(key, 0):
             for pending in self._pending.values():
                 pending.pop(key, None)
@@ -66,39 +66,39 @@ class Offsets:
             if not entries:
                 del self._committed[key.group]
 
-    def ended(self, producer_id: int, marker: int, replicated: int, *, commits: bool) -> None:
-        """End a producer's transaction with its marker at `place`. Later commits outside of it stay."""
+    def end_transaction(self, producer_id: int, marker: int, replicated: int, *, commits: bool) -> None:
+        """End a producer's transaction, whose marker is at log offset `marker`. Later commits outside of it stay."""
         for key, entry in self._pending.pop(producer_id, {}).items():
             self._unstable[key] -= 1
             if not self._unstable[key]:
                 del self._unstable[key]
             known = self._committed.get(key.group, {}).get((key.topic, key.partition))
-            if commits and (known is None or known.place < entry.place):
-                self._put(key, entry.offset, entry.place, marker, replicated)
+            if commits and (known is None or known.position < entry.position):
+                self._put(key, entry.offset, entry.position, marker, replicated)
 
     # -- queries
 
     def committed(self, key: OffsetKey, replicated: int) -> Offset | None:
-        """Return the last commit below `replicated`; None for none."""
-        return _safe(self._committed.get(key.group, {}).get((key.topic, key.partition)), replicated)
+        """Return the last visible commit; None if there is none."""
+        return _visible(self._committed.get(key.group, {}).get((key.topic, key.partition)), replicated)
 
-    def of_group(self, group: str, replicated: int) -> Iterator[tuple[Place, Offset]]:
-        """Return all offsets of a group."""
-        for place, entry in self._committed.get(group, {}).items():
-            offset = _safe(entry, replicated)
+    def all_committed(self, group: str, replicated: int) -> Iterator[tuple[TopicPartition, Offset]]:
+        """Yield all visible offsets of a group."""
+        for partition, entry in self._committed.get(group, {}).items():
+            offset = _visible(entry, replicated)
             if offset is not None:
-                yield place, offset
+                yield partition, offset
 
     def keys(self, group: str) -> list[OffsetKey]:
-        """Return the partitions with a committed offset of a group."""
+        """Return the keys of a group's committed offsets."""
         return [OffsetKey(group, topic, partition) for topic, partition in self._committed.get(group, {})]
 
     def every_key(self, group: str) -> list[OffsetKey]:
-        """Return the partitions with a committed or pending offset of a group."""
+        """Return the keys of a group's committed and pending offsets."""
         return list(dict.fromkeys([*self.keys(group), *(key for key in self._unstable if key.group == group)]))
 
     def is_unstable(self, key: OffsetKey) -> bool:
-        """Return whether an open transaction may change it."""
+        """Return whether an open transaction has an offset for the key."""
         return key in self._unstable
 
     def has_pending(self, group: str) -> bool:
@@ -106,7 +106,7 @@ class Offsets:
         return any(key.group == group for key in self._unstable)
 
 
-def _safe(entry: Entry | None, replicated: int) -> Offset | None:
+def _visible(entry: Entry | None, replicated: int) -> Offset | None:
     while entry is not None and entry.visible_from >= replicated:
         entry = entry.before
     return None if entry is None else entry.offset

@@ -1,6 +1,6 @@
-"""The records of `__consumer_offsets` for committed offsets, byte for byte as Kafka's: keys of kind 0 and 1.
+"""The records of committed offsets in `__consumer_offsets`, byte for byte as Kafka writes them: keys of kind 0 and 1.
 
-Values are of version 3, and of version 1 where an old client has said how long to keep them. Older ones are read.
+Writes values of version 3, or of version 1 if an old client set a retention time, and reads older ones too.
 """
 
 from __future__ import annotations

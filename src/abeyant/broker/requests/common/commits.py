@@ -73,7 +73,7 @@ class Commit:
             group, member_id, instance_id, generation, transactional=transactional
         )
         if not transactional:
-            shard.classic_protocol.alive(group, member_id)
+            shard.classic_protocol.keep_alive(group, member_id)
 
     def write(
         self,
