@@ -48,9 +48,9 @@ def test_the_directory_that_one_stands_in_is_not_replaced(
     if below:
         write_marker(out, {"requests": 1})
     monkeypatch.chdir(out / below)
-    with pytest.raises(AbeyantError, match="out is the working directory, or holds it"):
+    with pytest.raises(AbeyantError, match="out is or contains the working directory"):
         check_target(out, overwrite=True)
-    with pytest.raises(AbeyantError, match="is the working directory, or holds it"):
+    with pytest.raises(AbeyantError, match="is or contains the working directory"):
         make(Path(".." if below else "."), overwrite=True)
     assert Path.cwd() == out / below
     make(out / below / "result")

@@ -49,7 +49,7 @@ def test_the_second_is_refused_at_once_and_the_dead_give_way(
         assert main(command) == 2
         line = capsys.readouterr().err
         assert line.startswith(f"abeyant: error: {who}")
-        assert line.endswith(": wait for its end, or name another place\n")
+        assert line.endswith(": wait until it ends, or name another place\n")
         assert line.count("\n") == 1
         with pytest.raises(AbeyantError) as refused, new_result(out, overwrite=False):
             pytest.fail("two write")

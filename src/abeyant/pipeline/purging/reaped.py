@@ -1,13 +1,13 @@
 # cython: nonecheck=True
-"""What Kafka's purgatories have in common, the old and the present one: watch lists, a timer, and a reaper's turns.
+"""What Kafka's old and present purgatory share: watch lists, a timer, and a reaper.
 
-They take the very operations that ours takes (`abeyant.DelayedOperation`), so that what differs is the purgatory.
-An ended operation stays on the watch lists of its other keys until somebody comes across it, or a purge does: that
-is what `_purge_lists` is for, and what P4 spares ours.
+They take the same operations as ours (`abeyant.DelayedOperation`), so that only the purgatory differs. An operation
+that has ended stays on the watch lists of its other keys until a check or a purge removes it (`_purge_lists`); in
+ours it leaves all lists at once (P4).
 
-The reaper is whoever calls `turn`: a thread (reaper.py), or a virtual clock. `_lock` guards lists, timer and counts;
-as in our purgatory it is the global interpreter lock where this is compiled: no call of Python's comes in between.
-What an operation's code raises reaches whoever called, as it does in Kafka.
+A thread (reaper.py) or a virtual clock calls `turn`. `_lock` guards lists, timer and counts; compiled, it is the
+global interpreter lock, as in our purgatory, because no Python code runs in between. An exception of an operation's
+code propagates to the caller, as in Kafka.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FOREVER = (1 << 63) - 1
 
 
 class Reaped(Home):
-    """A purgatory that forgets its ended operations late. To be subclassed."""
+    """Base class of purgatories that keep ended operations on their watch lists until a purge."""
 
     __slots__ = (
         "_clock", "_completed", "_expired", "_interval", "_lists", "_lock", "_purges", "_sleeps_until",
@@ -38,7 +38,7 @@ class Reaped(Home):
     )  # fmt: skip
 
     def __init__(self, clock: Callable[[], int], purge_interval: int = PURGE_INTERVAL) -> None:
-        """`clock` tells nanoseconds; `purge_interval` is how many ended operations may stay until a purge."""
+        """Take a `clock` in nanoseconds, and how many ended operations may stay before a purge."""
         self._clock = clock
         self._interval = purge_interval
         self._lists: dict[Hashable, list[DelayedOperation]] = {}
@@ -48,13 +48,13 @@ class Reaped(Home):
         self._expired = 0
         self._purges = 0
         self._visited = 0
-        self._sleeps_until = 0  # how long the reaper sleeps, if nobody wakes it
+        self._sleeps_until = 0  # when the reaper wakes by itself
         self._wake: Callable[[], object] | None = None
 
-    # -- the purgatory's port
+    # -- for users of the purgatory
 
     def try_complete_else_watch(self, operation: Any, keys: Iterable[Hashable]) -> bool:
-        """Try to complete `operation`; else let it wait on `keys`, try again, and start its timer."""
+        """Try to complete `operation`; else watch it on `keys`, try again, and start its timer."""
         wanted: DelayedOperation = operation
         if wanted._dop_adopt(self, -1, False) == HAD_HOME:
             raise ValueError(f"{operation!r} was submitted before")
@@ -74,7 +74,7 @@ class Reaped(Home):
         return wanted._dop_state == _COMPLETED
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Try every operation that waits on `key`; return how many this completed. O(all on its list, ended or not)."""
+        """Try every operation on `key`'s list; return how many completed. O(entries of the list, ended ones too)."""
         found = self._lists.get(key)
         if found is None:
             return 0
@@ -87,51 +87,51 @@ class Reaped(Home):
 
     @property
     def watched(self) -> int:
-        """Entries on the watch lists, those of ended operations included."""
+        """Entries on the watch lists, including those of ended operations."""
         return self._watched
 
     @property
     def delayed(self) -> int:
-        """Operations in the timer, those included that have ended but are still there."""
+        """Operations in the timer, including ended ones that are still there."""
         return self._timed()
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
-        """Completed, expired, purges made, and entries that purges looked at."""
+        """Completed, expired, purges, and entries that purges visited."""
         return self._completed, self._expired, self._purges, self._visited
 
-    # -- the reaper's port
+    # -- for the reaper
 
     def next_expiration(self) -> int | None:
         """Return when the timer next has work, in nanoseconds."""
         raise NotImplementedError
 
     def turn(self, now: int) -> int:
-        """Expire what is due, and purge if it has to be; return how many expired."""
+        """Expire what is due, and purge if needed; return how many expired."""
         raise NotImplementedError
 
     def sleeping(self, until: int, wake: Callable[[], object] | None) -> None:
-        """Record until when the reaper sleeps (nanoseconds); an earlier deadline has to call `wake`."""
+        """Record until when the reaper sleeps (nanoseconds); an earlier deadline calls `wake`."""
         self._wake = wake
         self._sleeps_until = until
 
-    # -- what the designs differ in
+    # -- where the designs differ
 
     def _joined(self) -> None:
         """Record that an operation is on its watch lists."""
 
     def _start(self, operation: DelayedOperation, deadline: int) -> None:
-        """Put an operation into the timer, unless it has ended."""
+        """Add an operation to the timer unless it has ended."""
         raise NotImplementedError
 
     def _timed(self) -> int:
-        """Operations in the timer."""
+        """Return the number of operations in the timer."""
         raise NotImplementedError
 
     def _ended(self, operation: DelayedOperation) -> None:
         """Record that an operation has ended. The lock is held."""
 
-    # -- what they share
+    # -- shared
 
     def _enter(self) -> None:
         if _LOCKED:
@@ -164,8 +164,8 @@ class Reaped(Home):
             leave(operation)
 
     def _sweep(self, key: Hashable) -> None:
-        """Take the ended off one list, and the list away if nothing is left."""
-        gone: list[Any] = []  # let go of outside the lock
+        """Remove ended operations from one list, and the list if it is empty."""
+        gone: list[Any] = []  # their destructors run outside the lock
         self._enter()
         try:
             watchers = self._lists.get(key)
@@ -188,7 +188,7 @@ class Reaped(Home):
             self._leave()
 
     def _purge_lists(self) -> None:
-        """Take the ended off all lists. O(watched)."""
+        """Remove ended operations from all lists. O(watched)."""
         self._purges += 1
         self._visited += self._watched
         for key in list(self._lists):
@@ -208,7 +208,7 @@ class Reaped(Home):
             leave(operation)
 
     def _end(self, operation: DelayedOperation, state: int, trying: bool) -> bool:
-        """Pass a pending operation to `state`; True for the one who achieves it (P1)."""
+        """Move a pending operation to `state`; return True to the one caller that did (P1)."""
         self._enter()
         try:
             if operation._dop_state != _PENDING:

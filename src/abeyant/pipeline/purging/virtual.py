@@ -1,14 +1,14 @@
-"""Give a purgatory with a reaper its turns on a virtual clock."""
+"""Run a purgatory's reaper on a virtual clock."""
 
 from __future__ import annotations
 
 from abeyant.pipeline.purging.reaped import Reaped
 
-POLL = 200_000_000  # ns: Kafka's reaper sleeps no longer, and looks then whether to purge
+POLL = 200_000_000  # ns: the longest sleep of Kafka's reaper, which then checks whether to purge
 
 
 class VirtualClock:
-    """Nanoseconds that pass when told to."""
+    """A clock in nanoseconds that only `VirtualReaper` moves."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -19,17 +19,17 @@ class VirtualClock:
 
 
 class VirtualReaper:
-    """Moves a virtual clock, taking every turn on the way at its own time."""
+    """Advance a virtual clock, running the reaper at each time at which it would have woken."""
 
     def __init__(self, purgatory: Reaped, clock: VirtualClock, *, each_poll: bool) -> None:
-        """Without `each_poll`, polls are left out before which nothing has come since the last one."""
+        """Skip a poll when nothing was added since the last one, unless `each_poll`."""
         self._purgatory = purgatory
         self._clock = clock
         self._each_poll = each_poll
         self._polls = POLL
 
     def advance_to(self, now: int) -> None:
-        """Let the clock reach `now` (nanoseconds)."""
+        """Advance the clock to `now` (nanoseconds)."""
         polled = False
         while True:
             upcoming = self._purgatory.next_expiration()

@@ -38,12 +38,12 @@ def replay(
     *,
     deadline: Deadline = "inclusive",
 ) -> DataFrame:
-    """Take each instance's operations through the real engine, once for each configuration (`schemas.REPLAYED`).
+    """Run each instance's operations through the real engine, once for each configuration (`schemas.REPLAYED`).
 
-    `ends` says when conditions came true: `events`, which are resolved, or the `outcomes` of `resolve`. Leave it out
-    where the operations tell it themselves (`outcome`, `waited_ms`), as those of a request log do. `configurations`
-    are a `grid`, single `Configuration`s, or a small table of their fields. For a configuration with a
-    `purge_interval`, Kafka's own design of a purgatory is replayed too: about a hundred times the work.
+    `ends` says when conditions came true: `events`, which are resolved, or the `outcomes` of `resolve`. Omit it where
+    the operations have `outcome` and `waited_ms`, as those of a request log do. `configurations` are a `grid`, single
+    `Configuration`s, or a small table of their fields. A configuration with a `purge_interval` also replays Kafka's
+    own purgatory, at about a hundred times the work.
 
     Outcomes follow the laws at exact deadlines (O1-O3). Lateness, cascades and wake-ups are the wheel's. Under a
     time-out other than its own, an operation that is only known to have expired counts as expired. `unknown` counts
@@ -101,7 +101,7 @@ def replay_pending(
 def _shared(
     operations: DataFrame, ends: DataFrame | None, settings: Iterable[Configuration], work: int, deadline: Deadline
 ) -> tuple[DataFrame, int]:
-    """Return the packed traces, each with a copy for every share of the work, and how many shares there are."""
+    """Return the packed traces, copied once for each share of the work, and the number of shares."""
     if deadline not in ("inclusive", "exclusive"):
         raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
     settings = list(settings)

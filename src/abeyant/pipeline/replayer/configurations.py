@@ -1,4 +1,4 @@
-"""What a replay is asked to try: ticks, wheel sizes, time-outs, purge intervals, in any combination."""
+"""The configurations of a replay: ticks, wheel sizes, time-outs and purge intervals, in any combination."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def grid(
 
 
 def chosen(configurations: Iterable[Configuration] | DataFrame) -> Sequence[Configuration]:
-    """Return configurations given as such, or as a small table, which is read at once: its columns are their fields.
+    """Return the configurations without duplicates; a small table of them is collected, a column a field.
 
-    A column that is missing, or null, has the default. Raises `AbeyantError` for another column, for a value that
-    no purgatory can have, and where there is no configuration at all.
+    A missing or null column means the default. Raises `AbeyantError` for an unknown column, an impossible value, or no
+    configuration.
     """
     if isinstance(configurations, DataFrame):
         configurations = [_configuration(row.asDict()) for row in configurations.collect()]

@@ -1,4 +1,4 @@
-"""What becomes of operations if they are watched for longer than their own time-out."""
+"""Resolve operations with a longer time-out than their own, so that the results of shorter ones follow."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ __all__ = ["watched_for"]
 def watched_for(
     operations: DataFrame, events: DataFrame, asked_ms: int, *, beyond_ms: int = 0, keys: bool
 ) -> DataFrame:
-    """Return the valid operations, with their own `timeout_ms`, and `outcome` and `waited_ms` had it been longer.
+    """Return the valid operations with their own `timeout_ms`, and their `outcome` and `waited_ms` under a longer one.
 
-    Each is watched for `asked_ms`, or its own time-out where that is longer, and `beyond_ms` more: what any shorter
-    time-out does follows.
-    With `keys` they have their `watches` as well, which takes a join.
+    The longer one is the greater of `asked_ms` and their own, plus `beyond_ms`. With `keys`, `watches` is joined on.
     """
     check_table(operations, OPERATIONS, "operations")
     check_table(events, EVENTS, "events")

@@ -1,6 +1,6 @@
-"""What a task does with a trace: each configuration of its share through the engine; or what was pending, over time.
+"""Run a trace through the engine, once for each configuration of a task's share; or count what was pending over time.
 
-Memory: the trace of one instance, 24 bytes an operation, and what the engine needs for it, up to 45 more.
+Memory: the trace of one instance, 24 bytes an operation, and up to 45 more in the engine.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ def replayed(
     foresees: bool,
     schema: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
-    """Packed traces, sorted -> a row for each of their share's configurations.
+    """Yield a row for each configuration of the share, from sorted packed traces.
 
-    `foresees`: what happened after an operation's deadline is known, a tick later at least.
+    `foresees`: events after an operation's deadline are known, for at least a tick.
     """
     for share, trace in unpack(batches):
-        forgotten: dict[tuple[int | None, int | None], Purges] = {}
+        purged: dict[tuple[int | None, int | None], Purges] = {}
         for configuration in configurations[share::shares]:
             asked = _asked(trace, configuration.timeout_ms)
             purging = configuration.timeout_ms, configuration.purge_interval
-            if purging not in forgotten:
-                forgotten[purging] = _purges(trace, asked, configuration.purge_interval)
-            row = _row(trace, asked, configuration, deadline) | forgotten[purging]._asdict()
+            if purging not in purged:
+                purged[purging] = _purges(trace, asked, configuration.purge_interval)
+            row = _row(trace, asked, configuration, deadline) | purged[purging]._asdict()
             if not foresees:
                 row["overtaken"] = None
             yield pa.RecordBatch.from_pylist([row], schema)
@@ -95,7 +95,7 @@ def _row(trace: Trace, asked: _Asked, configuration: Configuration, deadline: De
         tick=configuration.tick_us,
         wheel_size=configuration.wheel_size,
     ).stats
-    # Its limit is never before its own deadline, so that this is about other time-outs only.
+    # A limit is never before the operation's own deadline, so this counts under other time-outs only.
     unknown = int(np.count_nonzero(asked.starts + asked.timeouts > asked.limits))
     return {
         "instance": trace.instance,
@@ -132,7 +132,7 @@ def pending_series(
     deadline: Deadline,
     points: int | None,
 ) -> Iterator[pa.RecordBatch]:
-    """Packed traces, sorted -> (instance, timeout_ms, at, pending) for each of their share's time-outs."""
+    """Yield (instance, timeout_ms, at, pending) for each time-out of the share, from sorted packed traces."""
     for share, trace in unpack(batches):
         for timeout_ms in timeouts_ms[share::shares]:
             at, pending = _pending(_asked(trace, timeout_ms), deadline)
@@ -157,7 +157,7 @@ _BATCH: Final = 1 << 16
 
 
 def _pending(asked: _Asked, deadline: Deadline) -> tuple[Integers, Integers]:
-    """Return each instant at which the number of the pending changes, and what it is from then on (O1-O3)."""
+    """Return each instant at which the number of pending operations changes, and the number from then on (O1-O3)."""
     until = asked.starts + asked.timeouts
     in_time = asked.ends < until if deadline == "exclusive" else asked.ends <= until
     ended = np.where(asked.ends <= asked.starts, asked.starts, np.where(in_time, asked.ends, until))
@@ -169,7 +169,7 @@ def _pending(asked: _Asked, deadline: Deadline) -> tuple[Integers, Integers]:
 
 
 def _thinned(at: Integers, pending: Integers, points: int) -> npt.NDArray[np.intp]:
-    """Return the rows to draw: of each of `points` / 3 equal spans of time the least, the greatest and the last."""
+    """Return the rows to draw: the least, the greatest and the last of each of `points` / 3 equal spans of time."""
     if len(at) <= points:
         return np.arange(len(at))
     spans = points // 3

@@ -67,7 +67,7 @@ def _packed(chunk: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Trace]]:
-    """Packed rows sorted by `instance` and `share` -> each share's number and the whole trace of its instance."""
+    """Yield each share's number and the whole trace of its instance, from packed rows sorted by instance and share."""
     now: tuple[str, int] | None = None
     left_out, parts = 0, [bytearray() for _ in _COLUMNS]
     for batch in batches:

@@ -1,8 +1,8 @@
-"""Operations as traces for the engine: when each started, its time-out, and when its condition came true.
+"""Traces of operations for the engine: when each started, its time-out, and when its condition came true.
 
-What is known of an end is one integer, `end_us`: not negative, when the condition came true; negative, the complement
-(`~limit`) of the time up to which it is known that it did not. So an operation that a log saw expire after 500 ms has
-not come true within 500 ms of its start; what a longer time-out would have brought nobody knows.
+`end_us` says what is known of an operation's end. From 0 on it is when the condition came true. A negative one is
+`~limit`: the condition had not come true by `limit`. A log that saw an operation expire after 500 ms says only that
+its condition took longer than 500 ms; under a longer time-out its outcome is unknown.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def traces(
     timeout_us = F.when(F.col("timeout_ms").between(0, _LONGEST_US // 1000), F.col("timeout_ms") * 1000)
     start_us = F.unix_micros("start")
     wait_us = F.round(F.col("waited_ms") * 1000).try_cast("long")
-    # A log that saw it expire by its own time-out saw it wait for all of that: Kafka fires up to 1 ms early.
+    # An operation that expired waited for at least its time-out, even if a log shows less: Kafka is up to 1 ms early.
     limit = start_us + F.greatest(wait_us, timeout_us)
     end_us = F.when(F.col("outcome") == "completed", start_us + wait_us).when(
         F.col("outcome") == "expired", F.bitwise_not(limit)
@@ -59,7 +59,7 @@ def traces(
 def _known(
     operations: DataFrame, ends: DataFrame | None, configurations: Sequence[Configuration], *, keys: bool
 ) -> DataFrame:
-    """Return operations with `outcome` and `waited_ms`: of a log, of `outcomes`, or by resolving `events`."""
+    """Return operations with `outcome` and `waited_ms`: their own, those of `outcomes`, or by resolving `events`."""
     if ends is None:
         needed = {*_NEEDED, "watches"} if keys else _NEEDED
         check_table(operations, StructType([field for field in OBSERVED.fields if field.name in needed]), "operations")

@@ -1,11 +1,11 @@
-"""What other time-outs would have done: exact where the events are known; of a log, no more than it tells.
+"""Outcomes under other time-outs: exact where events are known; from a log, with the unknown ones counted.
 
-When an operation's condition came true does not hang on its time-out (it is over the running maximum of each key's
-progress), so one look with the longest time-out tells what every shorter one does: an operation whose condition took w
-completes under T if w <= T (`deadline="exclusive"`: w < T, or w = 0), else it expires after T.
+When a condition comes true does not depend on the time-out (it is a test of the running maximum of each key's
+progress), so resolving once with the longest time-out gives the outcome under every shorter one: an operation whose
+condition took w completes under T if w <= T (`deadline="exclusive"`: w < T, or w = 0), else it expires after T.
 
-A log knows of an operation that expired only that its condition took longer than its time-out. Under a longer one it is
-`unknown`. `timeout_curve` gives an estimate there, which assumes that such operations are like the others.
+Of an operation that expired, a log says only that its condition took longer than its time-out. Under a longer one it is
+`unknown`. `timeout_curve` estimates these, assuming that they are like the others.
 """
 
 from __future__ import annotations
@@ -42,13 +42,12 @@ def what_if(
     *,
     deadline: Deadline = "inclusive",
 ) -> DataFrame:
-    """Return what each time-out would have done to the operations of each instance (`*`: all) and kind (`WHAT_IF`).
+    """Count the outcomes of each time-out, by instance (`*`: all) and kind (`WHAT_IF`).
 
-    With `events` the answer is exact. The operations' own time-outs do not matter, and may be null. Without `events`,
-    the operations must tell how they ended (`outcome`, `waited_ms`), as those of a request log do. Then operations that
-    were not watched for so long are `unknown`; `expired_share` and `expired_share_most` are the least and the greatest
-    share that may have expired; percentiles that depend on unknown ones are null. Operations without a wait are left
-    out.
+    With `events` the counts are exact; the operations' own time-outs are ignored and may be null. Without `events`,
+    the operations need `outcome` and `waited_ms`, as those of a request log have. Operations that expired before the
+    time-out in question are then `unknown`; `expired_share` and `expired_share_most` bound the share that expired;
+    percentiles that depend on unknown ones are null. Operations without a wait are not counted.
 
     Lazy, and one pass whatever the number of time-outs. With `events` it takes and rejects what `resolve` does.
     Raises `SchemaError` for a table that lacks a column, ValueError for no time-out at all, or one that is no whole
@@ -97,7 +96,7 @@ def _observed(operations: DataFrame) -> DataFrame:
 
 
 def _waits(outcomes: DataFrame, timeout_us: Column) -> DataFrame:
-    """Return (instance, kind, wait_us, outcome): how long it was watched, and whether it had completed then."""
+    """Return (instance, kind, wait_us, outcome): how long each was observed, and whether it had completed by then."""
     wait_us = F.round(F.col("waited_ms") * 1000).cast("long")
     # A log that saw it expire by its own time-out saw it wait for all of that: Kafka fires up to 1 ms early.
     watched = F.when(F.col("outcome") == "expired", F.greatest(wait_us, timeout_us)).otherwise(wait_us)
@@ -130,7 +129,7 @@ def _rows(ranked: Ranked, *, timeouts_ms: Sequence[int], exclusive: bool) -> pa.
             "expired_share_most": (ranked.total - completed) / ranked.total,
         }
         for name, (percent, wait) in waits.items():
-            # As the time-out cuts it off; null where it depends on operations that nobody watched for so long.
+            # Capped at the time-out; null where it depends on unknown operations.
             at_limit = (ranked.total - expired) * 100 < ranked.total * percent
             cut = np.minimum(wait, limit)
             tells = at_limit | (cut <= known_us)
@@ -140,9 +139,9 @@ def _rows(ranked: Ranked, *, timeouts_ms: Sequence[int], exclusive: bool) -> pa.
 
 
 def _percentile(ranked: Ranked, percent: int) -> Integers:
-    """Return each group's percentile by those who completed: the others waited longer, nobody knows how long."""
+    """Return each group's percentile from those that completed; the others waited longer by an unknown time."""
     before = np.cumsum(ranked.operations) - ranked.operations
-    # Of those who waited just so long, the completed come first.
+    # Among equal waits, the completed come first.
     found = np.searchsorted(before + ranked.completed, before[ranked.starts] - -ranked.total * percent // 100)
     wait = ranked.wait_us[np.minimum(found, len(before) - 1)]
     return np.where(found < ranked.ends, wait, _MOST_MS * 1000)

@@ -1,1 +1,1 @@
-"""Directories and tables that appear whole, or not at all."""
+"""Write results that appear whole or not at all, in directories and on object stores."""

@@ -1,6 +1,6 @@
-"""A result that appears whole or not at all: written aside, then renamed into place.
+"""Write a result that appears whole or not at all: into a hidden directory beside it, which is then renamed.
 
-A run that was killed leaves at most a hidden directory beside the result, which the next run removes.
+A killed run leaves at most that hidden directory, which the next run removes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 MARKER: Final = "abeyant-analysis.json"
 STREAM: Final = "abeyant-stream.json"
-"""What a stream is, in its result: see `stream_run.description`."""
+"""The file in a stream's result that describes the stream: see `stream_run.description`."""
 
 REPORT: Final = "report.html"
 
@@ -44,8 +44,8 @@ _LOCK: Final = ".lock"
 def check_target(out: Path, *, overwrite: bool) -> None:
     """Raise `AbeyantError` unless a result may be put at `out`.
 
-    Only a directory that holds a result of ours is ever replaced, only when told to, and not while another process
-    writes one there.
+    Only a directory that holds a result of ours is replaced, only with `overwrite`, and not while another process
+    writes there.
     """
     check_free(result_lease(out), out)
     if out.is_symlink() or out.exists():
@@ -68,15 +68,15 @@ def check_target(out: Path, *, overwrite: bool) -> None:
 
 
 def _check_not_here(out: Path) -> None:
-    """Raise `AbeyantError` where a result would take the place of the directory that this process stands in.
+    """Raise `AbeyantError` where a result would replace the working directory.
 
-    Whoever stands there, the user's shell among them, would then be in a directory that is gone.
+    The user's shell would then be in a directory that no longer exists.
     """
     place = Path(os.path.realpath(out))
     here = Path(os.path.realpath(os.curdir))
     if place == here or place in here.parents:
         raise AbeyantError(
-            f"{out} is the working directory, or holds it, and a result takes its place: name a directory in it, "
+            f"{out} is or contains the working directory, which a result cannot replace: name a directory in it, "
             "or run this elsewhere"
         )
 
@@ -87,7 +87,7 @@ def is_result(directory: Path) -> bool:
 
 
 def read_marker(directory: Path) -> Mapping[str, Any]:
-    """Return what a result's marker says, empty when there is none."""
+    """Return the contents of a result's marker; empty where there is none."""
     try:
         found = json.loads((directory / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -103,10 +103,9 @@ def write_marker(directory: Path, entries: Mapping[str, Any]) -> None:
 
 @contextmanager
 def new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
-    """Give a directory to write into; when the block ends well it becomes `out`, else it is removed.
+    """Yield a directory to write into; when the block succeeds it becomes `out`, else it is removed.
 
-    Raises `AbeyantError` when `out` may not be written, or another process is about to, and for a full disk whatever
-    the block met it with.
+    Raises `AbeyantError` where `out` cannot be written, another process is writing it, or the disk is full.
     """
     out = Path(os.path.abspath(out))
     with leased(result_lease(out), out), _new_result(out, overwrite=overwrite) as aside:
@@ -124,7 +123,7 @@ def _new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
     import fcntl  # not on Windows, where the rest of the package runs
 
     try:
-        # Held while this process lives: how the next run knows an abandoned directory from one in use.
+        # Locked while this process lives, so that the next run can tell an abandoned directory from one in use.
         with open(aside / _LOCK, "wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             try:
@@ -141,7 +140,7 @@ def _new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
 
 
 def _put_in_place(aside: Path, out: Path, *, overwrite: bool) -> None:
-    # Asked again: much time has passed, and nothing that appeared meanwhile may be lost.
+    # Check again: what appeared since the first check must not be lost.
     check_target(out, overwrite=overwrite)
     (aside / _LOCK).unlink()
     aside.chmod(0o777 & ~_umask())
@@ -171,7 +170,7 @@ def _umask() -> int:
 
 
 def _remove_abandoned(out: Path) -> None:
-    """Remove what a killed run left beside `out`."""
+    """Remove hidden directories that killed runs left beside `out`."""
     import fcntl
 
     for left in out.parent.glob(f"{glob.escape(_prefix(out))}*"):

@@ -1,4 +1,4 @@
-"""Results in a directory that this machine and Spark's see: made beside their place and renamed (`directory`)."""
+"""Results in a directory that this machine and Spark's share: made beside it and renamed (`directory`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LocalSink(Sink):
 
     @classmethod
     def takes(cls, place: str) -> bool:
-        """Return True: what is no other's is a path."""
+        """Return True: what no other sink takes is a path."""
         return True
 
     def describe(self) -> Folder:
@@ -48,7 +48,7 @@ class LocalSink(Sink):
 
     @contextmanager
     def table(self, spark: SparkSession, *, overwrite: bool) -> Iterator[ResultWriter]:
-        """Give a result to be made beside its place, and to be renamed."""
+        """Yield a result that is made beside its place and then renamed."""
         with new_result(self.place, overwrite=overwrite) as aside:
             result = _Result(aside, self.place)
             yield result
@@ -56,7 +56,7 @@ class LocalSink(Sink):
 
     @contextmanager
     def stream(self, spark: SparkSession) -> Iterator[Folder]:
-        """Give the folder of a stream: `held` keeps others out."""
+        """Yield the folder of a stream; `held` has leased it."""
         yield LocalFolder(self.place)
 
     def outcomes(self, spark: SparkSession, first: int) -> Iterator[Path]:
@@ -95,22 +95,22 @@ class LocalFolder:
             raise AbeyantError(f"cannot write {file}: {error.strerror or error}") from error
 
     def names(self, name: str) -> list[str]:
-        """Return what is in a folder of it; a file in its place is itself."""
+        """Return the names in a subfolder; for a file, its own name."""
         folder = self._root / name
         if folder.is_dir():
             return sorted(file.name for file in folder.iterdir())
         return [folder.name] if folder.exists() else []
 
     def make_directory(self, name: str) -> None:
-        """Make a folder of it, unless it is there."""
+        """Create a subfolder unless it exists."""
         (self._root / name).mkdir(parents=True, exist_ok=True)
 
 
 def check_shared(directory: Path) -> None:
-    """Raise `AbeyantError` unless this machine sees what Spark's have written: the driver may be on another."""
+    """Raise `AbeyantError` unless this machine sees the files that Spark wrote."""
     if not any(directory.glob("*.parquet")):
         raise AbeyantError(
-            f"Spark wrote {directory} on a machine of its own: name a directory that this machine and Spark's share"
+            f"Spark wrote {directory} on another machine: name a directory that this machine and Spark's share"
         )
 
 
@@ -120,12 +120,12 @@ class _Result:
         self.report: Final = out / REPORT
 
     def write(self, name: str, table: DataFrame) -> None:
-        # Not a URI with %20 and the like: Hadoop takes the path as it is.
+        # Not percent-encoded: Hadoop takes the path as it is.
         table.write.parquet(f"file://{self.folder / name}")
         check_shared(self.folder / name)
 
     def fetch(self, *names: str) -> None:
-        """Nothing: they are there."""
+        """Do nothing: the tables are local."""
 
     def files(self, name: str) -> Iterator[Path]:
         yield from sorted((self.folder / name).glob("*.parquet"))

@@ -1,7 +1,7 @@
 """Manifests: small files, written last, that name all files of a result or of a stream's batch.
 
-On an object store a directory cannot appear at once. So files are written where nobody looks, and what counts is what
-a manifest names. One that is not whole is none: JSON cut short cannot be read.
+On an object store a directory cannot appear at once. So readers take only the files that a manifest names. A truncated
+manifest is none: its JSON cannot be parsed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BATCHES: Final = "batches"
 """The folder of a stream's manifests, one a batch."""
 
 LEASES: Final = "claims"
-"""The folder of the leases on a store (`leases`): who writes here."""
+"""The folder of the leases on a store (`leases`)."""
 
 _TOOL: Final = "abeyant"
 
@@ -29,15 +29,15 @@ def batch_manifest(batch: int) -> str:
 
 
 def manifest(entries: Mapping[str, Any], tables: Mapping[str, Mapping[str, int]]) -> str:
-    """Return the text of a manifest: for each table its files, named from the result on, and their bytes."""
+    """Return the text of a manifest: each table's files, relative to the result, and their sizes in bytes."""
     files = {name: [{"file": file, "bytes": size} for file, size in table.items()] for name, table in tables.items()}
     return json.dumps({"tool": _TOOL, **entries, "files": files}, indent=1, ensure_ascii=False) + "\n"
 
 
 def read_manifest(text: str | None, place: object) -> dict[str, Any] | None:
-    """Return what the manifest at a place says; None for a text that is none of ours, or not whole.
+    """Parse the manifest at `place`; return None for a text that is truncated or not ours.
 
-    Raises `AbeyantError` for one of the former program's.
+    Raises `AbeyantError` for a manifest of the former program.
     """
     try:
         found = json.loads(text or "")

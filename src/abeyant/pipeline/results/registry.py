@@ -12,10 +12,10 @@ from abeyant.pipeline.results.stored import StoreSink
 __all__ = ["SINKS", "sink_of"]
 
 SINKS: Final[tuple[type[Sink], ...]] = (StoreSink, LocalSink)
-"""In the order in which they are asked whether a place is theirs."""
+"""The first that takes a place is used."""
 
 
 def sink_of(place: str | os.PathLike[str]) -> Sink:
-    """Return the sink that a path or a URI means."""
+    """Return the sink for a path or a URI."""
     text = os.fspath(place)
     return next(kind for kind in SINKS if kind.takes(text))(text)

@@ -1,7 +1,7 @@
 """Results on a store that Spark reaches, by URI, where there may be no rename.
 
-Tables go below `out/run-ID`, a name that is new for each run; then the marker, which names that run and all its files,
-appears at once, or over an earlier one. What no marker names is of a run that was killed, and the next one removes it.
+Tables are written below `out/run-ID`, a new name for each run; then the marker, which names that run and all its files,
+is written in one step, replacing an earlier one. Runs that no marker names were killed, and the next run removes them.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _COMMAND: Final = "command"
 
 
 class StoreSink(Sink):
-    """A place on a store, by its URI; nothing is known of it before Spark runs, and only then PySpark is imported."""
+    """A place on a store, by its URI. It is reached through Spark only, so PySpark is imported late."""
 
     manifests = True
 
     @classmethod
     def takes(cls, place: str) -> bool:
-        """Return whether a place is named by a URI."""
+        """Return whether `place` is a URI."""
         return is_uri(place)
 
     @contextmanager
     def table(self, spark: SparkSession, *, overwrite: bool) -> Iterator[ResultWriter]:
-        """Give a result to be made below a run's name, which a marker names at last."""
+        """Yield a result that is written below a run's name, and named by a marker at the end."""
         from abeyant.pipeline.results.leases.store import StoreLease
         from abeyant.pipeline.spark.store import Store
 
@@ -57,26 +57,26 @@ class StoreSink(Sink):
         with StoreLease(store, _RUN) as lease:
             _check_stored(store, overwrite=overwrite)
             for name in lease.expired:
-                lease.remove_expired(name)  # whoever was taken for dead, and is not, learns of it by this
+                lease.remove_expired(name)  # a run that was wrongly taken for dead finds its lease gone, and fails
             stored = _Result(spark, store, lease.name)
             try:
                 yield stored
                 stored.send()
                 lease.check()
-                # Asked again: much time has passed, and nothing that appeared meanwhile may be lost.
+                # Check again: what appeared since the first check must not be lost.
                 _check_stored(store, overwrite=overwrite)
             except BaseException:
                 store.remove(lease.name)
                 raise
-            # Where this fails nobody knows whether the marker is there: what it names stays, the next run looks.
+            # If this fails the marker may or may not be there: keep the files it names, and let the next run decide.
             stored.mark()
             lease.check()
-            # Not earlier: until our marker is there, that of a run taken for dead may still come, and name its files.
+            # Not earlier: until our marker is there, a run taken for dead may still write one that names its files.
             _remove_runs(store, keep=lease.name)
 
     @contextmanager
     def stream(self, spark: SparkSession) -> Iterator[Folder]:
-        """Give the folder of a stream, leased: a second query would write into the first one's checkpoint at once."""
+        """Yield the folder of a stream, leased: a second query would write into the first one's checkpoint."""
         from abeyant.pipeline.results.leases.queries import acquire_store, release_store
         from abeyant.pipeline.spark.store import Store
 
@@ -88,7 +88,7 @@ class StoreSink(Sink):
             release_store(store, _COMMAND)
 
     def outcomes(self, spark: SparkSession, first: int) -> Iterator[Path]:
-        """Yield copies of the files of a stream's outcomes from batch `first` on."""
+        """Yield local copies of the files of a stream's outcomes from batch `first` on."""
         from abeyant.pipeline.spark.store import Store
 
         store = Store(spark, str(self.place))
@@ -103,7 +103,7 @@ class StoreSink(Sink):
                     copied.unlink()
 
 
-# Each goes when the process ends, not before: what a command says at its end is read there.
+# Removed when the process ends, because a command reads its summary from there at its end.
 _folders: Final[list[tempfile.TemporaryDirectory[str]]] = []
 
 
@@ -139,7 +139,7 @@ class _Result:
         return self._spark.read.parquet(*(literal(self._store.uri(file)) for file in self._tables[name])).count()
 
     def send(self) -> None:
-        """Copy what this process has made, but for the marker."""
+        """Upload the files that this process made, except the marker."""
         for file in sorted(self.folder.rglob("*")):
             if file.is_file() and file not in self._fetched and file != self.folder / MARKER:
                 below = file.relative_to(self.folder).as_posix()
@@ -149,9 +149,9 @@ class _Result:
                     self._tables.setdefault(table, {})[f"{self._run}/{below}"] = file.stat().st_size
 
     def mark(self) -> None:
-        """Write the marker: from now on the result is there."""
-        told = {name: value for name, value in read_marker(self.folder).items() if name != "tool"}
-        self._store.put(MARKER, manifest({**told, "run": self._run}, self._tables))
+        """Write the marker, which makes the result appear."""
+        entries = {name: value for name, value in read_marker(self.folder).items() if name != "tool"}
+        self._store.put(MARKER, manifest({**entries, "run": self._run}, self._tables))
 
     def _copy(self, file: str, to: Path) -> Path:
         copied = to / file.rpartition("/")[2]
@@ -161,7 +161,7 @@ class _Result:
 
 
 def _check_stored(store: Store, *, overwrite: bool) -> None:
-    """As `directory.check_target`: only a result of ours is ever replaced, and only when told to."""
+    """Raise `AbeyantError` unless a result may be put there. As `directory.check_target`."""
     there = store.names("")
     check_former(store.root, there, MARKER, "name another place, or remove it and run this again")
     if read_manifest(store.read(MARKER), store.uri(MARKER)) is not None:

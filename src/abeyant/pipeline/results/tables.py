@@ -1,4 +1,4 @@
-"""Tables and a page that appear together, or not at all."""
+"""Write tables and their page, which appear together or not at all."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def write_result(
     about: Mapping[str, Any],
     drawn: Iterable[str],
 ) -> ResultWriter:
-    """Write each table as Parquet below `out`, and the report that `write_report(folder, file)` makes of those `drawn`.
+    """Write each table as Parquet below `out`, and the report that `write_report(folder, file)` makes from `drawn`.
 
-    `about` says how it was made. Raises `AbeyantError` where `out` may not be written. Returns the result.
+    `about` goes into the marker. Returns the result. Raises `AbeyantError` where `out` cannot be written.
     """
     steps, group = Steps(quiet=quiet), "abeyant-result"
     with sink_of(out).table(spark, overwrite=overwrite) as result:
@@ -51,6 +51,6 @@ def write_result(
 
 
 def put_table(directory: Path, table: pa.Table) -> None:
-    """Write a small table into a new directory of a result's folder: it goes where the result goes."""
+    """Write a small table into a new directory of a result's folder."""
     directory.mkdir()
     pq.write_table(table, directory / "part-0.zstd.parquet", compression="zstd")

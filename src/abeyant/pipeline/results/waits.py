@@ -1,4 +1,4 @@
-"""Counts of outcomes by kind, outcome and length of wait: what summary, tables and figures are made of. No Spark."""
+"""Count outcomes by kind, outcome and length of wait, for the summary, tables and figures. No Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["BINS_PER_E", "COUNTED_BY", "MOST_KEYS", "Waits", "bins"]
 BINS_PER_E: Final = 200
 """Bins in a factor of e: a bin's longest wait is at most 0.5 % longer than its shortest."""
 MOST_KEYS: Final = 50
-"""Keys that are told of, those on which most operations expired."""
+"""How many keys are reported: those on which most operations expired."""
 COUNTED_BY: Final = ["kind", "outcome", "bin"]
 
 _ADD_UP: Final = 32  # batches
@@ -24,13 +24,13 @@ _WAITS: Final = pa.schema(
 
 
 class Waits:
-    """Counts of outcomes, added up as they come: (kind, outcome, bin, most_ms, operations)."""
+    """Running counts of outcomes: (kind, outcome, bin, most_ms, operations)."""
 
     def __init__(self) -> None:
         self._parts: list[pd.DataFrame] = []
 
     def add(self, some: pd.DataFrame) -> None:
-        """Take the counts of some more."""
+        """Add the counts of one batch."""
         if len(some):  # pandas guesses the types of a table without rows
             self._parts.append(some)
         if len(self._parts) == _ADD_UP:
@@ -47,7 +47,7 @@ class Waits:
 
 
 def bins(batch: pa.RecordBatch) -> pd.DataFrame:
-    """Count one batch. By one sort of integers: group and bin together."""
+    """Return the counts of one batch, by one sort of integers that combine group and bin."""
     kind, kinds = _numbered(batch.column("kind"))
     outcome, outcomes = _numbered(batch.column("outcome"))
     waited = batch.column("waited_ms").to_numpy()

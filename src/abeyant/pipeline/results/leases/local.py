@@ -1,7 +1,7 @@
-"""A lease on a place of this machine: one process at a time writes there.
+"""A lease on a local path: one process at a time writes there.
 
-A small file stands beside a result or in a stream's folder, and is locked by the kernel (`flock`) for as long as its
-process lives, however that ends. It says which process that is. (For a store that knows no locks see `store`.)
+A small file beside a result, or in a stream's folder, names the process that holds the lease. The kernel locks it
+(`flock`) while that process lives, however it ends. (For stores without locks see `store`.)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEASE_FILE: Final = ".abeyant-claim"
 """The lease in a stream's folder."""
 
 _UNLOCKABLE: Final = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)
-"""What a file system without locks says. There nothing is leased."""
+"""The errors of a file system without locks. There nothing is leased."""
 
 
 class _Holding:
@@ -36,31 +36,31 @@ class _Holding:
 
 
 _ours: Final[dict[Path, _Holding]] = {}
-"""The leases of this process: each with those in it who want it held."""
+"""The leases that this process holds, each with its holders within the process."""
 
 _guard: Final = threading.Lock()
 
 _THREAD: Final = "thread "
-"""How a holder is called that wants no other beside it."""
+"""Prefix of the name of an exclusive holder."""
 
 
 def result_lease(out: Path) -> Path:
-    """Return the lease of a directory that appears whole: beside it."""
+    """Return the path of the lease on a directory that appears whole; it is beside the directory."""
     home = Path(os.path.realpath(out.parent))
     return home / f".{out.name}{LEASE_FILE}"
 
 
 def stream_lease(out: Path) -> Path:
-    """Return the lease of a directory that grows: in it, so that all who share the directory see it."""
+    """Return the path of the lease on a directory that grows; it is inside, for all who share the directory."""
     return Path(os.path.realpath(out)) / LEASE_FILE
 
 
 @contextmanager
 def leased(lease: Path, out: Path) -> Iterator[None]:
-    """Hold the lease to `out` while the block runs; in a block of the same thread that holds it, at no cost.
+    """Hold the lease on `out` while the block runs. Reentrant in a thread.
 
-    The lease's folder is made, and removed again if nothing has come into it. Raises `AbeyantError` that names the
-    process that holds it, which may be this one.
+    Creates the lease's folder, and removes it if it stays empty. Raises `AbeyantError` that names the process that
+    holds the lease, which may be this one.
     """
     me = f"{_THREAD}{threading.get_ident()}"
     with _guard:
@@ -76,15 +76,15 @@ def leased(lease: Path, out: Path) -> Iterator[None]:
 
 
 def acquire(lease: Path, out: Path, holder: str) -> bool:
-    """Hold the lease to `out` until `release`; return whether this process did not hold it yet for that holder.
+    """Hold the lease on `out` until `release`; return whether `holder` is new.
 
-    Raises `AbeyantError` that names another process that holds it. What holds it in this process shares it.
+    Holders of one process share the lease. Raises `AbeyantError` that names another process that holds it.
     """
     return _acquire(lease, out, holder, share=True)
 
 
 def release(lease: Path, holder: str) -> None:
-    """End what `acquire` began: with the last holder the lease goes."""
+    """Remove a holder of the lease; the last one releases the lease."""
     with _guard:
         holding = _ours.get(lease)
         if holding is None:
@@ -102,7 +102,7 @@ def release(lease: Path, holder: str) -> None:
 
 
 def check_free(lease: Path, out: Path) -> None:
-    """Raise `AbeyantError` where another process holds the lease to `out`; leaves nothing behind."""
+    """Raise `AbeyantError` where another process holds the lease on `out`. Creates no file."""
     import fcntl  # not on Windows, where the rest of the package runs
 
     with _guard:
@@ -141,11 +141,11 @@ def _check_former(lease: Path, out: Path) -> None:
 
 
 def _locked(lease: Path, out: Path) -> int | None:
-    """Return the file, locked and with our name in it; None where files cannot be locked."""
+    """Return the locked file that names this process; None where files cannot be locked."""
     import fcntl
 
     lost: OSError | None = None
-    tries = 3  # whoever only looks has it locked for an instant, too
+    tries = 3  # `check_free` of another process locks it for an instant, too
     for _ in range(1000):
         try:
             lease.parent.mkdir(parents=True, exist_ok=True)
@@ -171,8 +171,8 @@ def _locked(lease: Path, out: Path) -> int | None:
             os.write(lock, json.dumps(this_owner()).encode())
             return lock
         lost = None
-        os.close(lock)  # its holder let go of it, and removed it, between our two calls
-    if lost is not None:  # not once could it be made: /proc takes no files
+        os.close(lock)  # its holder released and removed it between our two calls
+    if lost is not None:  # it could never be created, as in /proc
         raise AbeyantError(f"cannot write {out}: {lost.strerror or lost}")
     raise AbeyantError(_taken(lease, out))
 
@@ -192,17 +192,17 @@ def _taken(lease: Path, out: Path) -> str:
         time.sleep(0.01)  # it is being written
     else:
         who = "a process that has just begun"
-    return f"{out} is being written by {who}: wait for its end, or name another place"
+    return f"{out} is being written by {who}: wait until it ends, or name another place"
 
 
 def this_owner() -> dict[str, Any]:
-    """Return what a lease of this process says: its host, its number, and since when."""
+    """Return the contents of this process's lease: its host, process id, and since when."""
     since = datetime.now(UTC).isoformat(timespec="seconds")
     return {"host": socket.gethostname(), "process": os.getpid(), "since": since}
 
 
 def describe_owner(owner: Mapping[str, Any]) -> str:
-    """Name the process that holds a lease; an empty `owner` is one that was cut short."""
+    """Return the name of the process that holds a lease; an empty `owner` is a truncated lease."""
     if not owner:
-        return "a run whose lease is not whole, as one that was killed while it renewed it"
+        return "a run whose lease is truncated (it may have been killed while renewing it)"
     return f"process {owner.get('process')} on {owner.get('host')}, since {owner.get('since')}"

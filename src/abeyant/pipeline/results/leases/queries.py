@@ -1,6 +1,6 @@
-"""Leases on a stream's output, kept while its query runs: on this machine a locked file, on a store a renewed one.
+"""Hold the lease on a stream's output while its query runs: a locked file locally, a renewed one on a store.
 
-Of one process several may hold the lease on a store at once: a command, and the query that it runs.
+Within one process several may share the lease: a command, and the query that it runs.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class _Held:
 
 
 _ours: Final[dict[str, _Held]] = {}
-"""The places of this process, each with those in it who want it held."""
+"""The leases that this process holds by store, each with its holders within the process."""
 
 _guard: Final = threading.Lock()
 
 
 def lease_store_while_query_runs(store: Store, answers: DataFrame, query: str) -> StoreLease:
-    """Lease a store from the first batch of a query until the query ends; return the lease.
+    """Lease a store from a query's first batch until the query ends; return the lease.
 
-    Until the process ends for a query that is not of its first session. Raises `AbeyantError` where another process
-    has the place, or has taken it over.
+    For a query that is not of the process's first session, until the process ends. Raises `AbeyantError` where another
+    process holds the lease or has taken it over.
     """
     run = _run_of(answers) or query
     lease, fresh = acquire_store(store, run)
@@ -50,7 +50,7 @@ def lease_store_while_query_runs(store: Store, answers: DataFrame, query: str) -
 
 
 def release_store(store: Store, holder: str) -> None:
-    """End what `acquire_store` began: with the last holder the lease goes."""
+    """Remove a holder of the lease; the last one releases the lease."""
     with _guard:
         held = _ours.get(store.root)
         if held is None:
@@ -63,7 +63,7 @@ def release_store(store: Store, holder: str) -> None:
 def acquire_store(store: Store, holder: str) -> tuple[StoreLease, bool]:
     """Lease a store until `release_store`; return the lease, and whether this holder is new.
 
-    Raises `AbeyantError` where another process has it, or has taken it over.
+    Raises `AbeyantError` where another process holds it or has taken it over.
     """
     with _guard:
         held = _ours.get(store.root)
@@ -84,10 +84,10 @@ def acquire_store(store: Store, holder: str) -> tuple[StoreLease, bool]:
 
 
 def lease_while_query_runs(batch: DataFrame, query: str, lease: Path, out: Path) -> None:
-    """Hold the lease to `out` from the first batch of a query until the query ends.
+    """Hold the lease on `out` from a query's first batch until the query ends.
 
-    Until the process ends on Spark Connect, where that is one of the query, and for a query that is not of the
-    process's first session. Raises `AbeyantError` that names another process that holds it.
+    On Spark Connect, and for a query that is not of the process's first session, until the process ends. Raises
+    `AbeyantError` that names another process that holds it.
     """
     run = _run_of(batch)
     if acquire(lease, out, run or query) and run is not None:
@@ -95,14 +95,14 @@ def lease_while_query_runs(batch: DataFrame, query: str, lease: Path, out: Path)
 
 
 def _run_of(batch: DataFrame) -> str | None:
-    """Return what tells this run of a query from its later ones; None on Spark Connect."""
+    """Return an id of this run of a query; None on Spark Connect."""
     spark = batch.sparkSession
     return None if is_connect(spark) else spark.sparkContext.getLocalProperty("spark.jobGroup.id")
 
 
 def _when_it_ends(query: str, do: Callable[[], object]) -> None:
-    """Do something when a query ends, in a thread of its own; never for one that is not of the first session."""
-    # Not the batch's session: that is a copy, which knows of no queries.
+    """Call `do` in a thread when a query of the first session ends; never for another session's."""
+    # Not the batch's session: that is a clone without queries.
     running = SparkSession.builder.getOrCreate().streams.get(query)
     if running is not None:
         threading.Thread(target=_do_after, args=(running, do), name=_THREAD, daemon=True).start()

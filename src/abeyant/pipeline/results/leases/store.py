@@ -1,8 +1,8 @@
 """A lease on a store: one run at a time writes a result there, and a dead run's lease expires.
 
-An object store has no locks. So a run writes a small file there, and writes it again every few seconds for as long as
-it lives. A run that comes later finds a lease that is fresh, by the store's own clock, and is refused (Gray and
-Cheriton, 1989). Each writes its own lease before it looks for others, so of two that come at once at most one stays.
+An object store has no locks. So a run writes a small file and rewrites it every few seconds while it lives. A later run
+that finds a fresh lease, by the store's own clock, is refused (Gray and Cheriton, 1989). Each run writes its lease
+before it looks for others, so of two that start at once at most one goes on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from abeyant.pipeline.spark.store import Store
 __all__ = ["LEASE_SECONDS", "StoreLease"]
 
 LEASE_SECONDS: Final = 60.0
-"""A lease of another machine expires so long after it was last written."""
+"""Seconds after which a lease of another machine expires, unless it is renewed."""
 
 _RENEW_SECONDS: Final = 10.0
 _LOOKS: Final = 20
@@ -36,8 +36,8 @@ _LOOK_SECONDS: Final = 0.05
 class StoreLease:
     """A lease on the result below a store's root, renewed by a thread until `close` or the end of the process.
 
-    Raises `AbeyantError` that names the other run if one is alive. `expired` are the names of leases whose runs ended
-    without `close`: what these runs left behind bears the same names.
+    Raises `AbeyantError` that names the other run if one is alive. `expired` lists the leases of runs that ended
+    without `close`; the files that they left have the same names.
     """
 
     def __init__(self, store: Store, what: str) -> None:
@@ -63,10 +63,10 @@ class StoreLease:
         self.close()
 
     def check(self) -> None:
-        """Raise `AbeyantError` if another run has taken over, since this one seemed dead."""
+        """Raise `AbeyantError` if another run has taken the lease over."""
         if self._store.read(self._file(self.name)) is None:
             raise AbeyantError(
-                f"{self._store.root}: another run has taken over, since this one was not heard of for "
+                f"{self._store.root}: another run has taken over, because this one did not renew its lease for "
                 f"{LEASE_SECONDS:.0f} s"
             )
 
@@ -75,13 +75,13 @@ class StoreLease:
         if self._closed.is_set():
             return
         self._closed.set()
-        # Not while it is being renewed: it would come back, and stay. Where this fails the next run finds a lease of a
-        # process that has ended.
+        # Not during a renewal, which would write the file again. Where this fails, the next run finds the lease of an
+        # ended process.
         with self._renewing, suppress(Exception):
             self._store.remove(self._file(self.name))
 
     def remove_expired(self, name: str) -> None:
-        """Remove an expired lease, once what its run left behind is gone."""
+        """Remove an expired lease, once the files of its run are removed."""
         self._store.remove(self._file(name))
 
     def _others(self) -> list[str]:
@@ -101,13 +101,13 @@ class StoreLease:
                 expired.append(name)
             else:
                 raise AbeyantError(
-                    f"{self._store.root} is being written by {describe_owner(owner)}; if that is dead, "
-                    f"it gives way {LEASE_SECONDS - age:.0f} s from now"
+                    f"{self._store.root} is being written by {describe_owner(owner)}; if that has died, "
+                    f"its lease expires in {LEASE_SECONDS - age:.0f} s"
                 )
         return expired
 
     def _read(self, name: str) -> str | None:
-        """Return what another's lease says; None where it is gone."""
+        """Return the text of another run's lease; None where it is gone."""
         text: str | None = None
         for _ in range(_LOOKS):
             text = self._store.read(self._file(name))
@@ -118,7 +118,7 @@ class StoreLease:
 
     def _renew(self) -> None:
         while not self._closed.wait(_RENEW_SECONDS):
-            # The store may answer again before the lease is old.
+            # After an error, the store may respond again before the lease expires.
             with self._renewing, suppress(Exception):
                 if not self._closed.is_set() and self._store.exists(self._file(self.name)):
                     self._store.renew(self._file(self.name), self._text)
@@ -137,14 +137,14 @@ def _owner_in(text: str | None) -> dict[str, Any]:
 
 
 def _has_ended(owner: dict[str, Any]) -> bool:
-    """Return whether a lease is of a process of this machine that has ended; of another machine's nobody knows."""
+    """Return whether the lease's process was on this machine and has ended. False for another machine's."""
     if owner.get("host") != socket.gethostname() or not isinstance(owner.get("process"), int):
         return False
     return owner.get("started") is not None and _started(owner["process"]) != owner["started"]
 
 
 def _started(process: int) -> str | None:
-    """Return what tells a process from a later one of its number: when it began, and at which boot (Linux)."""
+    """Return the start time and boot id of a process, which tell it from a later one with its number (Linux)."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
