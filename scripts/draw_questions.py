@@ -49,7 +49,7 @@ class Asked:
 
     def resolve(self, operations: pd.DataFrame, events: pd.DataFrame, **words: Any) -> pa.Table:
         """Resolve as `abeyant.tables` does."""
-        self.operations, self.events = operations, events
+        self.operations, self.events, self.words = operations, events, words
         self.outcomes = tables.resolve(operations, events, **words)
         return self.outcomes
 

@@ -19,7 +19,7 @@ BROKEN: dict[str, dict[str, Any]] = {
     "no watches": {"watches": []},
     "a watch has no key": {"watches": [{"key": "k", "required": 1}, {"key": None, "required": 1}]},
     "a watch has no required": {"watches": [{"key": "k", "required": None}, {"key": "k", "required": 1}]},
-    "condition is neither 'all' nor 'any'": {"condition": "some"},
+    "condition is none of 'all', 'any' and 'then'": {"condition": "some"},
 }
 
 

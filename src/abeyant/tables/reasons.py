@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DUPLICATE", "EVENT_REASONS", "OPERATION_REASONS", "ROLE_REASONS", "operation_reasons", "reason_column"]
+__all__ = [
+    "DUPLICATE",
+    "EVENT_REASONS",
+    "NO_STEPS",
+    "OPERATION_REASONS",
+    "ROLE_REASONS",
+    "operation_reasons",
+    "reason_column",
+]
 
 OPERATION_REASONS: Final = (
     "no instance",
@@ -20,10 +28,12 @@ OPERATION_REASONS: Final = (
     "no watches",
     "a watch has no key",
     "a watch has no required",
-    "condition is neither 'all' nor 'any'",
+    "condition is none of 'all', 'any' and 'then'",
 )
 ROLE_REASONS: Final = ("a watch has an unknown role", "several watches pause it", "extend cannot be read")
 """Why a row is rejected besides, where watches have roles."""
+NO_STEPS: Final = "condition is neither 'all' nor 'any' (in a stream, 'then' needs count='after_start', its meaning)"
+"""In place of the last, where a stream asks the plain question: it has no steps."""
 DUPLICATE: Final = "duplicate op_id"
 EVENT_REASONS: Final = ("no instance", "no key", "no at", "no progress")
 

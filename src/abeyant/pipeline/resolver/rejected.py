@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyant.pipeline.schemas import EVENTS, HOW_LONG, OPERATIONS, REJECT_REASON
-from abeyant.tables.reasons import DUPLICATE, EVENT_REASONS, operation_reasons
+from abeyant.tables.reasons import DUPLICATE, EVENT_REASONS, NO_STEPS, OPERATION_REASONS, operation_reasons
 from abeyant.tables.words import ALL_CONDITIONS, CONDITIONS, ROLES
 
 __all__ = [
@@ -71,6 +71,8 @@ def operation_reason(schema: StructType, conditions: Sequence[str] = ALL_CONDITI
     )
     reasons = zip(operation_reasons(how_long), holds, strict=True)
     told = [(reason, check) for reason, check in reasons if check]
+    if "then" not in conditions:
+        told = [(NO_STEPS if reason == OPERATION_REASONS[-1] else reason, check) for reason, check in told]
     return _first_of([reason for reason, _ in told], [check for _, check in told])
 
 

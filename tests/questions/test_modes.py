@@ -1,0 +1,215 @@
+"""The questions of docs/questions.md in every other way: live, in batches of a stream, and as streams of the command.
+
+Live is `Resolver` on a virtual clock. A shard of a stream takes the rows in any order within the lateness, is killed
+and begun again from its checkpoint, and does its batch once more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import shlex
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from abeyant import Resolution, Resolver, Watch, cli
+from abeyant.pipeline.resolver.streams.clock import Mark
+from abeyant.pipeline.resolver.streams.options import Options, checked
+from abeyant.pipeline.resolver.streams.shard import BatchInput
+from abeyant.pipeline.resolver.streams.words import stages
+from abeyant.pipeline.resolver.streams.words.layout import EVENTS, Columns
+from abeyant.pipeline.resolver.streams.words.state import decode_words, encode_words
+from abeyant.pipeline.resolver.streams.words.step import WordsState, process_batch
+from abeyant.tables.completing import complete
+from abeyant.tables.schemas import EVENTS as EVENT_COLUMNS
+from abeyant.tables.schemas import OPERATIONS as OPERATION_COLUMNS
+from abeyant.tables.validity import read_operations, valid_events
+from abeyant.tables.words import ALL_CONDITIONS, Words
+from abeyant.timer import ManualTimer
+from questions.oracles import ORACLES, Ends
+from questions.test_questions import COMMANDS, folder, pytestmark, read
+from scripts.draw_questions import Asked, run
+
+__all__ = ["folder", "pytestmark"]
+
+LATENESS = timedelta(hours=2)
+
+
+LARGE = ("flights", "weather", "clicks")  # seconds of processor time each
+
+
+def some_slow() -> list[Any]:
+    """Return the questions, those over large tables marked as slow."""
+    large = {question for question in ORACLES if any(f"/{name}.parquet" in COMMANDS[question] for name in LARGE)}
+    return [pytest.param(one, marks=[pytest.mark.slow] if one in large else []) for one in ORACLES]
+
+
+@pytest.fixture(params=some_slow())
+def question(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(folder)
+    return str(request.param)
+
+
+class Rows:
+    """What a question's block hands to `resolve`: its valid rows, with all columns that it needs."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.words = asked.words
+        given = pa.Table.from_pandas(asked.operations, preserve_index=False).combine_chunks().to_batches()[0]
+        completed = pa.Table.from_batches([complete(given, OPERATION_COLUMNS)])
+        self.operations = given.filter(pa.array(read_operations(completed, ALL_CONDITIONS).valid))
+        given = pa.Table.from_pandas(asked.events, preserve_index=False).combine_chunks().to_batches()[0]
+        self.events = valid_events(pa.Table.from_batches([complete(given, EVENT_COLUMNS)]))
+        columns = self.operations.schema.names
+        self.columns = Columns(
+            several_keys=True,
+            deadline="deadline" in columns,
+            roles=not {"cancel_key", "extend_key"}.isdisjoint(columns),
+            pauses="pause_key" in columns,
+        )
+
+    def event_rows(self) -> pa.RecordBatch:
+        at = self.events["at"].cast(pa.timestamp("us")).cast(pa.int64())
+        columns = [self.events["instance"], self.events["key"], self.events["progress"], at]
+        table = pa.table([column.combine_chunks() for column in columns], EVENTS.names).cast(EVENTS)
+        return table.combine_chunks().to_batches()[0]
+
+
+def ends_of(rows: Iterator[tuple[str, str, int]]) -> Ends:
+    ends: Ends = {}
+    for op_id, outcome, at in rows:
+        assert op_id not in ends
+        ends[op_id] = (outcome, datetime.fromtimestamp(at / 1e6, UTC))
+    return ends
+
+
+# -- live
+
+
+def test_live_on_a_virtual_clock(question: str) -> None:
+    rows = Rows(run(question))
+    waits, happened = waits_of(rows), rows.event_rows().to_pylist()
+    fed: list[tuple[int, str, Any]] = [(event["at"], "", event) for event in happened]
+    fed += [(start, op_id, (start, op_id, *more)) for start, op_id, *more in waits]
+    ended: list[tuple[str, str, int]] = []
+
+    def note(end: Resolution) -> None:
+        assert end.at is not None
+        ended.append((str(end.op_id), end.outcome, round(end.at * 1e6) + zero))
+
+    zero = 0 if "calendar" in rows.words else min(at for at, *_ in fed)  # some were before 1970
+    with ManualTimer() as timer:
+        resolver = Resolver(timer, **rows.words)
+        for at, some in groupby(sorted(fed, key=lambda one: one[:2]), key=lambda one: one[0]):
+            timer.advance_to((at - zero) / 1e6)
+            with resolver.instant() as now:
+                for _, op_id, one in some:
+                    if not op_id:
+                        now.event(one["key"], one["progress"])
+                        continue
+                    start, _, deadline, condition, watches = one
+                    instant = rows.columns.deadline
+                    until = {"deadline": (deadline - zero) / 1e6} if instant else {"timeout": (deadline - start) / 1e6}
+                    now.start(op_id, watches, **until, condition=condition, on_end=note)
+        timer.advance(400 * 86400)
+        assert len(resolver) == 0
+    assert ends_of(iter(ended)) == ORACLES[question](read)
+
+
+def waits_of(rows: Rows) -> list[tuple[Any, ...]]:
+    """Return start, op_id, deadline, condition and watches of each operation."""
+    batch = stream_rows(rows, checked_options(rows))
+    return [
+        (
+            row["start"],
+            row["op_id"],
+            row["deadline"],
+            row["condition"] or "all",
+            [Watch(watch["key"], watch["required"], watch["role"]) for watch in row["watches"]],
+        )
+        for row in batch.to_pylist()
+    ]
+
+
+# -- a shard of a stream
+
+
+def checked_options(rows: Rows) -> Options:
+    settings: dict[str, Any] = {"time": "event", "tick": None, "forget_after": None, "shards": 1}
+    options = checked(Words(**rows.words), lateness=LATENESS, **settings)
+    return dataclasses.replace(options, columns=rows.columns)
+
+
+def stream_rows(rows: Rows, options: Options) -> pa.RecordBatch:
+    places = pa.array(np.zeros(rows.operations.num_rows, np.int64))
+    found = stages.read_operations(rows.operations.append_column("place", places), options)
+    assert found.rejected.num_rows == 0
+    return found.rows
+
+
+def test_in_batches_of_a_stream_killed_and_begun_again(question: str) -> None:
+    dice = random.Random(question)
+    rows = Rows(run(question))
+    options = checked_options(rows)
+    tables = {"operations": stream_rows(rows, options), "events": rows.event_rows()}
+    arrives = {
+        name: table[time].to_numpy()
+        + np.array([dice.randrange(int(LATENESS / timedelta(microseconds=1))) for _ in table[time]])
+        for (name, table), time in zip(tables.items(), ("start", "at"), strict=True)
+    }
+    edges = np.quantile(np.concatenate(list(arrives.values())), [0, *sorted(dice.random() for _ in range(5)), 1])
+    edges[-1] += 1
+    state, ended = encode_words(WordsState.first(), options), []
+    for number, (begin, end) in enumerate([*pairwise(edges), (0, 0)]):
+        some = {
+            name: table.filter(pa.array((arrives[name] >= begin) & (arrives[name] < end)))
+            for name, table in tables.items()
+        }
+        marks = [Mark("end", 0, 0)] if begin == end else []
+        for name, time in (("operations", "start"), ("events", "at")):
+            if some[name].num_rows:
+                least, greatest = pc.min_max(some[name][time]).as_py().values()
+                marks.append(Mark(name, least, greatest))  # type: ignore[arg-type]
+        arrived = BatchInput([some["operations"]], [some["events"]], marks, number)
+        done = [process_batch(decode_words(*state, options), arrived, options) for _ in range(1 + number % 2)]
+        assert all(out.outcomes.equals(done[0][1].outcomes) for _, out in done), "done again, it comes to the same"
+        state = encode_words(done[-1][0], options)
+        assert done[-1][1].rejected.num_rows == 0
+        ended += done[-1][1].outcomes.to_pylist()
+    at = ((row["op_id"], row["outcome"], round(row["at"].timestamp() * 1e6)) for row in ended)
+    assert ends_of(at) == ORACLES[question](read)
+
+
+# -- the command of a stream
+
+
+@pytest.mark.slow
+def test_a_stream_that_is_drained(question: str, tmp_path: Path, spark: SparkSession) -> None:
+    """As the page's command has it, but for `stream`; or over the tables of the page's block, where that groups."""
+    place = Path.cwd()
+    words = shlex.split(COMMANDS[question].replace("\\\n", " "))[2:]
+    if "GROUP BY" in COMMANDS[question]:
+        asked = run(question)
+        tables = {"operations": asked.operations, "events": asked.events}
+        for name, table in tables.items():
+            table.to_parquet(tmp_path / f"{name}.parquet", index=False, coerce_timestamps="us")
+        options = (pair for name, value in asked.words.items() for pair in (f"--{name}", value) if name != "details")
+        words = [*(str(tmp_path / f"{name}.parquet") for name in tables), "--out", "result", *options]
+    if "'then'" in " ".join(words) and "--within" not in words:
+        words += ["--count", "after_start"]  # what it means; a stream does not look into the rows to know of steps
+    words = [str(place / word) if word.startswith("questions/") else word for word in words]
+    words = [str(tmp_path / "result") if word == "result" else word for word in words]
+    assert cli.main(["stream", *words, "--drain", "--quiet"]) == 0
+    found = pq.read_table(tmp_path / "result" / "outcomes").to_pylist()
+    assert {row["op_id"]: (row["outcome"], row["at"]) for row in found} == ORACLES[question](read)
+    assert len(found) == len(ORACLES[question](read))
