@@ -105,7 +105,7 @@ def test_what_is_refused_is_one_line(
     )
     text = tmp_path / "orders.txt"
     text.write_bytes(Path(files[0]).read_bytes())
-    assert f"{text} is not a Parquet file, or not all of one: say what it is by --format" in refusal(
+    assert f"{text} is not a Parquet file, or is truncated: say what it is by --format" in refusal(
         str(text), files[1]
     )
     empty = tmp_path / "empty.csv"
@@ -115,12 +115,12 @@ def test_what_is_refused_is_one_line(
     of_nothing.touch()
     for copied in (hidden, timed):
         copied.write_bytes(Path(files[0]).read_bytes())
-    assert f": {broken} is not a Parquet file, or not all of one: " in refusal(str(broken), files[1])
+    assert f": {broken} is not a Parquet file, or is truncated: " in refusal(str(broken), files[1])
     refused = refusal(str(of_nothing), files[1])
     no_columns, no_footer = ": no Parquet file with columns is there", " is not a Parquet file"  # the latter: Spark 4.2
     assert f": {of_nothing}{no_columns}" in refused or f": {of_nothing}{no_footer}" in refused
     assert f"error: {hidden}: no CSV file with columns is there" in refusal(str(hidden), files[1])
-    assert "reads no name with a colon in it" in refusal(str(timed), files[1], *MAPPING)
+    assert "cannot read names or folders with a colon" in refusal(str(timed), files[1], *MAPPING)
 
 
 def test_numbers_are_never_taken_for_times(spark: SparkSession) -> None:

@@ -320,11 +320,11 @@ def test_a_file_of_another_type_is_named_and_without_it_the_stream_goes_on(
 
     bad = orders / "2 bad.parquet"
     before = "abeyant: error: the stream ended: "
-    after = "write it as the others, or take it away; then the same command goes on"
+    after = "write it like the others, or remove it; then the same command goes on"
     pq.write_table(pa.table(table | {"timeout_ms": ["soon"]}), bad)
     assert ended(bad) == f"{before}{bad}: column 'timeout_ms' is text in it, expected bigint: {after}"
     bad.write_bytes(b"PAR1, and no more")
-    assert ended(bad) == f"{before}{bad} is not a Parquet file, or not all of one: {after}"
+    assert ended(bad) == f"{before}{bad} is not a Parquet file, or is truncated: {after}"
     bad = payments / "2.csv"
     bad.write_text("key,paid\nk,1970-01-01T00:00:01Z\n")
     columns = "other columns (key, paid) than the files before it (key, at)"

@@ -59,7 +59,7 @@ def test_kerberos_takes_the_library_which_arrow_then_uses(
 ) -> None:
     with (
         told(spark, {"hadoop.security.authentication": "kerberos"}),
-        pytest.raises(AbeyantError, match=r"hdfs://name/logs: with Kerberos that takes Hadoop's libhdfs"),
+        pytest.raises(AbeyantError, match=r"hdfs://name/logs: Kerberos requires Hadoop's libhdfs"),
     ):
         hdfs_settings(spark, "hdfs://name/logs")
     (tmp_path / "lib" / "native").mkdir(parents=True)

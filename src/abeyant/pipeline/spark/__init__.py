@@ -1,1 +1,1 @@
-"""Spark itself: a Java that works, a session as we need it, how its JVM ended, what it is doing, and its batches."""
+"""Spark itself: find a Java, start a session, show progress, explain failures, and read and write files through it."""

@@ -1,9 +1,8 @@
-"""Spark's classes made ready once for all JVMs to come: a class-data archive in the user's cache directory.
+"""A class-data archive of Spark's classes in the user's cache directory, from which later JVMs start faster.
 
-To start and to run a first query, a JVM reads, checks and links some 16,000 classes. From an archive it maps them,
-which halves its processor time. The JVM of a command writes it (180 MB) as it ends, when the command has returned
-already; only a JVM of the same build with the same jars can use it. It is never required: without one, with a damaged
-one or with that of another Java, a JVM starts as it always did.
+To start and run a first query, a JVM loads and links some 16,000 classes. Mapping them from an archive halves its
+processor time. The JVM of a command writes the archive (180 MB) as it ends, after the command has returned. Only a JVM
+of the same build with the same jars can use it; with none, or a damaged one, a JVM starts as usual.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from abeyant.pipeline.spark.jvm import CLASS_ARCHIVE
 __all__ = ["archive_options"]
 
 _OWN: Final = ("-XX:SharedArchiveFile", "-XX:ArchiveClassesAtExit", "-Xshare")
-_KEPT: Final = 3  # of other virtual environments, say: each has jars of its own
-_WRITING_SECONDS: Final = 600.0  # what is not there after so long was given up
-_WRITING_MEMORY: Final = 4 << 30  # bytes of the machine: to write it takes 1.2 GB
-# It is checked when it is mapped, and what does not fit would be told on the standard output.
+_KEPT: Final = 3  # archives, as each virtual environment has jars of its own
+_WRITING_SECONDS: Final = 600.0  # after that, a write that has not ended was abandoned
+_WRITING_MEMORY: Final = 4 << 30  # bytes of the machine's memory: writing takes 1.2 GB
+# The JVM checks the archive when it maps it, and would print a mismatch on the standard output.
 _SILENT: Final = "-Xlog:cds*=off"
 
 
@@ -38,10 +37,10 @@ def archive_options(
     environ: Mapping[str, str] | None = None,
     cache: Path | None = None,
 ) -> list[str]:
-    """Return the options with which a JVM of `java` uses the archive for `jars`, or writes it as it ends; or none.
+    """Return the JVM options that use the archive for `jars`, or that write it at the JVM's end; or none.
 
-    `named` are the options that are given besides: where they say what to share, nothing is added. Written is only
-    where `write` is set, by one JVM at a time. `cache` stands for the directory of archives. Costs a look at each jar.
+    `named` are the user's own options: where they set class sharing, nothing is added. The archive is written only with
+    `write`, by one JVM at a time. `cache` overrides the directory of archives. Costs one stat per jar.
     """
     environ = os.environ if environ is None else environ
     if environ.get(CLASS_ARCHIVE) == "off" or any(option in named for option in _OWN):
@@ -60,19 +59,19 @@ def archive_options(
 
 
 def _key(java: Java, jars: Path) -> str:
-    """Name what an archive holds for: a build of Java and a folder of jars, as they are now."""
-    told = hashlib.sha256(f"{java.home}\n{java.version}\n{jars}\n".encode())
+    """Return a hash of the build of Java and of the folder of jars, which an archive must match."""
+    key = hashlib.sha256(f"{java.home}\n{java.version}\n{jars}\n".encode())
     with suppress(OSError):
-        told.update((java.home / "release").read_bytes())
+        key.update((java.home / "release").read_bytes())
     with suppress(OSError), os.scandir(jars) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             found = entry.stat()
-            told.update(f"{entry.name} {found.st_size} {found.st_mtime_ns}\n".encode())
-    return told.hexdigest()[:16]
+            key.update(f"{entry.name} {found.st_size} {found.st_mtime_ns}\n".encode())
+    return key.hexdigest()[:16]
 
 
 def _whole(directory: Path, name: str) -> Path | None:
-    """Return the archive if it is there. Its name tells its size: a JVM that maps one which was cut off would crash."""
+    """Return the archive if it exists whole. Its size is in its name: a JVM that maps a truncated one would crash."""
     fresh = directory / f"{name}.new"
     if _has_head(fresh):
         with suppress(FileNotFoundError):  # another was first
@@ -85,14 +84,14 @@ def _whole(directory: Path, name: str) -> Path | None:
 
 
 def _has_head(fresh: Path) -> bool:
-    """Return whether a JVM has written all of it: it writes the head last."""
+    """Return whether a JVM has finished writing: it writes the header last."""
     with suppress(OSError), fresh.open("rb") as stream:
         return any(stream.read(4))
     return False
 
 
 def _claimed(fresh: Path) -> bool:
-    """Return whether this process has to write it: a recent empty file says that another does."""
+    """Return whether this process is to write it. A recent empty file means that another process is writing it."""
     fresh.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         fresh.open("xb").close()

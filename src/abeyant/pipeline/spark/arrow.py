@@ -1,6 +1,6 @@
-"""Spark's schemas as Arrow's, for the batches that Python workers make.
+"""Convert Spark schemas to Arrow, for batches that Python workers make.
 
-PySpark has such a function, but it is private, and takes other arguments in each version.
+PySpark's own function is private, and its arguments change between versions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SIMPLE: Final[dict[type[DataType], Any]] = {
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Return the schema with times in UTC. Raises TypeError for a type that no table of ours has."""
+    """Return the schema with times in UTC. Raises TypeError for a type that none of our tables has."""
     return pa.schema([_field(field) for field in schema.fields])
 
 

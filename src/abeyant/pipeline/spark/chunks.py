@@ -1,4 +1,4 @@
-"""What map sides share in Spark's Python workers: batches joined to chunks, and modules hidden from the collector."""
+"""Helpers of Python workers: join batches to chunks, and exempt imported modules from garbage collection."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LEAST_ROWS: Final = 1 << 18
 
 
 def chunks(batches: Iterable[pa.RecordBatch], least_rows: int = _LEAST_ROWS) -> Iterator[pa.RecordBatch]:
-    """Join batches until they have so many rows, or 64 MB; no chunk is empty. Memory: a chunk, twice."""
+    """Join batches to chunks of at least `least_rows` rows or 64 MB; none is empty. Memory: a chunk, twice."""
     return map(pa.concat_batches, gathered(batches, least_rows))
 
 
 def gathered(batches: Iterable[pa.RecordBatch], least_rows: int = _LEAST_ROWS) -> Iterator[list[pa.RecordBatch]]:
-    """Gather the batches of a chunk, for one who joins them himself; none is empty."""
+    """Yield the batches of each chunk, for callers that join them; none is empty."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -41,7 +41,7 @@ def gathered(batches: Iterable[pa.RecordBatch], least_rows: int = _LEAST_ROWS) -
 
 
 def cut(sizes: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Cut rows of so many bytes each in runs of 64 MB, or a row that is longer: where each begins and ends."""
+    """Divide rows of the given sizes in bytes into runs of 64 MB or one longer row. Return (begin, end) of each."""
     run = np.cumsum(sizes) // CHUNK_BYTES
     firsts = np.flatnonzero(np.diff(run, prepend=-1))
     return list(pairwise([*firsts.tolist(), len(sizes)]))
@@ -51,10 +51,10 @@ _frozen = False
 
 
 def freeze_imports() -> None:
-    """Let the collector pass over what this worker has imported; the first call counts, and only in a worker.
+    """Exempt the modules that this worker has imported from garbage collection. Only the first call in a worker acts.
 
-    A worker that is used again collects all garbage after each task (`pyspark/daemon.py`): 25 ms over the modules of
-    PySpark, Arrow and NumPy, of which nothing is garbage. The collector stays on for all that comes.
+    A reused worker collects garbage after each task (`pyspark/daemon.py`): 25 ms over the modules of PySpark, Arrow and
+    NumPy, which hold none. The collector stays on for all later objects.
     """
     global _frozen
     if not _frozen and TaskContext.get() is not None:

@@ -1,7 +1,6 @@
-"""Spark Connect: a session whose Spark is a server's, perhaps on another machine, and answers by messages alone.
+"""Spark Connect: a session whose Spark runs in a server, perhaps on another machine.
 
-What only a driver's own JVM has is not to be had there. Such calls stand behind `is_connect`, each beside what Connect
-has in its place.
+Calls that need the driver's own JVM are guarded by `is_connect`, next to what Connect offers instead.
 """
 
 from __future__ import annotations

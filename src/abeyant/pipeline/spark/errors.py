@@ -1,7 +1,7 @@
-"""What Spark found wrong, in one line; and every message of Spark, Hadoop and Java that is matched by its text.
+"""Explain failures of Spark in one line; and hold every message of Spark, Hadoop and Java that is matched by its text.
 
-Such texts are no interface. So all that the pipeline looks for in them stands here, and is listed with the versions in
-which it was seen in docs/dependencies.md.
+Such texts are not an interface. So all of them are here, and docs/dependencies.md lists the versions in which each was
+seen.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _NO_FILE_SYSTEM: Final = re.compile(
 _PACKAGES: Final = {"s3a": "hadoop-aws", "azurebfs": "hadoop-azure", "azure": "hadoop-azure", "gs": "hadoop-gcp"}
 _FULL: Final = ("No space left on device", "Disk quota exceeded")
 _PREAMBLE: Final = "An error occurred while calling "
-"""How Py4J begins; what Java said is below."""
+"""How Py4J's message begins; Java's follows."""
 
 _COLON: Final = re.compile(r"Relative path in absolute URI: (.+)")
 _PYTHON: Final = re.compile(r"^(\w*(?:Error|Exception): .+)$", re.MULTILINE)
-"""The last line of a traceback, of an exception of Python's own."""
+"""The last line of a Python traceback."""
 
 
 _READING: Final = re.compile(
@@ -76,7 +76,7 @@ _PHYSICAL: Final = {
     "DOUBLE": "double",
     "FIXED_LEN_BYTE_ARRAY": "bytes",
 }
-"""How Spark names what Parquet stores so."""
+"""Spark's names of Parquet's physical types."""
 
 _UNRESOLVED: Final = ("unresolved dependency", "download failed", "not found in cache")
 _MISSING: Final = "FileNotFoundException"
@@ -97,14 +97,14 @@ def explained() -> Iterator[None]:
             yield
         except (PySparkException, Py4JError, ConnectionError) as error:  # the last two also when the JVM is gone
             if isinstance(error, BrokenPipeError) and how_it_ended(0) is None:
-                raise  # not the JVM's pipe: whoever read our output has gone
+                raise  # not the JVM's pipe: the reader of our output has gone
             raise AbeyantError(f"Spark failed: {in_one_line(error)}") from error
 
 
 @contextmanager
 def logged_nowhere_else() -> Iterator[None]:
     """Silence what Spark writes to the error stream as well, as a line of JSON, and Py4J as a traceback."""
-    # Asked for as Spark does: whoever names a logger first decides of which class it is.
+    # Created as Spark does it: the first to name a logger decides its class.
     own = [
         PySparkLogger.getLogger("SQLQueryContextLogger"),
         PySparkLogger.getLogger("DataFrameQueryContextLogger"),
@@ -113,7 +113,7 @@ def logged_nowhere_else() -> Iterator[None]:
     root = logging.getLogger()
 
     def not_py4js(record: logging.LogRecord) -> bool:
-        return record.module != "java_gateway"  # what others log by the root logger goes on
+        return record.module != "java_gateway"  # other modules' records on the root logger pass
 
     levels = [logger.level for logger in own]
     for logger in own:
@@ -128,14 +128,14 @@ def logged_nowhere_else() -> Iterator[None]:
 
 
 def in_one_line(error: BaseException) -> str:
-    """Return what says most of a failure of Spark.
+    """Return the most useful line about a failure of Spark.
 
-    How the JVM ended, where it did, or that it ran out of memory, or a disk of room; an error of ours, in a worker or
-    the driver; the file that cannot be read; the end of another's traceback; the first cause that Java names; or the
-    first line. Of a file system that this Spark lacks it says which package brings it.
+    In this order: how the JVM ended; that memory or a disk was full; the package of a missing file system; an
+    `AbeyantError` of a worker or the driver; the file that cannot be read; the end of another Python traceback; Java's
+    first cause; the first line.
     """
     text = str(error)
-    # A Java error whose trace cannot be asked for any more is one line: the JVM was ending as it was told.
+    # A Java error of one line has lost its trace: the JVM was ending.
     answered = isinstance(error, Py4JJavaError) and "\n" in text.strip()
     if isinstance(error, Py4JError | ConnectionError) and not answered:
         ended = how_it_ended()
@@ -151,16 +151,13 @@ def in_one_line(error: BaseException) -> str:
         return _package_of(lacks[1], lacks[2])
     colon = _COLON.search(text)
     if colon is not None:
-        return (
-            f"Hadoop reads no name with a colon in it, nor a folder that has one: {colon[1].strip()}: rename it, or "
-            "move it elsewhere"
-        )
+        return f"Hadoop cannot read names or folders with a colon: {colon[1].strip()}: rename it, or move it elsewhere"
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if len(lines) > 1 and lines[0].startswith(_PREAMBLE):
         lines = [line.removeprefix(": ") for line in lines[1:]]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     unread = unread_file(text)
-    told = (
+    candidates = (
         _OURS.findall(text)[-1:]
         or ([unread] if unread else [])
         or _PYTHON.findall(text)[-1:]
@@ -168,11 +165,11 @@ def in_one_line(error: BaseException) -> str:
         or lines
         or [type(error).__name__]
     )
-    return told[0]
+    return candidates[0]
 
 
 def _package_of(class_name: str | None, scheme: str | None) -> str:
-    """Say which package brings a file system: of the class that was not found, or of a scheme that has none."""
+    """Return a message that names the package with the file system of a missing class or an unknown scheme."""
     if scheme in ("s3", "s3n"):
         return f"Spark reads S3 as s3a://, not as {scheme}://"
     package = _PACKAGES.get(class_name.partition(".")[0] if class_name else scheme or "")
@@ -199,7 +196,7 @@ def says_replaced(error: BaseException) -> bool:
 
 
 def says_nanoseconds(error: BaseException) -> bool:
-    """Return whether Spark says that it does not read a Parquet column of times in nanoseconds."""
+    """Return whether Spark says that it cannot read a Parquet column of times in nanoseconds."""
     return "TIMESTAMP(NANOS" in str(error)
 
 
@@ -214,7 +211,7 @@ def lacks_format(spark: SparkSession, name: str) -> bool:
     try:
         _ = spark.read.format(name).load().schema
     except (PySparkException, Py4JError) as error:
-        # Any other failure is the format's own, which misses a path: so it is there.
+        # Any other failure is the format's own, which lacks a path: so the format exists.
         return "DATA_SOURCE_NOT_FOUND" in str(error)
     return False
 
@@ -230,9 +227,9 @@ def why_a_query_ended(error: BaseException) -> str:
 
 
 def unread_file(text: str) -> str | None:
-    """Return which file could not be read, why, and what mends it, from all that Spark said; None where it was no file.
+    """Return which file could not be read, why, and the mend; None where the failure is not about a file.
 
-    Spark's own first cause names a class of its own, and of several files not which.
+    Spark's own first cause names an internal class, and not the file.
     """
     header = _HEADER.search(text)
     if header is not None:
@@ -252,14 +249,14 @@ def unread_file(text: str) -> str | None:
         return f"{file}: column {reading['column']!r} is {found} in it, expected {reading['expected']}: {_MEND}"
     if any(said in text for said in _NO_PARQUET):
         other = "" if file.endswith(".parquet") else "say what it is by --format, "
-        return f"{file} is not a Parquet file, or not all of one: {other}{_MEND}"
+        return f"{file} is not a Parquet file, or is truncated: {other}{_MEND}"
     causes = _CAUSED_BY.findall(text)
     return f"{file} cannot be read{f' ({causes[-1].strip()})' if causes else ''}: {_MEND}"
 
 
-_MEND: Final = "write it as the others, or take it away"
+_MEND: Final = "write it like the others, or remove it"
 
 
 def _plain(uri: str) -> str:
-    """Return the path of a local file as its user knows it, another's URI as it is."""
+    """Return a local file's path without `file:`, another URI unchanged."""
     return "/" + unquote(uri).removeprefix("file:").lstrip("/") if uri.startswith("file:") else uri.strip()

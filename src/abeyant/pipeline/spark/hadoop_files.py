@@ -1,7 +1,7 @@
 """Hadoop's file systems and settings, called in the driver's JVM with the session's settings.
 
-PySpark has no public call for either. What stands here is all that the pipeline uses of `_jvm`, `_gateway` and
-`_jsparkSession` for files; a session of Spark Connect has none of them.
+PySpark has no public call for either. All uses of `_jvm`, `_gateway` and `_jsparkSession` for files are here; a session
+of Spark Connect has none of these.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from abeyant.pipeline.spark.connect import is_connect
 __all__ = ["HadoopError", "HadoopFiles", "hadoop_settings", "hadoop_user"]
 
 HadoopError = Py4JJavaError
-"""What a call raises when Hadoop fails; `errors` reads its text."""
+"""Raised when Hadoop fails; `errors` reads its text."""
 
 
 class HadoopFiles:
-    """The file system that holds a root, a URI (`file://` and a path as it is, not quoted); names are relative to it.
+    """The file system of a root URI (`file://` with an unquoted path); names are relative to the root.
 
     Every method raises `HadoopError` when the file system fails.
     """
@@ -40,19 +40,19 @@ class HadoopFiles:
         return self._hadoop.Path(f"{self.root}/{name}" if name else self.root)
 
     def exists(self, name: str) -> bool:
-        """Return whether there is such a file or directory."""
+        """Return whether a file or directory exists."""
         return bool(self._files.exists(self.path(name)))
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a directory and all that is in it, if it exists."""
+        """Remove a file, or a directory with its contents, if it exists."""
         self._files.delete(self.path(name), True)
 
     def make_directory(self, name: str) -> None:
-        """Create a directory, and those above it, unless they exist."""
+        """Create a directory and its parents unless they exist."""
         self._files.mkdirs(self.path(name))
 
     def rename_plainly(self, name: str, to: str) -> bool:
-        """Rename by `FileSystem.rename`, whose treatment of a taken name differs between file systems."""
+        """Rename by `FileSystem.rename`, which treats an existing target differently in each file system."""
         return bool(self._files.rename(self.path(name), self.path(to)))
 
     def rename(self, name: str, to: str, how: Literal["OVERWRITE", "NONE"]) -> None:
@@ -76,7 +76,7 @@ class HadoopFiles:
         _write(self._files.create(self.path(name), True), text)
 
     def create_text(self, name: str, text: str) -> None:
-        """Write a small file unless one exists, where the file system can tell (S3 and its like)."""
+        """Write a small file unless it exists, on file systems with conditional writes (S3)."""
         builder = self._files.createFile(self.path(name)).overwrite(False)
         _write(builder.opt("fs.option.create.conditional.overwrite", "true").build(), text)
 
@@ -85,11 +85,11 @@ class HadoopFiles:
         return sorted(status.getPath().getName() for status in self._files.listStatus(self.path(name)))
 
     def modified_ms(self, name: str) -> int:
-        """Return when a file was written, by the file system's clock, in ms since 1970."""
+        """Return a file's time of modification by the file system's clock, in ms since 1970."""
         return int(self._files.getFileStatus(self.path(name)).getModificationTime())
 
     def data_files(self, name: str) -> dict[str, int]:
-        """Return the files below a directory and their bytes, without those that Spark hides (`_` or `.` first)."""
+        """Return the sizes in bytes of the files below a directory, by name, without hidden ones (`_` or `.` first)."""
         found = {}
         folder = self.path(name)
         listing = self._files.listFiles(folder, True)
@@ -117,9 +117,9 @@ class HadoopFiles:
 
 
 def hadoop_settings(spark: SparkSession) -> Callable[[str], str]:
-    """Return a function that gives a Hadoop setting of the session by its name, '' where it is not set.
+    """Return a function that looks a Hadoop setting of the session up by name, '' where it is not set.
 
-    On Spark Connect only settings of Spark's are known, not those of the server's `core-site.xml`.
+    On Spark Connect only `spark.hadoop.*` is known, not the server's `core-site.xml`.
     """
     if is_connect(spark):
         return lambda name: str(spark.conf.get(f"spark.hadoop.{name}", None) or "").strip()
@@ -139,6 +139,6 @@ def _settings(spark: SparkSession) -> Any:
 
 
 def _write(stream: Any, text: str) -> None:
-    # Not closed where a write fails: on an object store closing is what makes the object appear.
+    # Not closed when a write fails: on an object store, closing makes the object appear.
     stream.write(bytearray(text.encode("utf-8")))
     stream.close()

@@ -1,6 +1,6 @@
-"""How a session's HDFS is reached over HTTP, for workers: Python has no JVM there, and Arrow needs Hadoop's libhdfs.
+"""Read the session's settings for HDFS over HTTP, for workers: they have no JVM, and Arrow needs Hadoop's libhdfs.
 
-The name nodes' addresses are taken from the session, once, as Hadoop's own `webhdfs://` takes them.
+The driver reads the name nodes' addresses once, from the settings that Hadoop's own `webhdfs://` uses.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ __all__ = ["hdfs_settings"]
 
 
 def hdfs_settings(spark: SparkSession, uri: str) -> tuple[tuple[str, Any], ...]:
-    """Return the arguments of `WebHdfs` for a URI; nothing where Arrow finds libhdfs, and reads HDFS by itself.
+    """Return the arguments of `WebHdfs` for a URI; none where Arrow finds libhdfs and reads HDFS itself.
 
-    Raises `AbeyantError` where the cluster asks for Kerberos and there is no libhdfs.
+    Raises `AbeyantError` where the cluster requires Kerberos and libhdfs is missing.
     """
     if _has_libhdfs():
         return ()
-    told = hadoop_settings(spark)
-    if told("hadoop.security.authentication") == "kerberos":
+    setting = hadoop_settings(spark)
+    if setting("hadoop.security.authentication") == "kerberos":
         raise AbeyantError(
-            f"cannot read {uri}: with Kerberos that takes Hadoop's libhdfs, and Arrow finds none: set HADOOP_HOME or "
+            f"cannot read {uri}: Kerberos requires Hadoop's libhdfs, which Arrow does not find: set HADOOP_HOME or "
             "ARROW_LIBHDFS_DIR on all machines"
         )
-    secure = told("dfs.http.policy") == "HTTPS_ONLY"
+    secure = setting("dfs.http.policy") == "HTTPS_ONLY"
     scheme, key, port = (
         ("https", "dfs.namenode.https-address", 9871) if secure else ("http", "dfs.namenode.http-address", 9870)
     )
-    name = _authority(uri) or _authority(told("fs.defaultFS"))
-    nodes = [node.strip() for node in told(f"dfs.ha.namenodes.{name}").split(",") if node.strip()]
-    given = [told(f"{key}.{name}.{node}") for node in nodes] or [told(f"{key}.{name}") or told(key)]
+    name = _authority(uri) or _authority(setting("fs.defaultFS"))
+    nodes = [node.strip() for node in setting(f"dfs.ha.namenodes.{name}").split(",") if node.strip()]
+    configured = [setting(f"{key}.{name}.{node}") for node in nodes] or [setting(f"{key}.{name}") or setting(key)]
     addresses = []
-    for address in given:
+    for address in configured:
         host, _, its_port = address.rpartition(":")
         # Hadoop's default: on all of the name node's interfaces.
         host = host if host and host != "0.0.0.0" else name.partition(":")[0]
@@ -57,7 +57,7 @@ def _user(spark: SparkSession) -> str:
 
 
 def _has_libhdfs() -> bool:
-    """Return whether the library is where Arrow looks for it. Not tried: that starts a JVM, in this process."""
+    """Return whether the library is where Arrow looks for it. Loading it would start a JVM in this process."""
     hadoop = os.environ.get("HADOOP_HOME")
-    given = [os.environ.get("ARROW_LIBHDFS_DIR"), hadoop, f"{hadoop}/lib/native" if hadoop else None]
-    return any(folder and (Path(folder) / "libhdfs.so").exists() for folder in given)
+    folders = [os.environ.get("ARROW_LIBHDFS_DIR"), hadoop, f"{hadoop}/lib/native" if hadoop else None]
+    return any(folder and (Path(folder) / "libhdfs.so").exists() for folder in folders)

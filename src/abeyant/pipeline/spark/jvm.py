@@ -1,6 +1,6 @@
-"""The JVM that Spark runs in: one a process, started quietly, and asked how it ended when it answers no more.
+"""The JVM that Spark runs in: start it quietly, and explain how it ended when it no longer responds.
 
-PySpark keeps its JVM for as long as the process lives: stop a session, and the next one runs in the same.
+PySpark keeps one JVM for the life of the process: a new session runs in the same JVM as a stopped one.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ __all__ = [
 ]
 
 CLASS_ARCHIVE: Final = "ABEYANT_CLASS_ARCHIVE"
-"""The variable that says `off`: no archive of classes; or `wait`: a command waits until its JVM has written it."""
+"""The environment variable: `off` for no class archive, `wait` for commands to wait until their JVM has written it."""
 
 OUT_OF_MEMORY: Final = (
     "a JVM ran out of memory: give it more, as by --conf spark.driver.memory=8g, or spark.executor.memory on a cluster"
 )
 
-# The JVM's error stream, a file without a name; set by whoever starts the JVM, before anybody can ask.
+# The JVM's error stream, an unnamed file; set before the JVM starts.
 _said: int | None = None
 
-_LOWEST: Final = 19  # of priorities: the most nice
+_LOWEST: Final = 19  # the lowest priority
 _LOOKED_AT_BYTES: Final = 1 << 16
 _NOTHING: Final = (
     "at ",
     "... ",
     "Picked up ",
     "WARNING: Using incubator",
-    "Error: Could not create the Java Virtual Machine.",  # what is wrong stands before it
+    "Error: Could not create the Java Virtual Machine.",  # the reason is on the line before
     "Error: A fatal exception has occurred.",
 )
 _LOG_RECORD: Final = re.compile(r"^\d\d:\d\d:\d\d [A-Z]+ ", re.MULTILINE)
@@ -59,11 +59,11 @@ _FATAL: Final = "SparkUncaughtExceptionHandler: "
 
 
 def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
-    """Return the gateway to this process's JVM, started with `conf` if there is none yet.
+    """Return the gateway to this process's JVM, started with `conf` unless it runs.
 
-    A `silent` one is to be in nobody's way as it ends: it has no standard output, for whose end a reader of this
-    process's would wait, and when this process has ended it takes only the time that nobody else wants; unless the
-    environment says that this process is to wait for its end, and for the archive of classes that it writes.
+    A `silent` JVM delays nobody when it ends: it does not hold this process's standard output open, and runs at the
+    lowest priority once this process has ended; or, if the environment says `wait`, this process waits for its end and
+    for the class archive that it writes.
     """
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -71,8 +71,8 @@ def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
     if SparkContext._gateway is not None:
         return SparkContext._gateway
     global _said
-    # The JVM greets with warnings of its own (incubator modules, picked-up options) before any log settings
-    # apply. They go to a file that nobody sees, unless the JVM ends.
+    # The JVM prints warnings (incubator modules, picked-up options) before any log settings apply. They go to a file
+    # that is read only if the JVM ends.
     with tempfile.TemporaryFile() as said:
         _said = os.dup(said.fileno())
         streams = {"stderr": said, "stdout": said} if silent else {"stderr": said}
@@ -87,15 +87,15 @@ def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
 
 @contextmanager
 def interrupted_later() -> Iterator[None]:
-    """Let a first Ctrl-C or SIGTERM wait for the end of the block; a second does not.
+    """Delay a first Ctrl-C or SIGTERM until the block ends; a second one acts at once.
 
-    PySpark, interrupted while it waits for its JVM, removes the folder in which the JVM would say where it listens. The
-    JVM then fails to say so, never comes to look whether its parent lives, and stays for ever.
+    If PySpark is interrupted while it waits for its JVM, it removes the folder in which the JVM would write its port.
+    The JVM then fails to write it, never checks whether its parent lives, and runs for ever.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are the main thread's
         return
-    asked: list[int] = []
+    received: list[int] = []
     before: dict[int, Any] = {}
 
     def as_before() -> None:
@@ -103,8 +103,8 @@ def interrupted_later() -> Iterator[None]:
             signal.signal(number, handler)
 
     def note(number: int, frame: object) -> None:
-        asked.append(number)
-        if len(asked) > 1:
+        received.append(number)
+        if len(received) > 1:
             as_before()
             signal.raise_signal(number)
 
@@ -115,14 +115,14 @@ def interrupted_later() -> Iterator[None]:
         yield
     finally:
         as_before()
-        if len(asked) == 1:
-            signal.raise_signal(asked[0])
+        if len(received) == 1:
+            signal.raise_signal(received[0])
 
 
 def end_quietly(context: SparkContext) -> None:
-    """Let PySpark's thread for accumulators end without a traceback when the JVM is gone: the next call says so."""
+    """Keep PySpark's accumulator thread from printing a traceback when the JVM is gone: the next call reports it."""
     server: Any = getattr(context, "_accumulatorServer", None)
-    if server is None:  # PySpark promises nothing of what it keeps there
+    if server is None:  # a private attribute of PySpark, which may go
         return
     report = server.handle_error
 
@@ -134,23 +134,23 @@ def end_quietly(context: SparkContext) -> None:
 
 
 def wait_for_end(process: subprocess.Popen[bytes]) -> None:
-    """Close what the process reads, at which PySpark's JVM ends, and wait for it: half a minute where it writes."""
+    """Close the process's standard input, which ends PySpark's JVM, and wait for it: 30 s if it writes an archive."""
     if process.stdin is not None:
         process.stdin.close()
     process.wait()
 
 
 def step_aside(process: int) -> None:
-    """Give a process the lowest priority, all threads of it; on Linux, where a thread has its own."""
+    """Give all threads of a process the lowest priority (Linux, where each thread has its own)."""
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{process}/task"):
             os.setpriority(os.PRIO_PROCESS, int(thread), _LOWEST)
 
 
 def how_it_ended(seconds: float = 2.0) -> str | None:
-    """Say how this process's JVM ended; None while it runs, and where another started it.
+    """Return how this process's JVM ended; None if it runs, or if another process started it.
 
-    To be asked when it did not answer: waits so long for the end of a process that is just ending.
+    Call it when the JVM did not respond. Waits up to `seconds` for a JVM that is ending.
     """
     from pyspark import SparkContext
 
@@ -170,12 +170,12 @@ def how_it_ended(seconds: float = 2.0) -> str | None:
 
 
 def last_words() -> str:
-    """Return the line that says why the JVM ended, of what it wrote on its error stream; or its last line."""
+    """Return the line of the JVM's error stream that says why it ended; or its last line."""
     if _said is None:
         return ""
     size = os.fstat(_said).st_size
     text = os.pread(_said, _LOOKED_AT_BYTES, max(size - _LOOKED_AT_BYTES, 0)).decode(errors="replace")
     fatal = [record for record in _LOG_RECORD.split(text) if record.startswith(_FATAL)]
     lines = [line.strip() for line in (fatal[0] if fatal else text).split("\n")]
-    told = [line for line in lines if line and not line.startswith(_NOTHING)]
-    return told[-1].removeprefix("Caused by: ") if told else ""
+    useful = [line for line in lines if line and not line.startswith(_NOTHING)]
+    return useful[-1].removeprefix("Caused by: ") if useful else ""

@@ -1,4 +1,4 @@
-"""Paths of this machine and URIs, as Hadoop takes them."""
+"""Convert local paths and URIs to the form that Hadoop takes."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ _SPECIAL: Final = re.compile(r"([][{}*?\\])")
 
 
 def is_uri(place: str) -> bool:
-    """Return whether a place is named by a URI; otherwise it is a path of this machine."""
+    """Return whether `place` is a URI; otherwise it is a local path."""
     return "://" in place
 
 
 def is_text(path: str) -> bool:
-    """Return whether a path has bytes of UTF-8 only: Python gives others as lone surrogates, and Spark takes none."""
+    """Return whether a path is valid UTF-8. Python decodes other bytes as lone surrogates, which Spark refuses."""
     return not any("\ud800" <= letter <= "\udfff" for letter in path)
 
 
 def location(path: str) -> str:
-    """Return a path as Hadoop takes it: without a scheme it is this machine's, blanks, brackets and all."""
+    """Return a URI for reading, with the globs of a URI kept; a path without scheme is local, and taken literally."""
     return path if is_uri(path) else f"file://{_escaped(str(Path(path).resolve()))}"
 
 
 def plain(path: str) -> str:
-    """Return a path or a URI as a URI whose letters are no patterns: as Hadoop takes it where it writes."""
+    """Return a URI for writing; Hadoop expands no globs in it."""
     return path if is_uri(path) else f"file://{Path(path).resolve()}"
 
 
 def literal(path: str) -> str:
-    """Return a path or a URI as Hadoop takes it where it reads, and no letter is to be a pattern: that of a result."""
+    """Return a URI for reading without globs, such as that of a result."""
     return _escaped(plain(path))
 
 
 def _escaped(name: str) -> str:
-    """Return a name that Hadoop, which takes every name for a pattern, reads as it is."""
+    """Escape a name's globs."""
     return _SPECIAL.sub(r"\\\1", name)

@@ -1,7 +1,4 @@
-"""What Spark is doing, shown while it works: a bar on a terminal, elsewhere lines every few seconds, or nothing.
-
-All of it goes to the error stream: the standard output is for results.
-"""
+"""Show progress on the error stream: a bar on a terminal, elsewhere a line every few seconds, or nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ _SILENT_SECONDS: Final = 3.0  # where there is no bar
 
 
 class Steps:
-    """Shows the steps of one long piece of work; `quiet` shows nothing."""
+    """The progress of a command's steps; `quiet` shows nothing."""
 
     def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
         self._console = console if console is not None else Console(stderr=True)
@@ -40,9 +37,9 @@ class Steps:
             yield
             return
         if not self._console.is_terminal:
-            # A log file or a pipe: the line has to be there before the work, in case the work never ends.
+            # A log file or a pipe: print the line first, in case the work never ends.
             print(f"{what} ...", file=sys.stderr, flush=True)
-            with _sign_of_life(what):
+            with _heartbeat(what):
                 yield
             return
         bar = Progress(
@@ -69,42 +66,42 @@ class Steps:
             try:
                 yield
                 stop()
-                # Not the last count: Spark skips stages whose result it still has, and their tasks are never done.
+                # Not the last count: Spark skips stages whose result it still has, so their tasks never finish.
                 bar.update(shown, total=1, completed=1, tasks="")
             finally:
                 stop()
 
 
 @contextmanager
-def _sign_of_life(what: str) -> Iterator[None]:
-    """Yield a line every few seconds, so that whoever waits can tell long from stuck."""
+def _heartbeat(what: str) -> Iterator[None]:
+    """Print a line every few seconds while the block runs."""
     began = time.monotonic()
     done = threading.Event()
 
-    def tell() -> None:
+    def beat() -> None:
         while not done.wait(_SILENT_SECONDS):
             print(f"{what} ... {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
 
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
     try:
         yield
     finally:
         done.set()
-        teller.join()
+        thread.join()
 
 
 def _watch(bar: Progress, shown: TaskID, spark: SparkSession, group: str, done: threading.Event) -> None:
-    """Count the tasks of the group's stages until told to stop; only jobs begun since then are counted."""
+    """Show the tasks of the group's jobs that start from now on, until `done` is set."""
 
-    def told(share: float, tasks: str) -> None:
+    def report(share: float, tasks: str) -> None:
         bar.update(shown, total=1.0, completed=share, tasks=tasks)
 
     if is_connect(spark):
-        tell = connect_progress_handler(told)
-        spark.registerProgressHandler(tell)  # type: ignore[arg-type]
+        handler = connect_progress_handler(report)
+        spark.registerProgressHandler(handler)  # type: ignore[arg-type]
         done.wait()
-        spark.removeProgressHandler(tell)  # type: ignore[arg-type]
+        spark.removeProgressHandler(handler)  # type: ignore[arg-type]
         return
     earlier = set(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
-    follow_jobs(spark, lambda tracker: set(tracker.getJobIdsForGroup(group)) - earlier, told, done)
+    follow_jobs(spark, lambda tracker: set(tracker.getJobIdsForGroup(group)) - earlier, report, done)
