@@ -105,9 +105,7 @@ def test_what_is_refused_is_one_line(
     )
     text = tmp_path / "orders.txt"
     text.write_bytes(Path(files[0]).read_bytes())
-    assert f"{text} is not a Parquet file, or is truncated: say what it is by --format" in refusal(
-        str(text), files[1]
-    )
+    assert f"{text} is not a Parquet file, or is truncated: say what it is by --format" in refusal(str(text), files[1])
     empty = tmp_path / "empty.csv"
     empty.touch()
     assert "operations: no column 'op_id', expected string (columns: none)" in refusal(str(empty), files[1])

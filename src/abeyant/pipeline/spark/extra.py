@@ -1,4 +1,4 @@
-"""What the extra `spark` brings, and whether it is installed."""
+"""Check whether the extra `spark` is installed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ BRINGS: Final = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich", "msgsp
 
 
 def check_extra(what: str, *, report: bool = False) -> None:
-    """Raise AbeyantError, saying what to install for `what`, where the extra is missing. Imports nothing of it.
+    """Raise AbeyantError with what to install for `what`, where the extra is missing. Imports none of its packages.
 
-    With `report` the extra of that name is needed as well. A missing Java is named beside others only: there may be
-    no need for one (Spark Connect), and Spark's session looks for it.
+    With `report` the extra `report` is required as well. A missing Java is named only if something else is missing too:
+    Spark Connect needs none, and starting a session looks for one anyway.
     """
     lacking = missing({"spark": BRINGS, **({"report": ("plotly",)} if report else {})})
     if not lacking:

@@ -1,6 +1,6 @@
-"""Renaming on the file system that Spark writes to: through the driver's JVM, on Spark Connect through Arrow.
+"""Rename directories on the file system that Spark writes to: by the driver's JVM, on Spark Connect by Arrow.
 
-Spark has no public call for it. Arrow knows local paths and HDFS; it has none of the session's settings for others.
+Spark has no public call for it. Arrow supports local paths and HDFS; for others it lacks the session's settings.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ __all__ = ["FileSystem", "file_system"]
 
 
 class FileSystem(Protocol):
-    """What is below one root; names are relative to it."""
+    """The directories below one root; names are relative to it."""
 
     def exists(self, name: str) -> bool:
-        """Return whether there is such a file or directory."""
+        """Return whether a file or directory exists."""
 
     def remove(self, name: str) -> None:
-        """Remove a directory with all in it, if it is there."""
+        """Remove a directory with its contents, if it exists."""
 
     def make_directory(self, name: str) -> None:
-        """Make a directory, and those above it, unless they are there."""
+        """Create a directory and its parents unless they exist."""
 
     def rename(self, name: str, to: str) -> bool:
-        """Rename a directory to a name that is free; return whether that went well: not where another has the name."""
+        """Rename a directory to a free name; return False if the name is taken."""
 
 
 def file_system(spark: SparkSession, root: str) -> FileSystem:
-    """Return what is below `root`, a URI (`file://` and a path as it is, not quoted).
+    """Return the file system of `root`, a URI (`file://` with an unquoted path).
 
-    Raises `AbeyantError` on Spark Connect where Arrow has no directories that can be renamed.
+    Raises `AbeyantError` on Spark Connect where Arrow cannot rename directories.
     """
     return _ByArrow(root) if is_connect(spark) else _ByHadoop(spark, root)
 
 
 class _ByHadoop(HadoopFiles):
-    """Spark's own view, with the session's settings."""
+    """Spark's own file system, with the session's settings."""
 
     def rename(self, name: str, to: str) -> bool:  # type: ignore[override]
         if not renames(self.root):
             return self.rename_plainly(name, to)
-        # Not FileSystem.rename: where the name is taken, that puts one directory into the other.
+        # Not FileSystem.rename: if the name is taken, it moves one directory into the other.
         try:
             super().rename(name, to, "NONE")
         except HadoopError:
@@ -56,7 +56,7 @@ class _ByHadoop(HadoopFiles):
 
 
 class _ByArrow:
-    """Of the machine that this runs on, which in a batch of Spark Connect is the server's; or HDFS."""
+    """Arrow's file system: of this machine (in a batch of Spark Connect, the server's), or HDFS."""
 
     def __init__(self, root: str) -> None:
         from pyarrow import fs
@@ -95,6 +95,6 @@ class _ByArrow:
 
 def _not_here(root: str, why: str) -> str:
     return (
-        f"{root}: on Spark Connect a batch can be put in place on a local path or HDFS only ({why}): name such a "
-        "place, or run the query in a session that is not Connect's"
+        f"{root}: on Spark Connect a batch can be written to a local path or HDFS only ({why}): name one of these, or "
+        "run the query in a session that is not Connect's"
     )

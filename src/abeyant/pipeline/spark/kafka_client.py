@@ -1,4 +1,4 @@
-"""Kafka's admin client in the driver's JVM: the client that Spark's connector brings."""
+"""Kafka's admin client in the driver's JVM, from the client library of Spark's connector."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["KafkaClientError", "describe_topics"]
 
 
 class KafkaClientError(Exception):
-    """The client failed: `kind` is the innermost exception's class in Java, the message its own."""
+    """The client failed: `kind` is the class of the innermost Java exception, whose message this has."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class KafkaClientError(Exception):
 
 
 def describe_topics(spark: SparkSession, topics: Iterable[str], settings: Mapping[str, str]) -> None:
-    """Ask the brokers about topics; raise `KafkaClientError` where they do not know one, or do not answer."""
+    """Describe topics; raise `KafkaClientError` if one does not exist or the brokers do not respond."""
     jvm: Any = spark._jvm
     properties = jvm.java.util.Properties()
     for name, value in settings.items():

@@ -1,9 +1,9 @@
-"""In a notebook: a line below each cell that makes Spark work tells how far Spark is, and at last how long it took.
+"""Show Spark's progress below notebook cells, and at the end how long each took.
 
-A notebook is a kernel of Jupyter's protocol: Jupyter, VS Code, Colab. It has imported IPython before us; IPython is
-never imported here. Spark is lazy, so `resolve` cannot show anything itself: it begins to watch the cells. While a cell
-runs, a thread looks five times a second at the jobs that are active, streams' left out, and ends with the cell. A
-session of Spark Connect needs no thread: the server tells.
+A notebook is a kernel of Jupyter's protocol: Jupyter, VS Code, Colab. It has imported IPython already; this module
+never does. Spark is lazy, so `resolve` has nothing to show itself: it starts to watch the cells. While a cell runs, a
+thread polls the active jobs five times a second, except those of streams. Spark Connect needs no thread: the server
+sends its progress.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ __all__ = ["notebook_progress", "watch_cells"]
 
 
 def notebook_progress(on: bool = True) -> None:
-    """Show in a notebook, from the next cell on, how far Spark is with a cell's work; or show it no more.
+    """Show Spark's progress below each cell from the next cell on, or stop showing it.
 
-    `pipeline.resolve` and `pipeline.plots` switch it on, unless it was switched off before. It is for the session that
-    they are given, and for the active one when called here. Where there is no notebook it does nothing.
+    `pipeline.resolve` and `pipeline.plots` switch it on for their session, unless it was switched off before; a call
+    here does so for the active session. Does nothing outside a notebook.
     """
     _CELLS.off = not on
     if not on:
         _CELLS.watch(None)
         return
-    with suppress(PySparkException):  # without a session, `resolve` will know one
+    with suppress(PySparkException):  # without a session, `resolve` will watch its own
         watch_cells(SparkSession.active())
 
 
 def watch_cells(spark: SparkSession) -> None:
-    """Watch this session in the cells of the notebook from now on, the running one included, if this is a notebook."""
+    """Watch this session from now on, the running cell included, if this is a notebook."""
     ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if getattr(shell, "kernel", None) is None or _CELLS.off:
@@ -54,22 +54,22 @@ def watch_cells(spark: SparkSession) -> None:
 
 
 class _Line:
-    """The line of one cell: it appears with the first task, and stays in its place."""
+    """The progress line of one cell, which appears with the first task."""
 
     def __init__(self) -> None:
         self._handle: Any = None
         self._began = self._last = time.monotonic()
         self._shown = ""
 
-    def tell(self, share: float, tasks: str) -> None:
-        """Say how far Spark is."""
+    def report(self, share: float, tasks: str) -> None:
+        """Show how far Spark is."""
         self._last = time.monotonic()
         if self._handle is None:
             self._began = self._last
         self._show(f"Spark: {tasks}, {self._seconds()}", f'<progress value="{share:.3f}" max="1"></progress>')
 
     def end(self) -> None:
-        """Say how long it took, if there was anything to say."""
+        """Show how long it took, if anything was shown."""
         if self._handle is not None:
             self._show(f"Spark: {self._seconds()}")
 
@@ -90,19 +90,19 @@ class _Line:
 
 
 class _Cells:
-    """The cells of this kernel, and the session that is watched while they run."""
+    """Watch one session while the cells of this kernel run."""
 
     def __init__(self) -> None:
         self.off = False
         self._shell: Any = None
         self._spark: SparkSession | None = None
         self._line = _Line()
-        self._server: Callable[..., None] | None = None  # what takes the news of one operation of the server
+        self._server: Callable[..., None] | None = None  # handles the progress of one of the server's operations
         self._thread: threading.Thread | None = None
         self._done = threading.Event()
 
     def listen(self, shell: Any) -> None:
-        """Be told when a cell begins and ends."""
+        """Register for the begin and end of cells."""
         if shell is self._shell:
             return
         self._shell = shell
@@ -110,15 +110,15 @@ class _Cells:
         shell.events.register("post_run_cell", self._end)
 
     def watch(self, spark: SparkSession | None) -> None:
-        """Watch this session, and no other any more."""
+        """Watch this session instead of the former one."""
         if spark is self._spark:
             return
         self._end()
         if self._spark is not None and is_connect(self._spark):
-            self._spark.removeProgressHandler(self._server_told)  # type: ignore[arg-type]
+            self._spark.removeProgressHandler(self._on_server_progress)  # type: ignore[arg-type]
         self._spark = spark
         if spark is not None and is_connect(spark):
-            spark.registerProgressHandler(self._server_told)  # type: ignore[arg-type]
+            spark.registerProgressHandler(self._on_server_progress)  # type: ignore[arg-type]
         self._begin()
 
     def _begin(self, *_: object) -> None:
@@ -128,8 +128,8 @@ class _Cells:
         if is_connect(self._spark):
             return
         self._done = threading.Event()
-        follow = partial(follow_jobs, self._spark, partial(_active_jobs, self._spark), self._line.tell, self._done)
-        # In the context of the cell, by which the kernel knows below which cell to show something.
+        follow = partial(follow_jobs, self._spark, partial(_active_jobs, self._spark), self._line.report, self._done)
+        # In the cell's context, so that the kernel shows the line below this cell.
         within = contextvars.copy_context().run
         self._thread = threading.Thread(target=within, args=(follow,), name="abeyant-notebook", daemon=True)
         self._thread.start()
@@ -143,16 +143,16 @@ class _Cells:
         self._line.end()
         self._line = _Line()
 
-    def _server_told(self, *, done: bool, **news: Any) -> None:
+    def _on_server_progress(self, *, done: bool, **progress: Any) -> None:
         if self._server is None:
-            self._server = connect_progress_handler(self._line.tell)
-        self._server(**news)
+            self._server = connect_progress_handler(self._line.report)
+        self._server(**progress)
         if done:
             self._server = None
 
 
 def _active_jobs(spark: SparkSession, tracker: StatusTracker) -> Iterable[int]:
-    """Return the jobs that run now but for those of streams, which go on whatever the cell does."""
+    """Return the running jobs, without those of streams, which do not belong to the cell."""
     jobs = set(tracker.getActiveJobsIds())
     for query in spark.streams.active if jobs else ():
         jobs.difference_update(tracker.getJobIdsForGroup(str(query.runId)))

@@ -1,7 +1,6 @@
-"""Rows as packed tables, which Spark keeps and moves without looking inside: what Python alone makes and reads.
+"""Rows packed as Arrow tables in a binary column, for data that only Python writes and reads.
 
-A row of Spark's own for each costs the JVM more than all that is counted of it: to take it from Arrow, to keep it, and
-to give it back to Python.
+Converting each row from Arrow to Spark's own rows and back costs the JVM more than the work on them.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from abeyant.pipeline.spark.arrow import arrow_schema
 __all__ = ["PACKED", "PackedRows", "pack", "packed_rows", "unpack"]
 
 PACKED: Final = "name string, rows binary"
-"""The schema of packed tables: the name of a table, and some of its rows."""
+"""The schema of packed rows: the name of a table, and some of its rows."""
 
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
 class PackedRows:
-    """The rows of one table of those that are packed in a DataFrame."""
+    """The rows of one of the tables packed in a DataFrame."""
 
     packed: DataFrame
     name: str
     prepare: Callable[[pa.Table], pa.Table] | None = None
-    """What is made of the rows before anything else, some at a time."""
+    """Applied to each chunk of rows first."""
 
     @property
     def sparkSession(self) -> SparkSession:  # noqa: N802 - as of a DataFrame
@@ -41,20 +40,20 @@ class PackedRows:
         return self.packed.sparkSession
 
     def prepared(self, prepare: Callable[[pa.Table], pa.Table]) -> PackedRows:
-        """Return the rows that `prepare` makes of these."""
+        """Return the same rows with `prepare` applied to each chunk."""
         return replace(self, prepare=prepare)
 
     def isEmpty(self) -> bool:  # noqa: N802 - as of a DataFrame
-        """Return whether there is no row. A job."""
+        """Return whether there is no row. Runs a job."""
         return self.packed.where(F.col("name") == self.name).isEmpty()
 
     def mapInArrow(self, work: Work, schema: StructType | str) -> DataFrame:  # noqa: N802 - as of a DataFrame
-        """Return what `work` makes of the rows of each partition."""
+        """Apply `work` to the rows of each partition."""
         mine = self.packed.where(F.col("name") == self.name)
         return mine.mapInArrow(partial(_unpacked, prepare=self.prepare, work=work), schema)
 
     def table(self, schema: StructType) -> DataFrame:
-        """Return them as rows of Spark's."""
+        """Return the rows as a Spark table."""
         return self.mapInArrow(partial(_cast, schema=arrow_schema(schema)), schema)
 
 
@@ -68,7 +67,7 @@ def pack(table: pa.Table) -> bytes:
 
 
 def unpack(packed: bytes) -> pa.Table:
-    """Return the table that was packed."""
+    """Return the packed table."""
     return pa.ipc.open_stream(packed).read_all()
 
 

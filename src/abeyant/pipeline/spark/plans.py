@@ -1,7 +1,7 @@
-"""What Spark's plan of a table says before any job: its estimated size, and which files a mere scan reads.
+"""Read a table's estimated size, and the files of a plain scan, from Spark's plan. Runs no job.
 
-The size is read from the text of the plan, which every kind of session has; the files from the plan itself, in the
-driver's JVM. No job is run.
+The size is parsed from the plan's text, which every kind of session has; the files come from the plan itself, in the
+driver's JVM.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ _OPTIONS: Final = {
 
 
 class Size(NamedTuple):
-    """How large a table is taken for."""
+    """A table's estimated size."""
 
     bytes: float
     in_plan: bool
-    """Whether it is nothing but rows that came from this process and stand in the plan itself."""
+    """Whether the plan itself holds all the rows, which came from this process."""
 
 
 def estimated_size(table: DataFrame) -> Size | None:
-    """Return the size that Spark's optimizer takes a table for; None where it does not say. No job is run.
+    """Return the size that Spark's optimizer estimates for a table; None where it gives none. Runs no job.
 
-    Of rows that came from this process it is what they take; 8 EiB where nothing is known, as of an RDD. Spark takes
-    files for as large as they are on disk; here they count sixfold, since they may be compressed.
+    Exact for rows that came from this process; 8 EiB where nothing is known, as for an RDD. Spark estimates files by
+    their size on disk; here they count sixfold, since they may be compressed.
 
-    (An `EXPLAIN` in SQL says it too, but needs a view of the table. In a fresh JVM that takes 1.5 s more.)
+    (`EXPLAIN` in SQL gives it too, but needs a view of the table, which takes 1.5 s more in a fresh JVM.)
     """
     try:
         plan = _explained(table)
-    except PySparkException:  # whatever is wrong with the table, its own query will say so better
+    except PySparkException:  # running the query reports what is wrong with the table better
         return None
     found = _SIZE.search(plan)
     if found is None:

@@ -1,6 +1,6 @@
-"""How a session reaches S3, for readers that are no part of Spark: its `fs.s3a` settings, as Arrow has them.
+"""Convert a session's `fs.s3a` settings to Arrow's, for readers in Python workers.
 
-Spark's workers have no JVM that Python could ask. So what they need is taken from the session, once.
+Workers cannot ask the JVM, so the driver reads the settings once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from abeyant.pipeline.spark.hadoop_files import hadoop_settings
 __all__ = ["S3Settings", "s3_settings"]
 
 S3Settings = tuple[tuple[str, Any], ...]
-"""Arguments of Arrow's `S3FileSystem`, by name. They may hold a key: never to be shown."""
+"""Arguments of Arrow's `S3FileSystem`, by name. They may hold a key: never show them."""
 
 _ANONYMOUS: Final = "AnonymousAWSCredentialsProvider"
 _TEXTS: Final = {
@@ -26,26 +26,26 @@ _TEXTS: Final = {
 
 
 def s3_settings(spark: SparkSession, bucket: str) -> S3Settings:
-    """Return what `fs.s3a.*`, or `fs.s3a.bucket.BUCKET.*`, says: endpoint, region, style of paths, keys.
+    """Return the endpoint, region, path style and keys of `fs.s3a.*`, or `fs.s3a.bucket.BUCKET.*`.
 
     Without keys Arrow looks for them where Amazon's own tools do: the environment, the profile, the machine's role. On
-    Spark Connect only settings of Spark's are known, not those of the server's `core-site.xml`.
+    Spark Connect only `spark.hadoop.*` is known, not the server's `core-site.xml`.
     """
     of = hadoop_settings(spark)
 
-    def told(name: str) -> str:
+    def setting(name: str) -> str:
         return of(f"fs.s3a.bucket.{bucket}.{name}") or of(f"fs.s3a.{name}")
 
-    found: dict[str, Any] = {ours: told(name) for name, ours in _TEXTS.items() if told(name)}
-    if _ANONYMOUS in told("aws.credentials.provider"):
+    found: dict[str, Any] = {ours: setting(name) for name, ours in _TEXTS.items() if setting(name)}
+    if _ANONYMOUS in setting("aws.credentials.provider"):
         found["anonymous"] = True
-    endpoint = told("endpoint")
+    endpoint = setting("endpoint")
     if endpoint and endpoint != "s3.amazonaws.com":
         scheme, separator, host = endpoint.partition("://")
-        plain = told("connection.ssl.enabled") == "false"
+        plain = setting("connection.ssl.enabled") == "false"
         found["scheme"] = scheme if separator else "http" if plain else "https"
         found["endpoint_override"] = (host if separator else endpoint).rstrip("/")
-        # Arrow's default for an endpoint that is named, and Hadoop's, differ.
-        found["force_virtual_addressing"] = told("path.style.access") != "true"
+        # Arrow's and Hadoop's defaults differ where an endpoint is given.
+        found["force_virtual_addressing"] = setting("path.style.access") != "true"
         found.setdefault("region", "us-east-1")
     return tuple(sorted(found.items()))

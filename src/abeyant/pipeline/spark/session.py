@@ -1,4 +1,4 @@
-"""A Spark session as the pipeline wants it: a Java that works, UTC, quiet, and bound to loopback when local."""
+"""Start a Spark session for the pipeline: with a Java that works, UTC, quiet, and on loopback only when local."""
 
 from __future__ import annotations
 
@@ -35,39 +35,39 @@ __all__ = [
 
 SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
-# What Spark and its JVM are told where they work for a minute: to spend little on making themselves fast.
+# Options for jobs of a minute, where warming up costs more than it gains.
 BRIEF_COLLECTOR: Final = "-XX:+UseSerialGC"
-"""Apart from the others: a JVM that is told of two collectors does not start."""
+"""Separate from BRIEF_JAVA: a JVM with two collectors in its options does not start."""
 
-# A JVM with the first compiler alone would keep 48 MB for compiled code: Spark's fill that within minutes, and without
-# any space left a task fails so badly that Spark ends the JVM. It is only reserved, not used.
-# Nor does it collect for want of space for classes before it has Spark's.
+# With the first compiler alone a JVM reserves 48 MB for compiled code. Spark fills that within minutes; then a task
+# fails and Spark ends the JVM. Reserved memory is not used memory. The large metaspace avoids collections while Spark's
+# classes are loaded.
 BRIEF_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:MetaspaceSize=256m")
 """Options of such a JVM."""
 
 INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Java that is written, compiled and loaded for a few rows takes a seventh of a small command's processor time."""
+"""No generated code: generating and compiling it takes a seventh of a small command's processor time."""
 
 GENERATED: Final = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-"""The opposite, Spark's own default: to interpret takes 0.15 s a megabyte of a log more."""
+"""Spark's default: interpreting costs 0.15 s more per megabyte of log."""
 
 _LOG_OPTION: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 _CONNECT: Final = "sc://"
 _TOKEN: Final = re.compile(r"(;token=)[^;]*")
 _LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?$")
 
-# Nobody waits for a local JVM's answer while it collects, so it need not be the collector with the short pauses.
+# A local batch job gains from throughput, not from short pauses.
 _LOCAL_COLLECTOR: Final = "-XX:+UseParallelGC"
 _UNGUARDED: Final = "-Dio.netty.noUnsafe=false"
 
 _NAMES_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
 _JAVA_VARIABLES: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
 
-# What a timestamp without a zone means, and how columns reach Python.
+# Settings that results depend on: the zone of timestamps without one, and Arrow for columns.
 _MEANING: Final = {"spark.sql.session.timeZone": "UTC", "spark.sql.execution.arrow.pyspark.enabled": "true"}
 
-# For its page Spark keeps the plans of 1,000 executions, and 1,000 jobs and stages with all their tasks. Of a stream a
-# plan is 0.1 MB and a batch has two; the tasks of a batch are 0.05 MB. Those that run are kept in any case.
+# For its web page Spark keeps the plans of 1,000 executions, and 1,000 jobs and stages with their tasks. A stream's
+# batch adds two plans of 0.1 MB and 0.05 MB of tasks. Running ones are kept in any case.
 _NO_PAGE: Final = {
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.retainedJobs": "50",
@@ -79,7 +79,7 @@ _CONTAINER_LIMITS: Final = (
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),  # v1
 )
 
-# Reading, parsing and the analysis of a log need no more; a cluster is sized by whoever runs it.
+# Enough to read, parse and analyze a log. A cluster has its own settings.
 _LOCAL_MEMORY_MB: Final = (1024, 4096)
 
 
@@ -93,15 +93,14 @@ def spark_session(
 ) -> SparkSession:
     """Return the active Spark session, or start one on `master`.
 
-    It finds a Java (`NoJavaError` when there is none), makes the workers run this interpreter, sets the session's
-    time zone to UTC, and keeps Spark's own log off the terminal. `brief` is for work of seconds: on a local master,
-    Spark then spends little on making itself fast. `config` adds to these settings or overrides them.
-    `for_command`: as the process ends, the JVM may make the next start shorter (see `archive`).
+    Finds a Java (`NoJavaError` if there is none), makes the workers run this interpreter, sets the session's time zone
+    to UTC, and keeps Spark's log off the terminal. `brief` is for jobs of seconds: a local Spark then spends little on
+    optimizing itself. `config` adds to these settings or overrides them. With `for_command` the JVM may write a class
+    archive at the end of the process, so that the next one starts faster (see `archive`).
 
-    Java, its memory and its options are those of the process's first session, because PySpark keeps one JVM. Under
-    `spark-submit`, that decides master, Java, Python and settings. With `sc://HOST:PORT` the session is one of that
-    Spark Connect server, which decides all these but `config`. Raises `AbeyantError` when Spark does not start,
-    with the last thing it said.
+    PySpark keeps one JVM, so Java, its memory and its options are those of the process's first session. `spark-submit`
+    decides master, Java, Python and settings itself. `sc://HOST:PORT` gives a session of that Spark Connect server,
+    which decides all of these except `config`. Raises `AbeyantError` with Spark's last message if Spark does not start.
     """
     config = config or {}
     try:
@@ -123,8 +122,8 @@ def spark_session(
         return _connected(master, config)
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
-    # Workers must be this very Python: by default they take whatever python3 comes first on the PATH. On a cluster it
-    # may lie elsewhere, and then the user says where.
+    # Workers must run this Python: by default they run the first python3 on the PATH. On a cluster its path may
+    # differ, and the user sets PYSPARK_PYTHON.
     if _LOCAL.match(master) or "PYSPARK_PYTHON" not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -150,7 +149,7 @@ def _connected(url: str, config: Mapping[str, str]) -> SparkSession:
 
     try:
         return _with_our_meaning(SparkSession.builder.remote(url).config(map=dict(config)))
-    except ImportError as error:  # PySpark's own, which names all that is missing
+    except ImportError as error:  # PySpark's own, which lists all missing packages
         raise AbeyantError(f"Spark Connect needs more: pip install 'pyspark[connect]' ({error})") from error
     except PySparkException as error:
         shown = _TOKEN.sub(r"\1(hidden)", url)
@@ -158,7 +157,7 @@ def _connected(url: str, config: Mapping[str, str]) -> SparkSession:
 
 
 def _with_our_meaning(builder: SparkSession.Builder) -> SparkSession:
-    """Return a session that others prepared, with what our results depend on."""
+    """Return the builder's session with the settings that our results depend on."""
     spark = builder.getOrCreate()
     for name, value in _MEANING.items():
         spark.conf.set(name, value)
@@ -171,13 +170,13 @@ def shuffle_partitions(spark: SparkSession) -> int:
 
 
 def default_partitions(spark: SparkSession) -> int | None:
-    """Return how many partitions a session of ours would have on this one's master; None on a cluster."""
+    """Return the shuffle partitions that `spark_session` would set for this local master; None on a cluster."""
     local = _LOCAL.match(spark.conf.get("spark.master", None) or "")
     return max(2 * _cores(local["cores"]), 4) if local else None
 
 
 def adapts_partitions(spark: SparkSession) -> bool:
-    """Return whether this session itself makes few partitions of little data, once it has been shuffled."""
+    """Return whether this session coalesces small shuffle partitions itself."""
     names = ("spark.sql.adaptive.enabled", "spark.sql.adaptive.coalescePartitions.enabled")
     return all(spark.conf.get(name) == "true" for name in names)
 
@@ -185,7 +184,7 @@ def adapts_partitions(spark: SparkSession) -> bool:
 def _settings(
     master: str, app_name: str, java_options: list[str], *, brief: bool, config: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return all settings, those of `config` above ours."""
+    """Return all settings; `config` overrides ours."""
     local = _LOCAL.match(master)
     ours = {
         "spark.master": master,
@@ -194,14 +193,14 @@ def _settings(
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": " ".join([_LOG_OPTION, *java_options]),
         **_MEANING,
-        # Spark measures a batch for Python after each row unless its bytes are unlimited, which takes as long as
-        # writing it. So its rows are limited instead.
+        # With a byte limit Spark measures each Arrow batch after every row, which takes as long as writing it. So limit
+        # the rows instead.
         "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
-        # To remember the line of Python of every column costs a call of the JVM each.
+        # It costs a call of the JVM for every column expression.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.parquet.compression.codec": "zstd",
-        # The default is a form of 96 bits that Parquet has deprecated, and that is dear to write and to read.
+        # The default, INT96, is deprecated in Parquet, and slow to write and read.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }
     if config.get("spark.ui.enabled", "false").lower() != "true":
@@ -210,33 +209,33 @@ def _settings(
 
 
 def _cores(named: str | None) -> int:
-    """Return how many cores a local master names: none is one."""
+    """Return the number of cores of a local master; `local` alone is 1."""
     return (os.cpu_count() or 1) if named == "*" else int(named or 1)
 
 
 def _local_settings(named: str | None, *, brief: bool) -> dict[str, str]:
     cores = _cores(named)
     settings = {
-        # 200 partitions, Spark's default, are 200 tasks a shuffle even for a log of one megabyte.
+        # Spark's default of 200 makes 200 tasks a shuffle even for a log of one megabyte.
         SHUFFLE_PARTITIONS: str(max(2 * cores, 4)),
-        # Loopback only: nothing of a local run is offered to the network, and no host name has to resolve.
+        # Loopback only: a local run opens no port to the network, and needs no host name that resolves.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": f"{_local_memory_mb()}m",
-        # After a pause of two minutes (a laptop's sleep, a moved machine) Spark holds its own executor for dead, which
-        # in the same JVM it can neither replace nor take back: minutes later it would end itself, with status 56.
+        # After a pause of two minutes (a laptop's sleep) Spark takes its own executor for dead. It cannot replace it in
+        # the same JVM, and ends itself minutes later with status 56.
         "spark.storage.blockManagerHeartbeatTimeoutMs": "365d",
     }
     if brief:
-        # Over a few megabytes, half of Spark's time goes into compiling itself well and planning again.
+        # For a few megabytes, half of Spark's time would go into compilation and adaptive planning.
         settings |= {SHUFFLE_PARTITIONS: str(cores), "spark.sql.adaptive.enabled": "false", **INTERPRETED}
     return settings
 
 
 def _java_options(java: Java, config: Mapping[str, str], *, brief: bool, write: bool) -> list[str]:
-    """Return a local JVM's options: its compiler, its archive of classes, and the collector unless another is named.
+    """Return a local JVM's options: compiler, class archive, and a collector unless the user named one.
 
-    With two collectors it does not start.
+    A JVM with two collectors does not start.
     """
     from abeyant.pipeline.spark.versions import needs_netty_unsafe, spark_home
 
@@ -263,7 +262,7 @@ def _local_memory_mb() -> int:
 
 
 def _cause(error: BaseException) -> str:
-    """Return the first line of what the JVM says is wrong, without Py4J's own preamble."""
+    """Return the first line of the JVM's error, without Py4J's preamble."""
     java = getattr(error, "java_exception", None)
     text = str(java if java is not None else error)
     return text.strip().split("\n")[0]

@@ -1,7 +1,7 @@
-"""Small files on any file system that Spark reads, by the driver's own JVM and with the session's settings.
+"""Small files on any file system that Spark reads, by the driver's JVM with the session's settings.
 
-An object store has no rename. What it has: a small object appears whole or not at all, and over another at once; and
-one may ask to be the first. The rest is built on these (`results`).
+An object store has no rename, but a small object appears whole or not at all, replaces another atomically, and can be
+created only if it does not exist. `results` builds on these.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from abeyant.pipeline.spark.hadoop_files import HadoopError, HadoopFiles
 __all__ = ["Store", "places_of", "renames", "scheme_of"]
 
 _RENAME_DIRECTORIES: Final = ("file", "hdfs")
-"""Where a directory is renamed at once, whatever is in it."""
+"""Schemes with an atomic rename of directories."""
 
 _RENAME_FILES: Final = (*_RENAME_DIRECTORIES, "viewfs", "webhdfs", "abfs", "abfss")
-"""Where a file is seen while it is written, and renamed at once."""
+"""Schemes where a file is visible while it is written, and renamed atomically."""
 
 _REPLACE_FILES: Final = ("hdfs",)
-"""Where a file that is renamed takes another's place at once. Elsewhere Hadoop removes the other one first."""
+"""Schemes where a rename replaces another file atomically. Elsewhere Hadoop removes the other one first."""
 
 _REFUSE_NAMES: Final = ("abfs", "abfss")
-"""Where `FileSystem.rename` gives a file only a free name. (By `FileContext` each is a client that nobody closes.)"""
+"""Schemes where `FileSystem.rename` refuses an existing name. (`FileContext` opens a client that nobody closes.)"""
 
 _NEXT: Final = ".next"
-"""Ends the name of what stands in for another, while that is removed. No dot comes before: Spark hides such names."""
+"""Suffix of a new file while the old one is removed. The name has no leading dot, which Spark would hide."""
 
 _LOOKS: Final = 10
 
@@ -46,33 +46,33 @@ def scheme_of(place: str) -> str:
 
 
 def renames(place: str) -> bool:
-    """Return whether a directory at this URI is renamed at once, whatever is in it: not on an object store."""
+    """Return whether a directory at this URI is renamed atomically; on an object store it is not."""
     return scheme_of(place) in _RENAME_DIRECTORIES
 
 
 def places_of(place: str) -> tuple[str, ...]:
-    """Return where a small file of `Store.put` is, in the order in which to look; the first that is there is it."""
-    # One that was renamed between the first look and the second is found by the third.
+    """Return the places to look for a small file of `Store.put`; the first that exists is it."""
+    # The third finds a file that was renamed between the first two reads.
     return (place, f"{place}{_NEXT}", place) if _stands_in(place) else (place,)
 
 
 def _stands_in(place: str) -> bool:
-    """Return whether a new file stands beside the old one until that is removed: it cannot replace it at once."""
+    """Return whether a new file must be written beside the old one, which it cannot replace atomically."""
     return scheme_of(place) in _RENAME_FILES and scheme_of(place) not in _REPLACE_FILES
 
 
 class Store:
-    """What is below one root: a URI (`file://` and a path as it is, not quoted). Names are relative to it.
+    """The files below a root URI (`file://` with an unquoted path). Names are relative to the root.
 
-    Raises `AbeyantError` in a session of Spark Connect, which has no JVM here; and, as all its methods, for a file
-    system that the session lacks, or that does not answer.
+    Raises `AbeyantError` in a session of Spark Connect, which has no JVM here; and, as do all methods, where the
+    session lacks the file system or it fails.
     """
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         if is_connect(spark):
             raise AbeyantError(
-                f"{root}: on Spark Connect there is no JVM here to write small files there: run this in a session "
-                "that is not Connect's"
+                f"{root}: cannot write small files there from Spark Connect, which has no JVM here: run this in a "
+                "session that is not Connect's"
             )
         self.root: Final = root.rstrip("/")
         self._aside: Final = scheme_of(root) in _RENAME_FILES
@@ -81,11 +81,11 @@ class Store:
             self._files: Final = HadoopFiles(spark, self.root)
 
     def uri(self, name: str) -> str:
-        """Return where a name is."""
+        """Return the URI of a name."""
         return f"{self.root}/{name}"
 
     def exists(self, name: str) -> bool:
-        """Return whether there is such a file or directory."""
+        """Return whether a file or directory exists."""
         with self._failing_to("read"):
             return self._files.exists(name)
 
@@ -101,7 +101,7 @@ class Store:
         return None
 
     def put(self, name: str, text: str) -> None:
-        """Write a small file, over one that is there: `read` gives the one or the other."""
+        """Write a small file over an existing one; `read` returns either the old text or the new."""
         with self._failing_to("write"):
             if not self._aside:
                 self._files.write_text(name, text)
@@ -111,7 +111,7 @@ class Store:
                 self._put_beside(name, text)
 
     def renew(self, name: str, text: str) -> None:
-        """Write a small file over itself, so that it is new: it is there all the time, if not always whole."""
+        """Rewrite a small file to refresh its time. It exists all the time, but may be seen truncated."""
         if not self._stands_in:
             self.put(name, text)
             return
@@ -119,9 +119,9 @@ class Store:
             self._files.write_text(name, text)
 
     def put_new(self, name: str, text: str) -> bool:
-        """Write a small file unless there is one; return whether it was written. Of several at once one succeeds.
+        """Write a small file unless it exists; return whether it was written. Of several callers one succeeds.
 
-        (Where the file system can tell: HDFS, S3 and its like, local ones.)
+        (On file systems with conditional writes: HDFS, S3, local ones.)
         """
         with self._failing_to("write"):
             if self._files.exists(name):
@@ -141,22 +141,22 @@ class Store:
         return True
 
     def make_directory(self, name: str) -> None:
-        """Make a directory, and those above it, unless they are there."""
+        """Create a directory and its parents unless they exist."""
         with self._failing_to("write"):
             self._files.make_directory(name)
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a directory with all in it, if it is there."""
+        """Remove a file, or a directory with its contents, if it exists."""
         with self._failing_to("write"):
             self._files.remove(name)
 
     def names(self, name: str) -> list[str]:
-        """Return what is in a directory, sorted; nothing where there is none."""
+        """Return the names in a directory, sorted; none if it does not exist."""
         with self._failing_to("read"):
             return self._files.names(name) if self._files.exists(name) else []
 
     def changed_ms(self, name: str) -> int | None:
-        """Return when a file was written, by the store's clock, in ms since 1970; None where there is none."""
+        """Return a file's time of modification by the store's clock, in ms since 1970; None if it does not exist."""
         with self._failing_to("read"):
             try:
                 return self._files.modified_ms(name)
@@ -166,17 +166,17 @@ class Store:
                 raise
 
     def written(self, name: str) -> dict[str, int]:
-        """Return the files of a table that Spark wrote into a directory, and their bytes."""
+        """Return the sizes in bytes of the files of a table that Spark wrote into a directory, by name."""
         with self._failing_to("read"):
             return self._files.data_files(name)
 
     def fetch(self, name: str, to: Path) -> None:
-        """Copy a file to this machine."""
+        """Download a file."""
         with self._failing_to("read"):
             self._files.download(name, to)
 
     def send(self, file: Path, name: str) -> None:
-        """Copy a file of this machine."""
+        """Upload a file."""
         with self._failing_to("write"):
             self._files.upload(file, name)
 
@@ -191,7 +191,7 @@ class Store:
         return self._files.read_text(name) if self._files.exists(name) else None
 
     def _put_beside(self, name: str, text: str) -> None:
-        """Write a file, in steps: after each the old text or the new one is where `read` looks, and is whole."""
+        """Write a file in steps, after each of which `read` finds the old text or the new, whole."""
         there, following = self._files.exists(name), f"{name}{_NEXT}"
         if self._files.exists(following):  # a run was killed between these steps
             if there:
@@ -207,7 +207,7 @@ class Store:
         self._rename(aside, name, "NONE")
 
     def _put_aside(self, name: str, text: str) -> str:
-        """Write a file beside its place, where it would be seen while it is written; return its name."""
+        """Write a hidden file beside its place, because readers would see a partial one; return its name."""
         folder, slash, last = name.rpartition("/")
         aside = f"{folder}{slash}.{last}.{uuid4().hex[:12]}"
         self._files.write_text(aside, text)
@@ -228,4 +228,4 @@ class Store:
 
 
 class _TakenError(AbeyantError):
-    """A file was not renamed: the name is taken, or the file is gone."""
+    """A file was not renamed: the name is taken, or the file no longer exists."""

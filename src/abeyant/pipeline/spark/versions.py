@@ -1,4 +1,4 @@
-"""The version of Spark, and what the pipeline does differently in some versions: every such check stands here."""
+"""Every check of Spark's version, and what the pipeline does differently for it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ __all__ = [
 _FIRST: Final = (4, 1, 0)
 _MENDED: Final = (4, 1, 4)
 _STRICT_ARROW: Final = 26
-"""pyarrow from 26 on rejects the float row count that these PySparks pass with a batch of states."""
+"""pyarrow >= 26 rejects the float row count that these PySparks pass with a batch of states."""
 
 _GUARDED_JAVA, _NETTY_TOLD = 24, (4, 2)
-"""From Java 24 on Netty denies a class that Arrow's memory needs, unless told; Spark itself tells it from 4.2 on."""
+"""From Java 24 on Netty denies a class that Arrow's memory needs, unless set; Spark sets it itself from 4.2 on."""
 
 
 def installed_spark() -> str:
@@ -45,32 +45,32 @@ def minor_of(spark: SparkSession) -> str:
 
 
 def versions_of(spark: SparkSession) -> dict[str, str]:
-    """Return the versions that a result's marker names."""
+    """Return the versions for a result's marker."""
     from abeyant import __version__
 
     return {"abeyant": __version__, "spark": spark.version, "python": platform.python_version()}
 
 
 def spark_home() -> Path:
-    """Return the folder from which PySpark takes Spark."""
+    """Return the folder of the Spark that PySpark runs."""
     return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
 
 
 def hadoop_version() -> str:
-    """Return the version of Hadoop that this Spark brings; `VERSION` where its jars do not say."""
+    """Return the version of Hadoop in this Spark; `VERSION` if its jars do not show it."""
     found = next((spark_home() / "jars").glob("hadoop-client-api-*.jar"), None)
     return found.stem.removeprefix("hadoop-client-api-") if found is not None else "VERSION"
 
 
 def needs_netty_unsafe(java: int) -> bool:
-    """Return whether this Spark, on this version of Java, has to be told to let Netty use `sun.misc.Unsafe`."""
+    """Return whether this Spark on this Java needs an option to let Netty use `sun.misc.Unsafe`."""
     return java >= _GUARDED_JAVA and _numbers(installed_spark())[:2] < _NETTY_TOLD
 
 
 def check_arrow(spark: SparkSession) -> None:
-    """Raise `AbeyantError` for a PySpark and a pyarrow with which no batch of a stream would end.
+    """Raise `AbeyantError` for a pair of PySpark and pyarrow with which every batch of a stream fails.
 
-    On Spark Connect the server's pyarrow counts, whose version a client cannot ask for.
+    Not checked on Spark Connect, where the server's pyarrow counts and a client cannot see it.
     """
     import pyarrow as pa
 
