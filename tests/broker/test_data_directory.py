@@ -133,7 +133,7 @@ def test_settings_that_contradict_a_topics(tmp_path: Path) -> None:
     with Cluster(data=tmp_path) as kafka:
         kafka.create_topic("orders", config={"min.compaction.lag.ms": 100})
     with (
-        pytest.raises(AbeyantError, match=r"topic .orders. cannot be kept with these settings: conflict.*100.*50"),
+        pytest.raises(AbeyantError, match=r"topic .orders. contradicts these settings: conflict.*100.*50"),
         Cluster(data=tmp_path, settings={"log.cleaner.max.compaction.lag.ms": 50}),
     ):
         pass

@@ -44,13 +44,13 @@ def test_what_a_setting_does_is_said_of_those_that_the_code_asks_for_and_of_no_o
     without = {"log.roll.jitter.ms", "log.roll.jitter.hours"}  # asked for, and not heeded
     found = definitions("broker").values()
     told = {one.name for one in found if one.has_effect and not limits.fullmatch(one.name)}
-    asked = {one.name for one in found if one.refused is None and (one.name in named or one.name in fallbacks)}
+    asked = {one.name for one in found if one.unsupported is None and (one.name in named or one.name in fallbacks)}
     assert told == asked - without
 
 
 def test_settings_without_effect_are_named(caplog: pytest.LogCaptureFixture) -> None:
     broker.Cluster(settings={"num.partitions": 2, "num.io.threads": 4, "log.preallocate": "true"})
-    assert caplog.messages == ["settings that change nothing in this broker: log.preallocate, num.io.threads"]
+    assert caplog.messages == ["settings without effect in this broker: log.preallocate, num.io.threads"]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_settings_without_effect_are_named(caplog: pytest.LogCaptureFixture) -> 
         ("listener.name.plaintext.sasl.jaas.config", "a secret", "sasl.jaas.config has no effect"),
         ("listener.name.ssl.max.connections", 1, "the only listener's settings begin with listener.name.plaintext."),
         ("create.topic.policy.class.name", "a.Policy", "Class a.Policy could not be found"),
-        ("leader.replication.throttled.rate", 1000, "is set while brokers run"),
+        ("leader.replication.throttled.rate", 1000, "can only be set while brokers run"),
         ("log.retention.ms", 0, "log.retention.ms must be unlimited"),
         (
             "ssl.client.auth",
@@ -85,7 +85,7 @@ def test_what_would_have_no_effect_is_refused(name: str, given: object, why: str
 
 def test_every_refused_setting_can_have_its_default() -> None:
     for found in definitions("broker").values():
-        if found.refused is not None and found.default is not None and found.name != "listeners":
+        if found.unsupported is not None and found.default is not None and found.name != "listeners":
             assert Settings({found.name: found.default})[found.name] == found.parse(found.default)
 
 
@@ -199,7 +199,7 @@ def test_changes_while_running() -> None:
     assert [settings.value("message.max.bytes", broker) for broker in (1, 2)] == [4, 3]
     assert [topic.value("max.message.bytes", broker) for broker in (1, 2)] == [4, 3]
     assert [topic.log_config(broker).max_message_bytes for broker in (1, 2)] == [4, 3]
-    assert settings.changed(1) == {"message.max.bytes": "4"}
+    assert settings.dynamic(1) == {"message.max.bytes": "4"}
     (entry,) = settings.describe(1, ["message.max.bytes"])
     assert [place.source for place in entry.synonyms] == [BROKER, ALL_BROKERS, STATIC, DEFAULT]
     assert (entry.value, entry.source) == ("4", BROKER)

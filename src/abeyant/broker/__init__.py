@@ -1,11 +1,11 @@
-"""A Kafka-compatible broker whose waiting is Kafka's own, in one process: for tests, for learning, for looking.
+"""A Kafka-compatible cluster in one process, with real replication and time-outs, for tests and development.
 
     from abeyant import broker
 
     with broker.Cluster(brokers=3) as kafka:
         producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap})
 
-Needs the extra `broker`: pip install '.[broker]'. This import alone pulls in nothing of it.
+Needs the extra `broker`: pip install '.[broker]'. Importing this package alone loads none of it.
 """
 
 from __future__ import annotations

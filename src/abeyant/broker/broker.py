@@ -1,8 +1,8 @@
 """One broker: its replicas, its purgatories, its listening socket, and its clients' requests.
 
-A stopped `Broker` is not used again: `Cluster.start` makes another with the same id.
+A stopped `Broker` is not used again: `Cluster.start` creates a new one with the same id.
 
-Messages of other brokers, its own timers and requests all reach a broker through `run`. So pausing it keeps them in an
+Messages from other brokers, timers and requests all reach a broker through `run`. While it is paused they wait in an
 inbox, as they wait in the sockets and timers of a process under SIGSTOP.
 """
 
@@ -54,21 +54,21 @@ _CENTURY_MS = 100 * 365 * 86_400_000
 
 
 class Cluster(ports.Cluster, Protocol):
-    """The cluster that a broker is part of."""
+    """The cluster of a broker."""
 
     host: str
     staging: Staging
 
     @property
     def awaited(self) -> Sequence[object]:
-        """Return the calls of `until_waiting` that block: `check_awaited` is called after each request."""
+        """Return the blocked calls of `until_waiting`. While there are any, each request calls `check_awaited`."""
 
     def check_awaited(self) -> None:
-        """Complete the calls of `until_waiting` whose requests wait now."""
+        """Complete the calls of `until_waiting` whose requests are pending now."""
 
 
 class BrokerTimer:
-    """The cluster's one timer, for one broker: what comes due while it is paused waits in its inbox."""
+    """The cluster's timer for one broker. While the broker is paused, its callbacks wait in its inbox."""
 
     __slots__ = ("_broker", "_call_later")
 
@@ -77,7 +77,7 @@ class BrokerTimer:
         self._call_later = broker.cluster.clock.timer.call_later
 
     def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Stoppable:
-        """Call `callback(*args)` in `delay` seconds, or once the broker is resumed."""
+        """Call `callback(*args)` after `delay` seconds; if the broker is paused then, when it is resumed."""
         return self._call_later(delay, self._broker.run, callback, *args)
 
 
@@ -94,7 +94,7 @@ class Broker:
         self.stopped = False
         self.now = cluster.clock.now
         self.now_ms = cluster.clock.now_ms
-        self.started_ms = self.now_ms()  # from which Kafka's scans are counted
+        self.started_ms = self.now_ms()  # the periodic scans count from here, as in Kafka
         self.timer: Timer = BrokerTimer(self)
         self.partitions: dict[Key, Partition] = {}
         self.by_id: dict[tuple[uuid.UUID, int], Partition] = {}
@@ -140,7 +140,7 @@ class Broker:
 
     @property
     def log_dir(self) -> str:
-        """Return where its logs are, as clients see it; in memory that is only a name."""
+        """Return its log directory, as shown to clients. For logs in memory it is only a name."""
         directory = self.cluster.directory
         return f"/memory/broker-{self.id}" if directory is None else str(directory.folder(self.id))
 
@@ -151,7 +151,7 @@ class Broker:
     # -- from start to stop
 
     def listen(self, port: int) -> None:
-        """Open the socket; port 0 picks a free one. Clients are accepted from the loop's next turn. Raises OSError."""
+        """Listen on `port`, or on a free one for 0, and accept clients from the loop's next turn. Raises OSError."""
         loop = asyncio.get_running_loop()
 
         def connection() -> Connection:
@@ -162,7 +162,7 @@ class Broker:
         self.port = self._listener.port
 
     def stop(self) -> None:
-        """Stop: cancel what waits, close connections, let other brokers lead."""
+        """Cancel pending operations, close connections, and hand over leadership."""
         self.cluster.controller.unregister(self.id)
         self.cluster.network.settle()
         self.stopped = True
@@ -181,17 +181,17 @@ class Broker:
         for partition in self.partitions.values():
             try:
                 partition.retire()
-            except LogError as error:  # the next start reads the log's batches instead
+            except LogError as error:  # the next start recovers the log from its batches
                 logger("broker").error("broker %d: %s", self.id, error)
 
     def pause(self) -> None:
-        """Pause, as under SIGSTOP: connections stay open, and nothing is done."""
+        """Do nothing until `resume`, with connections open, as under SIGSTOP."""
         if not self.paused and not self.stopped:
             self.paused = True
             self.cluster.controller.start_session(self.id)
 
     def resume(self) -> None:
-        """Resume: first handle what has arrived meanwhile."""
+        """Resume after a pause. First handle everything that arrived meanwhile."""
         if not self.paused:
             return
         self.paused = False
@@ -200,16 +200,16 @@ class Broker:
         while inbox and not self.paused:
             action, args = inbox.popleft()
             self.run(action, *args)
-        self._inbox.extendleft(reversed(inbox))  # one of those may have paused it again
+        self._inbox.extendleft(reversed(inbox))  # left over if one of them paused it again
 
     def run(self, action: Callable[..., object], *args: Any) -> None:
-        """Call `action` now; after the pause if paused; never if stopped."""
+        """Call `action` now, or after the pause if paused, or never if stopped."""
         if self.paused:
             self._inbox.append((action, args))
         elif not self.stopped:
             action(*args)
 
-    # -- from the controller, through the network
+    # -- messages from the controller
 
     def apply_state(self, state: PartitionState, topic: Topic) -> None:
         """Apply the new state of a partition: open, change or delete this broker's replica."""
@@ -220,25 +220,25 @@ class Broker:
             return
         if partition is None:
             if self.cluster.controller.by_id.get(state.topic_id) is None:
-                return  # it was deleted before the message arrived
+                return  # the topic was deleted before the message arrived
             try:
                 log = self._open_log(state, topic)
             except LogError as error:
                 logger("broker").error("broker %d has no %s-%d: %s", self.id, state.topic, state.partition, error)
                 return
             partition = Partition(self, state, topic, log)
-            self.housekeeping.opened(partition)
+            self.housekeeping.add(partition)
             self.partitions[state.topic, state.partition] = partition
             self.by_id[state.topic_id, state.partition] = partition
         partition.become(state)
-        self._tell_coordinator(partition)
+        self._update_coordinator(partition)
         for broker in self.cluster.brokers.values():
             broker.elect_leader_purgatory.check_and_complete((state.topic, state.partition))
 
-    def _tell_coordinator(self, partition: Partition) -> None:
+    def _update_coordinator(self, partition: Partition) -> None:
         coordinator = self.coordinators.get(partition.topic)
         if coordinator is not None:
-            coordinator.changed(partition)
+            coordinator.update(partition)
 
     def _open_log(self, state: PartitionState, topic: Topic) -> Log:
         config = topic.settings.log_config(self.id)
@@ -248,7 +248,7 @@ class Broker:
         return directory.open_log(self.id, state.topic, state.partition, state.topic_id, config, self.now_ms())
 
     def apply_settings(self) -> None:
-        """Apply the current settings: to topics, certificates, limits of connections, and the cleaner."""
+        """Apply the current settings to topics, certificates, connection limits and the cleaner."""
         topics = self.cluster.controller.by_id
         for partition in self.partitions.values():
             topic = topics.get(partition.topic_id)
@@ -257,7 +257,7 @@ class Broker:
         if self._listener is not None:
             self._listener.tls = self.cluster.security.tls_context(self.cluster.settings, self.id)
             self._listener.check_room()
-        # Close the excess connections that have been idle for longest, as Kafka does.
+        # Close the connections above the limit that have been idle for longest, as Kafka does.
         by_idle_time = sorted(self.connections, key=lambda one: self._idle.idle_for(one) or 0.0, reverse=True)
         for connection in by_idle_time[: max(self._quotas.excess, 0)]:
             connection.abort()
@@ -270,13 +270,13 @@ class Broker:
                 partition.configure(topic)
 
     def keep_only(self, topic_ids: frozenset[uuid.UUID]) -> None:
-        """Delete the replicas of all other topics, which were deleted while this broker was away."""
+        """Delete the replicas of all other topics. They were deleted while this broker was away."""
         for partition in list(self.partitions.values()):
             if partition.topic_id not in topic_ids:
                 self._forget(partition)
 
     def forget_topic(self, topic: Topic) -> None:
-        """Delete the replicas of a topic, which was deleted, and its committed offsets."""
+        """Delete the replicas and the committed offsets of a deleted topic."""
         for partition in list(self.partitions.values()):
             if partition.topic_id == topic.id:
                 self._forget(partition)
@@ -287,8 +287,8 @@ class Broker:
         del self.partitions[partition.topic, partition.index]
         del self.by_id[partition.topic_id, partition.index]
         partition.close()
-        self.housekeeping.closed(partition)
-        self._tell_coordinator(partition)
+        self.housekeeping.remove(partition)
+        self._update_coordinator(partition)
         try:
             partition.log.delete(self.now_ms())
         except LogError as error:
@@ -297,13 +297,13 @@ class Broker:
     # -- followers and leaders
 
     def ask_leader(self, leader: int, fetch: ReplicaFetch) -> None:
-        """Send a fetch. A stopped leader does not answer: the controller will elect another."""
+        """Send a fetch to a leader. If it is stopped it does not answer, and the controller elects another."""
         broker = self.cluster.brokers.get(leader)
         if broker is not None and not broker.stopped:
             self.cluster.network.send(broker, broker.take_fetch, fetch)
 
     def take_fetch(self, fetch: ReplicaFetch) -> None:
-        """Receive a follower's fetch; faults may strike it."""
+        """Receive a follower's fetch. Faults may delay or drop it."""
         gate = self.cluster.gate
         if gate is None or not gate(ReplicaFetchCall(self, fetch)):
             self.handle_fetch(fetch)
@@ -315,7 +315,7 @@ class Broker:
     ask = peer_call.ask
 
     def session(self, follower: int) -> Session:
-        """Return the session of a broker that follows this one; create it at the first call."""
+        """Return the session of a broker that follows this one. The first call creates it."""
         found = self.sessions.get(follower)
         if found is None:
             found = self.sessions[follower] = Session(self, follower)
@@ -348,7 +348,7 @@ class Broker:
             self._idle.forget(connection)
 
     def receive(self, connection: Connection, frame: memoryview) -> None:
-        """Handle a request; while paused, keep it."""
+        """Handle a request, or keep it while paused."""
         if self.paused:
             self._inbox.append((self._receive_late, (connection, memoryview(bytes(frame)), self.now())))
             if self.cluster.awaited:
@@ -362,8 +362,8 @@ class Broker:
             return
         try:
             call = self._call(connection, frame)
-        except Exception as error:  # noqa: BLE001  whatever bytes can cause (K9)
-            connection.close(f"cannot read its request{_named(frame)}: {type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001  any bytes may come (K9)
+            connection.close(f"cannot read its request{_api_and_version(frame)}: {type(error).__name__}: {error}")
             return
         gate = self.cluster.gate
         if gate is None or not gate(call):
@@ -373,7 +373,7 @@ class Broker:
         self.receive(connection, frame)
 
     def unread(self) -> list[Waiting]:
-        """Return the requests that have arrived during the pause. O(their number)."""
+        """Return the requests that arrived during the pause. O(requests)."""
         found = []
         for action, args in self._inbox:
             if action != self._receive_late or args[0].closed:
@@ -381,7 +381,7 @@ class Broker:
             connection, frame, since = args
             try:
                 call = self._call(connection, frame)
-            except Exception:  # noqa: BLE001  whatever bytes can cause (K9): logged once it is resumed
+            except Exception:  # noqa: BLE001  any bytes may come (K9); logged on resume
                 continue
             found.append(Waiting(self.id, call.api.name, keys_of(call), call.client_id, since, math.inf, "pause"))
         return found
@@ -397,7 +397,7 @@ class Broker:
         connection.answer([answer])
 
     def handle(self, call: Call) -> None:
-        """Handle a call; log an exception and answer with UNKNOWN_SERVER_ERROR."""
+        """Handle a call. If that raises, log the exception and answer with UNKNOWN_SERVER_ERROR."""
         try:
             call.proceed()
             call.local = self.now() - call.since
@@ -407,14 +407,14 @@ class Broker:
             logger("broker").exception("%r failed", call)
             try:
                 call.refuse(ErrorCode.unknown_server_error)
-            except Exception:  # noqa: BLE001  not even that: the client must not wait for ever
+            except Exception:  # noqa: BLE001  the client must not wait for ever
                 call.drop()
 
     def _call(self, connection: Connection, frame: memoryview) -> Call:
         try:
             key, version, _ = _HEADER.unpack_from(frame)
         except struct.error:
-            raise ValueError(f"{len(frame)} bytes are less than a request's header") from None
+            raise ValueError(f"{len(frame)} bytes are too few for a request header") from None
         api = BY_KEY.get(key)
         if api is None:
             raise ValueError(f"API key {key} is not supported")
@@ -433,7 +433,7 @@ class Broker:
         return Call(self, connection, api, version, codec, header, request)
 
     def _close_idle(self, connection: Connection) -> None:
-        """Close an idle connection; abort it at the second call, where the client has not read what was sent."""
+        """Close an idle connection. On the second call abort it, as the client does not read what was sent."""
         if connection not in self.connections:
             return
         if connection.closed:
@@ -444,19 +444,19 @@ class Broker:
 
 
 def _idle(settings: Settings) -> float:
-    """Return the idle time-out in seconds; a century for less than 0 ms, which means never."""
+    """Return the idle time-out in seconds; a century for negative values, which mean never."""
     idle: int = settings["connections.max.idle.ms"]
     return min(max(idle, 1), _CENTURY_MS) / 1000 if idle >= 0 else _CENTURY_MS / 1000
 
 
-def _named(frame: memoryview) -> str:
-    """Return the API and version of a request that cannot be read, as far as they can be read."""
+def _api_and_version(frame: memoryview) -> str:
+    """Return the API and version of an unreadable request, in parentheses; "" if even they are unreadable."""
     key, version, _ = _HEADER.unpack_from(frame) if len(frame) >= _HEADER.size else (None, 0, 0)
     return f" ({BY_KEY[key].name} version {version})" if key in BY_KEY else ""
 
 
 def _group_shard(broker: CoordinatorBroker, partition: Partition) -> GroupShard:
-    """Return a new shard of groups. Import it now: no client has a group before the cluster has started."""
+    """Create a shard of groups. Imported here, as no group exists before the cluster has started."""
     from abeyant.broker.groups.shard import GroupShard
 
     return GroupShard(broker, partition)

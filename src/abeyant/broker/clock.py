@@ -1,6 +1,6 @@
-"""The broker's one clock (K8): every time in it is read here, and all that waits rides this timer.
+"""The cluster's only clock and timer (K8).
 
-`Clock` is the event loop's time, virtual time too. `MachineClock` also counts the time that the machine slept.
+`Clock` is the event loop's time, virtual time included. `MachineClock` also counts the time that the machine slept.
 `HeldClock` stands still until `advance`.
 """
 
@@ -19,7 +19,7 @@ from abeyant.timer import Timer as AnyTimer
 
 _SLEPT = 1.0  # seconds: less is the time between two readings
 
-# A clock that goes on while the machine sleeps, and one that does not, which is the loops'.
+# A clock that runs while the machine sleeps, and the event loops' clock, which does not.
 _CLOCKS: tuple[int, int] | None = None
 if hasattr(time, "CLOCK_BOOTTIME"):  # Linux
     _CLOCKS = time.CLOCK_BOOTTIME, time.CLOCK_MONOTONIC
@@ -28,14 +28,14 @@ elif hasattr(time, "CLOCK_UPTIME_RAW"):  # macOS
 
 
 class Clock:
-    """The loop's clock: seconds since some moment for deadlines, milliseconds since 1970 for timestamps."""
+    """The loop's clock: monotonic seconds for deadlines, milliseconds since 1970 for timestamps."""
 
     held = False
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.timer: AnyTimer = self._make_timer(loop)
         self.now: Callable[[], float] = self.timer.time  # seconds, monotonic
-        # Constant, so that timestamps and time-outs agree, also when the machine's clock is set.
+        # Constant, so that timestamps and time-outs agree even if the machine's clock is set.
         self._epoch = time.time() - self.timer.time()
 
     def _make_timer(self, loop: asyncio.AbstractEventLoop) -> AnyTimer:
@@ -46,12 +46,12 @@ class Clock:
         return int((self._epoch + self.timer.time()) * 1000)
 
     def advance(self, seconds: float) -> None:
-        """Raise AbeyantError: only a held clock can be advanced."""
-        raise AbeyantError('only a held clock can be advanced: make the Cluster with clock="held"')
+        """Raise AbeyantError, as only a held clock can be advanced."""
+        raise AbeyantError('only a held clock can be advanced: create the Cluster with clock="held"')
 
     def advance_to_next(self) -> float | None:
-        """Advance to the next deadline, as `advance`; return the seconds that passed, None where nothing waits."""
-        raise AbeyantError('only a held clock can be advanced: make the Cluster with clock="held"')
+        """Raise AbeyantError, as only a held clock can be advanced."""
+        raise AbeyantError('only a held clock can be advanced: create the Cluster with clock="held"')
 
     def close(self) -> None:
         """Cancel all timers."""
@@ -59,20 +59,20 @@ class Clock:
 
 
 def until_scan(started_ms: int, interval_ms: int, due_ms: int, now_ms: int) -> float:
-    """Return the seconds until the first scan after `due_ms`, where scans are `interval_ms` apart from `started_ms` on.
+    """Return the seconds until the first scan after `due_ms`, if scans run every `interval_ms` from `started_ms` on.
 
-    Kafka does much of its housekeeping by scanning everything at intervals. Here a task runs when something is due
-    (K7), but at the time of Kafka's scan. The first scan is one interval after the start. Never 0.
+    Kafka does much of its housekeeping by scanning everything at intervals. Here a timer runs when something is due
+    (K7), at the time of that scan. The first scan is one interval after the start. Never returns 0.
     """
     after = max(due_ms, now_ms, started_ms) - started_ms
     return (started_ms + (after // interval_ms + 1) * interval_ms - now_ms) / 1000
 
 
 class MachineClock(Clock):
-    """The clock of a loop in real time, as a cluster's own loop is.
+    """The clock of a cluster's own loop, in real time.
 
-    A loop's clock stands still while the machine sleeps. Without those hours every later record of a client would be
-    too far in the future (`message.timestamp.after.max.ms`). It reads clocks that tests do not patch.
+    A loop's clock stands still while the machine sleeps. So this one adds the time slept; else later records of clients
+    would be too far in the future (`message.timestamp.after.max.ms`). It reads clocks that tests do not patch.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -89,19 +89,19 @@ class MachineClock(Clock):
 
 
 def machine_slept() -> float:
-    """Return how many seconds the machine has slept, up to a constant; 0 where no two clocks show it."""
+    """Return how many seconds the machine has slept, plus a constant; 0 if the system has no clocks to show it."""
     return 0.0 if _CLOCKS is None else time.clock_gettime(_CLOCKS[0]) - time.clock_gettime(_CLOCKS[1])
 
 
 class HeldClock(Clock):
-    """Time that stands still until `advance`."""
+    """A clock that stands still until `advance`."""
 
     held = True
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, on_loop: Callable[[Callable[[], Any]], Any], settle: Callable[[], None]
     ) -> None:
-        """`on_loop` calls a function in the loop's thread, `settle` delivers the messages between brokers."""
+        """`on_loop` calls a function in the loop's thread; `settle` delivers messages between brokers."""
         super().__init__(loop)
         self._on_loop = on_loop
         self._settle = settle
@@ -114,17 +114,17 @@ class HeldClock(Clock):
         return self._manual
 
     def advance(self, seconds: float) -> None:
-        """Advance by `seconds`: run what comes due in order, each at its own time. From any thread.
+        """Advance by `seconds`, and run what comes due in order, each at its deadline. Thread-safe.
 
-        Messages between brokers take no time. Clients live in real time: see `Cluster.until_waiting`. Raises ValueError
-        for less than 0.
+        Messages between brokers take no time. Clients run in real time: see `Cluster.until_waiting`. Raises ValueError
+        for a negative number.
         """
         if not 0 <= seconds < math.inf:
             raise ValueError(f"seconds must be 0 or more: time does not go back; not {seconds!r}")
         self._on_loop(lambda: self._advance(seconds))
 
     def advance_to_next(self) -> float | None:
-        """Advance to the next deadline; return the seconds that passed, None where nothing waits. From any thread."""
+        """Advance to the next deadline. Return the seconds that passed, None if nothing is pending. Thread-safe."""
         passed: float | None = self._on_loop(self._advance_to_next)
         return passed
 

@@ -1,10 +1,10 @@
-"""A cluster: its brokers, its controller, its clock, and the loop they run on.
+"""A cluster: its brokers, its controller, its clock, and the loop that they run on.
 
-    with Cluster(brokers=3) as kafka: ...           a thread of its own with our event loop
-    async with Cluster(brokers=3) as kafka: ...     on the loop that runs, one of virtual time too
+    with Cluster(brokers=3) as kafka: ...           in its own thread, with our event loop
+    async with Cluster(brokers=3) as kafka: ...     on the running loop, which may be in virtual time
 
-Both have the same methods, for any thread: they run in the loop's thread, and block until they are done. Of what is
-marked as not for users, `on_loop` alone may be called in another thread.
+Both have the same methods. They are thread-safe: they run in the loop's thread, and block until they are done. Of what
+is marked as not for users, only `on_loop` is thread-safe.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _LAST_ID = (1 << 31) - 1
 
 
 class Cluster(ClusterApi):
-    """Brokers in this process, numbered from 1, that Kafka's clients take for a cluster.
+    """A Kafka-compatible cluster of brokers in this process, numbered from 1.
 
-    `bootstrap` is where clients find it. Use it as a context manager, or `open` and `close` it.
+    `bootstrap` is for clients' `bootstrap.servers`. Use it as a context manager, or call `open` and `close`.
     """
 
     def __init__(
@@ -67,16 +67,16 @@ class Cluster(ClusterApi):
         users: Mapping[str, str] | None = None,
         **unknown: Never,
     ) -> None:
-        """`port` is the first broker's, and the others have the next ones; 0 picks free ports.
+        """`port` is the first broker's, and the others use the next ones; 0 picks free ports.
 
-        `data` is a directory for topics and records; a later cluster with the same `data` has them again, however this
-        one ended. The default is memory. `settings` have Kafka's own names, with dots or with underscores, and its
-        defaults; `node.id` is the first broker's, and the others have the next ones. With `clock="held"` time stands
-        still until `clock.advance`.
+        `data` is a directory for topics and records, by default memory; a later cluster with the same `data` has them
+        again, even if this one was killed. `settings` use Kafka's names, with dots or underscores, and its defaults;
+        `node.id` is the first broker's, and the others get the next ones. With `clock="held"` time stands still until
+        `clock.advance`.
         `request_log` is a directory, where each broker writes Kafka's request log: `broker-N/kafka-request.log`.
-        `security` is the security protocol of clients. With TLS the setting `ssl.keystore.location` names a PEM file of
-        a key and its certificates; without it both are made, and clients trust `ca_file`. With SASL, `users` are names
-        and passwords; clients may use PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
+        `security` is the security protocol of clients. For TLS, the setting `ssl.keystore.location` names a PEM file
+        with a key and its certificates; without it both are generated, and clients trust `ca_file`. For SASL, `users`
+        are names and passwords; clients may use PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
         Raises AbeyantError for an unknown setting, TypeError for an unknown option, ValueError for an invalid value.
         """
         if unknown:
@@ -93,10 +93,10 @@ class Cluster(ClusterApi):
         self.settings = Settings(from_python(settings or {}))
         first = 1 if self.settings["node.id"] is None else self.settings["node.id"]
         if first + brokers - 1 > _LAST_ID:
-            raise AbeyantError(f"node.id {first} is too great: that of the last of {brokers} would be over {_LAST_ID}")
-        idle = [name for name in self.settings.given if not definition("broker", name).has_effect]
-        if idle:
-            logger("broker").warning("settings that change nothing in this broker: %s", ", ".join(sorted(idle)))
+            raise AbeyantError(f"node.id {first} is too large: the last of {brokers} brokers would exceed {_LAST_ID}")
+        ignored = [name for name in self.settings.static if not definition("broker", name).has_effect]
+        if ignored:
+            logger("broker").warning("settings without effect in this broker: %s", ", ".join(sorted(ignored)))
         self.security = Security(security, users, host, self.settings)
         self.host = host
         self.brokers: dict[int, Broker] = {}
@@ -109,7 +109,7 @@ class Cluster(ClusterApi):
             self.observer = RequestLog(Path(request_log))
         self.awaited = []
         self._faults = Faults(self)
-        self._ports = {first + place: port and port + place for place in range(brokers)}
+        self._ports = {first + index: port and port + index for index in range(brokers)}
         self.directory: DataDirectory | None = None
         self._data = data
         self._held = clock == "held"
@@ -119,9 +119,9 @@ class Cluster(ClusterApi):
     # -- from open to close
 
     def open(self) -> Self:
-        """Start all brokers in a thread of their own. Raises AbeyantError where a port is taken."""
+        """Start all brokers in their own thread. Raises AbeyantError if a port is taken."""
         self._require_new()
-        # Ours is the faster one only where it is compiled.
+        # Our loop is the faster one only if it is compiled.
         loop: asyncio.AbstractEventLoop = EventLoop() if is_compiled() else asyncio.SelectorEventLoop()
         loop.time = machine_time  # type: ignore[method-assign]  # a test that freezes its clocks must not stop ours
         self._loop = loop
@@ -176,7 +176,7 @@ class Cluster(ClusterApi):
 
     @property
     def ca_file(self) -> Path | None:
-        """Return the certificate (PEM) of the authority that signed ours; None where none was made.
+        """Return the PEM file of the generated certificate authority; None if none was generated.
 
         librdkafka: `ssl.ca.location`. Java: `ssl.truststore.location`, with `ssl.truststore.type=PEM`.
         """
@@ -192,10 +192,10 @@ class Cluster(ClusterApi):
 
     def _require_new(self) -> None:
         if self._loop is not None or self.brokers:
-            raise AbeyantError("this cluster has been opened before: make another")
+            raise AbeyantError("this cluster has been opened before: create another")
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Create everything and start all brokers. In the loop's thread."""
+        """Create the cluster's parts and start all brokers, in the loop's thread."""
         journal = None
         if self._data is not None:
             from abeyant.broker.log.directory import DataDirectory
@@ -228,7 +228,7 @@ class Cluster(ClusterApi):
             raise AbeyantError(f"broker {number} cannot listen at {where}: {error.strerror or error}") from error
         self._ports[number] = broker.port
         self.brokers[number] = broker
-        self.settings.started(number, self._own_settings(broker))
+        self.settings.add_broker(number, self._own_settings(broker))
         if self.directory is not None:
             try:
                 self.directory.delete_others(number, self.controller.replicas_of(number), broker.now_ms())
@@ -259,14 +259,14 @@ class Cluster(ClusterApi):
     async def _end_thread(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             self._end()
-            connecting = asyncio.all_tasks() - {asyncio.current_task()}  # handshakes, which a stopped broker ends
+            connecting = asyncio.all_tasks() - {asyncio.current_task()}  # handshakes, which end with their broker
             await asyncio.gather(*connecting, return_exceptions=True)
             await asyncio.sleep(0)  # aborted transports call their protocols in the loop's next turn
         finally:
             loop.stop()
 
     def on_loop(self, action: Callable[..., T], *args: Any) -> T:
-        """Call `action` in the loop's thread and return its result. From any thread. Not for users."""
+        """Call `action` in the loop's thread and return its result. Thread-safe. Not for users."""
         loop = self._loop
         if loop is None:
             raise AbeyantError("the cluster is not open: use it in a `with` statement, or call open()")
@@ -285,12 +285,12 @@ class Cluster(ClusterApi):
 
 
 def _unknown_option(option: str) -> str:
-    """Return what to write for an option that `Cluster` does not have: most are settings."""
+    """Return the error message for an unknown option. Most are settings."""
     from abeyant.broker.definitions import definitions
 
     name = option.replace("_", ".")
     if name in definitions("broker"):
-        return f'Cluster has no option {option}: it is a setting, so write settings={{"{name}": ...}}'
+        return f'Cluster has no option {option}, which is a setting: write settings={{"{name}": ...}}'
     known = [*inspect.signature(Cluster).parameters, *definitions("broker")]
     known.remove("unknown")
     return f"Cluster has no option {option}{did_you_mean(option if option in known else name, known)}"

@@ -20,8 +20,8 @@ __all__ = ["add_arguments"]
 
 _DESCRIPTION: Final = """\
 Run a Kafka-compatible cluster for development and tests. All brokers are in
-this process: no JVM, ready in a fraction of a second. Requests that wait in
-Kafka wait here too: acks=all, long polls, rebalances, DeleteRecords.
+this process: no JVM, ready in a fraction of a second. Replication and
+time-outs are real: acks=all, long polls, rebalances, DeleteRecords.
 
 Records are kept in memory, or below --data. Stop it with Ctrl-C. It listens on
 this machine only; --host changes that.
@@ -39,14 +39,14 @@ examples:
 """
 T = TypeVar("T")
 
-_DEFAULTS: Final = ("1", "-1")  # partitions; and replicas, -1 for what `create_topic` chooses
+_DEFAULTS: Final = ("1", "-1")  # partitions and replicas; -1 for the default of `create_topic`
 _SETTING: Final = "NAME=VALUE"
 _USER: Final = "NAME:PASSWORD"
 _TOPIC: Final = "NAME[:PARTITIONS[:REPLICAS]]"
 
 
 def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
-    """Add the sub-command `broker`; its parsed arguments have `run`."""
+    """Add the sub-command `broker`. Its parsed arguments have `run`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "broker",
         help="run a Kafka-compatible cluster in one process, with real replication and time-outs",
@@ -90,12 +90,12 @@ def _run(args: argparse.Namespace) -> int:
     from abeyant.broker import Cluster
 
     topics = [_topic(text) for text in args.topic]
-    _once("--topic", [(name, None) for name, *_ in topics])
+    _require_unique("--topic", [(name, None) for name, *_ in topics])
     cluster = Cluster(
         _in_range("--brokers", args.brokers, 1, 1000),
         host=_host(args.host),
         port=_in_range("--port", args.port, 0, 65_535),
-        settings=_once("--set", [_setting(text) for text in args.set]),
+        settings=_require_unique("--set", [_setting(text) for text in args.set]),
         data=args.data,
         request_log=args.request_log,
         security=args.security,
@@ -127,12 +127,12 @@ def _print_addresses(cluster: Cluster, args: argparse.Namespace) -> None:
                 print(f"ssl.ca.location={trusted}")
     kept = f"in {args.data}" if args.data else "in memory"
     brokers = "1 broker" if args.brokers == 1 else f"{args.brokers} brokers"
-    print(f"abeyant: {brokers}, records are kept {kept}; Ctrl-C stops it", file=sys.stderr, flush=True)
+    print(f"abeyant: {brokers}, records {kept}; stop with Ctrl-C", file=sys.stderr, flush=True)
 
 
 def _host(text: str) -> str:
     if not text:
-        raise AbeyantError("--host is empty: name an address, 0.0.0.0 for all")
+        raise AbeyantError("--host is empty: give an address, or 0.0.0.0 for all")
     return text
 
 
@@ -142,10 +142,10 @@ def _in_range(option: str, value: int, least: int, most: int) -> int:
     return value
 
 
-def _once(option: str, given: list[tuple[str, T]]) -> dict[str, T]:
-    """Return the names with their values. Raises AbeyantError for one that is given twice: one would have no effect."""
+def _require_unique(option: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
+    """Return the names and values as a dict. Raises AbeyantError for a repeated name."""
     found: dict[str, T] = {}
-    for name, value in given:
+    for name, value in pairs:
         if name in found:
             raise AbeyantError(f"{option} {name} is given twice: leave one out")
         found[name] = value
@@ -161,14 +161,14 @@ def _setting(text: str) -> tuple[str, str]:
 
 def _users(args: argparse.Namespace) -> dict[str, str]:
     if bool(args.user) != args.security.startswith("SASL"):
-        raise AbeyantError(f"--user {_USER} and --security SASL_PLAINTEXT or SASL_SSL go together")
+        raise AbeyantError(f"--user {_USER} and --security SASL_PLAINTEXT or SASL_SSL need each other")
     users = []
     for text in args.user:
         name, colon, password = text.partition(":")
         if not (colon and name and password):
             raise AbeyantError(f"--user takes {_USER}, for instance alice:a-password")
         users.append((name, password))
-    return _once("--user", users)
+    return _require_unique("--user", users)
 
 
 def _topic(text: str) -> tuple[str, int, int | None]:
@@ -180,5 +180,5 @@ def _topic(text: str) -> tuple[str, int, int | None]:
     if more or not name:
         raise AbeyantError(f"--topic takes {_TOPIC}, for instance orders:6:3, not {text!r}")
     if partitions < 1 or (replicas < 1 and len(numbers) > 1):
-        raise AbeyantError(f"--topic {text}: partitions and replicas are 1 or more")
+        raise AbeyantError(f"--topic {text}: partitions and replicas must be 1 or more")
     return name, partitions, None if replicas < 1 else replicas

@@ -1,10 +1,10 @@
-"""The controller: topics, the leaders of their partitions, and in-sync sets. One object, no consensus.
+"""The controller: topics, partition leaders and in-sync sets. One object, no consensus.
 
-It keeps one immutable `PartitionState` for each partition, replaces it at every change, and sends it to the brokers
-that have a replica, as Kafka's controller does with its records. So a paused broker gets all changes later, in order.
+It keeps one immutable `PartitionState` per partition, replaces it at every change, and sends it to the brokers that
+have a replica, as Kafka's controller does with its records. So a paused broker gets all changes later, in order.
 
-A paused broker cannot send heartbeats. A timer of `broker.session.timeout.ms` stands for that; the pause starts it.
-When it expires, the broker is fenced: it leads nothing and is in no in-sync set until it is resumed.
+A paused broker sends no heartbeats. To model that, pausing starts a timer of `broker.session.timeout.ms`. When it
+expires, the broker is fenced: it leads no partition and is in no in-sync set until it is resumed.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ if TYPE_CHECKING:
 
 
 class Member(Receiver, Protocol):
-    """A broker, as the controller sees it. All but `id` are messages to it, which a paused broker gets later."""
+    """A broker registered with the controller. The methods are sent as messages, which a paused broker gets later."""
 
     id: int
 
     def apply_state(self, state: PartitionState, topic: Topic) -> None:
-        """Apply the new state of a partition of which this broker has a replica, or had one."""
+        """Apply the new state of a partition of which this broker has or had a replica."""
 
     def keep_only(self, topic_ids: frozenset[uuid.UUID]) -> None:
-        """Delete the replicas of all other topics: theirs were deleted while this broker was away."""
+        """Delete the replicas of all other topics. They were deleted while this broker was away."""
 
     def forget_topic(self, topic: Topic) -> None:
-        """Delete the replicas of a topic, which was deleted."""
+        """Delete the replicas of a deleted topic."""
 
     def apply_settings(self) -> None:
-        """Apply the brokers' settings, and those of all topics: they may have changed."""
+        """Apply the settings of brokers and of all topics, which may have changed."""
 
     def apply_topic_settings(self, topic: Topic) -> None:
         """Apply the settings of a topic."""
 
 
 class Controller:
-    """Use from the loop's thread only."""
+    """The cluster's controller. Use from the loop's thread only."""
 
     def __init__(
         self,
@@ -64,9 +64,9 @@ class Controller:
         brokers: Collection[int],
         journal: Journal | None = None,
     ) -> None:
-        """Take the ids of all `brokers`, started or not. With a `journal`, continue where the last process ended.
+        """`brokers` are the ids of all brokers, started or not. With a `journal`, continue from its state.
 
-        Every change is written to the journal before brokers learn of it. Raises AbeyantError where a topic's settings
+        Every change is written to the journal before it is sent to brokers. Raises AbeyantError if a topic's settings
         contradict the brokers'.
         """
         self._brokers = brokers
@@ -79,16 +79,16 @@ class Controller:
         self.members: dict[int, Member] = {}  # brokers that are registered and not fenced
         self.topics: dict[str, Topic] = {}
         self.by_id: dict[uuid.UUID, Topic] = {}
-        # In the form in which Kafka shows ids.
+        # In Kafka's form of ids.
         self.cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        self.changed: Callable[[PartitionState], object] | None = None  # called at every change, for tests
+        self.changed: Callable[[PartitionState], object] | None = None  # called after every change; for tests
         self._store = MetadataStore(journal)
         self.groups = GroupSettings(settings, self._store)
         self._restore()
         self._schedule_rebalance()
 
     def _restore(self) -> None:
-        """Read the journal. Partitions have no leader until their brokers register, which begins a new epoch."""
+        """Read the journal. Partitions get a leader, with a new epoch, when their brokers register."""
         store = self._store
         self.cluster_id = store.cluster_id(self.cluster_id)
         self._next_producer = store.next_producer()
@@ -98,7 +98,7 @@ class Controller:
             try:
                 topic = Topic(name, topic_id, self.topic_settings(config))
             except ApiError as error:
-                raise AbeyantError(f"topic {name!r} cannot be kept with these settings: {error.message}") from None
+                raise AbeyantError(f"topic {name!r} contradicts these settings: {error.message}") from None
             topic.partitions = [state.change(leader=NO_LEADER) for state in store.partitions(topic)]
             self.topics[name] = topic
             self.by_id[topic_id] = topic
@@ -113,7 +113,7 @@ class Controller:
     # -- brokers
 
     def register(self, member: Member) -> None:
-        """Add a broker that has started or is back, and send it all that concerns it."""
+        """Add a broker that has started or returned. Send it all settings and the states of its partitions."""
         self.members[member.id] = member
         self._network.send(member, member.keep_only, frozenset(self.by_id))
         self._network.send(member, member.apply_settings)
@@ -125,7 +125,7 @@ class Controller:
                     self._network.send(member, member.apply_state, state, topic)
 
     def unregister(self, broker: int) -> None:
-        """Remove a broker that stops, or whose session has expired: in-sync replicas become leaders in its place."""
+        """Remove a broker that is stopping, or whose session expired, and elect new leaders for its partitions."""
         self._cancel_session(broker)
         if self.members.pop(broker, None) is None:
             return
@@ -135,13 +135,13 @@ class Controller:
                     self._try_put(state.shrink(broker, self.members, unclean=self._unclean(topic)), topic)
 
     def start_session(self, broker: int) -> None:
-        """Start the session time-out of a broker that was paused."""
+        """Start the session time-out of a paused broker."""
         if broker in self.members and broker not in self._sessions:
             session: float = self._settings["broker.session.timeout.ms"] / 1000
             self._sessions[broker] = self._clock.timer.call_later(session, self.unregister, broker)
 
     def end_session(self, member: Member) -> None:
-        """Stop the session time-out of a broker that was resumed; register it again if it was fenced."""
+        """Stop the session time-out of a resumed broker. Register it again if it was fenced."""
         self._cancel_session(member.id)
         if member.id not in self.members:
             self.register(member)
@@ -153,25 +153,25 @@ class Controller:
 
     @property
     def controller_id(self) -> int:
-        """Return the broker that responses name as the controller: the lowest id."""
+        """Return the id that responses give for the controller: the lowest one of the live brokers."""
         return min(self.members, default=NO_LEADER)
 
     @property
     def changes(self) -> int:
-        """Return the number of changes, which is what a quorum has as its log's end offset."""
+        """Return the number of changes, which stands for the log end offset of a quorum."""
         return self._store.changes
 
     # -- topics
 
     def topic(self, name: str) -> Topic:
-        """Return a topic by its name. Raises ApiError where there is none."""
+        """Return a topic by its name. Raises ApiError if it does not exist."""
         topic = self.topics.get(name)
         if topic is None:
             raise ApiError(ErrorCode.unknown_topic_or_partition, "This server does not host this topic-partition.")
         return topic
 
     def topic_of(self, name: str | None, topic_id: uuid.UUID | None) -> Topic:
-        """Return a topic by its id, or without an id by its name. Raises ApiError where there is none."""
+        """Return a topic by its id, or without an id by its name. Raises ApiError if it does not exist."""
         if topic_id is None:
             return self.topic(name or "")
         topic = self.by_id.get(topic_id)
@@ -189,13 +189,13 @@ class Controller:
         *,
         validate_only: bool = False,
     ) -> Topic:
-        """Create a topic; -1 stands for the default number of partitions or replicas. Raises ApiError."""
+        """Create a topic. -1 partitions or replicas mean the default. Raises ApiError."""
         check_name(name, self.topics)
         replicas = self._replicas_for(partitions, replication, assignments)
         topic = Topic(name, uuid.uuid4(), self.topic_settings(config))
         topic.partitions = [self._new_partition(topic, index, brokers) for index, brokers in enumerate(replicas)]
         if not validate_only:
-            self._store.keep_topic(topic)
+            self._store.put_topic(topic)
             self.topics[name] = topic
             self.by_id[topic.id] = topic
             for state in topic.partitions:
@@ -270,7 +270,7 @@ class Controller:
         states = [self._new_partition(topic, index, brokers) for index, brokers in enumerate(replicas, present)]
         if not validate_only:
             for state in states:
-                self._store.keep_partition(state)
+                self._store.put_partition(state)
             topic.partitions.extend(states)
             for state in states:
                 self._send(state, topic)
@@ -278,27 +278,26 @@ class Controller:
     def configure(self, topic: Topic, config: Mapping[str, str | None]) -> None:
         """Replace the settings of a topic. Raises ApiError.
 
-        Where they allow unclean leaders, elect them now. (Kafka looks for partitions without a leader every five
-        minutes.)
+        If they allow unclean leaders, elect them now. (Kafka looks for partitions without a leader every five minutes.)
         """
         settings = self.topic_settings(config)
-        self._store.keep_settings(topic, settings)
+        self._store.put_settings(topic, settings)
         topic.settings = settings
         for member in self.members.values():
             self._network.send(member, member.apply_topic_settings, topic)
-        self._elect_where_allowed(topic)
+        self._elect_missing_leaders(topic)
 
     def configure_brokers(self, broker: int | None, changes: Mapping[str, str]) -> None:
         """Replace the dynamic settings of a broker, or with None those of all brokers. Raises ApiError."""
-        self._store.keep_broker_settings(broker, changes)
+        self._store.put_broker_settings(broker, changes)
         self._settings.change(broker, changes)
-        # One message for all topics of a broker, which fall back on these: the client's next request sees the change.
+        # Topics fall back on these. One message per broker for all its topics, before the client's next request.
         for member in self.members.values():
             self._network.send(member, member.apply_settings)
         for topic in self.topics.values():
-            self._elect_where_allowed(topic)
+            self._elect_missing_leaders(topic)
 
-    def _elect_where_allowed(self, topic: Topic) -> None:
+    def _elect_missing_leaders(self, topic: Topic) -> None:
         for state in list(topic.partitions):
             if state.leader == NO_LEADER:
                 self._try_put(self._elect(state, topic), topic)
@@ -309,25 +308,25 @@ class Controller:
     # -- leaders and in-sync sets
 
     def alter_isr(self, state: PartitionState, isr: Iterable[int]) -> PartitionState | None:
-        """Change the in-sync set, as a leader proposes that knows `state`; return the new state.
+        """Change the in-sync set as proposed by a leader that knows `state`; return the new state.
 
-        Return None, and change nothing, where the leader's state is outdated or a fenced broker would join. Kafka:
+        Return None, and change nothing, if the leader's state is outdated or a fenced broker would join. Kafka:
         AlterPartition.
         """
         topic = self.by_id.get(state.topic_id)
         if topic is None:
             return None
-        present = topic.partitions[state.partition]
-        if present.partition_epoch != state.partition_epoch or present.leader not in self.members:
+        current = topic.partitions[state.partition]
+        if current.partition_epoch != state.partition_epoch or current.leader not in self.members:
             return None
         wanted = set(isr)
-        if any(broker not in self.members for broker in wanted - set(present.isr)):
+        if any(broker not in self.members for broker in wanted - set(current.isr)):
             return None
-        ordered = tuple(broker for broker in present.replicas if broker in wanted)
-        changed = present.change(isr=ordered).finish_reassignment(self.members, unclean=self._unclean(topic))
+        ordered = tuple(broker for broker in current.replicas if broker in wanted)
+        changed = current.change(isr=ordered).finish_reassignment(self.members, unclean=self._unclean(topic))
         try:
             self._put(changed, topic)
-        except ApiError:  # the disk is full, say: the leader will propose it again
+        except ApiError:  # for instance a full disk; the leader will propose it again
             return None
         return changed
 
@@ -344,7 +343,7 @@ class Controller:
         return elected
 
     def elect_unclean(self, state: PartitionState) -> PartitionState:
-        """Elect a live replica, whether in sync or not, where there is no leader. Raises ApiError."""
+        """Elect any live replica of a partition without a leader, in sync or not. Raises ApiError."""
         topic = self.topics[state.topic]
         if state.leader != NO_LEADER:
             raise ApiError(ErrorCode.election_not_needed, None)
@@ -362,7 +361,7 @@ class Controller:
             self._rebalance = self._clock.timer.call_later(interval, self._rebalance_leaders)
 
     def _rebalance_leaders(self) -> None:
-        """Elect the preferred replicas that are in sync again."""
+        """Elect preferred replicas that are in sync again."""
         for topic in self.topics.values():
             for state in list(topic.partitions):
                 preferred = state.replicas[0]
@@ -373,7 +372,7 @@ class Controller:
     # -- reassignments
 
     def reassign(self, state: PartitionState, replicas: Sequence[int] | None, *, factor_may_change: bool) -> None:
-        """Move a partition to other brokers, or with None cancel its reassignment. Raises ApiError."""
+        """Reassign a partition to these brokers, or cancel its reassignment with None. Raises ApiError."""
         topic = self.topics[state.topic]
         if replicas is None:
             self._put(state.cancel_reassignment(self.members, unclean=self._unclean(topic)), topic)
@@ -387,7 +386,7 @@ class Controller:
         after = state.reassign(replicas).finish_reassignment(self.members, unclean=self._unclean(topic))
         self._put(after, topic)
 
-    # -- the rest
+    # -- other
 
     def replicas_of(self, broker: int) -> set[tuple[str, int]]:
         """Return the partitions of which a broker has a replica."""
@@ -400,7 +399,7 @@ class Controller:
 
     def allocate_producer_id(self) -> int:
         """Return a new producer id. Raises ApiError."""
-        self._store.keep_producer(self._next_producer)
+        self._store.reserve_producer_ids(self._next_producer)
         self._next_producer += 1
         return self._next_producer - 1
 
@@ -412,24 +411,24 @@ class Controller:
         self._sessions.clear()
 
     def _put(self, state: PartitionState, topic: Topic) -> None:
-        """Store the new state of a partition, and send it to its brokers, old and new. Raises ApiError."""
+        """Store a partition's new state and send it to its old and new brokers. Raises ApiError."""
         before = topic.partitions[state.partition]
         if before is state:
             return
-        self._store.keep_partition(state)
+        self._store.put_partition(state)
         topic.partitions[state.partition] = state
         self._send(state, topic, before.replicas)
         if self.changed is not None:
             self.changed(state)
 
     def _try_put(self, state: PartitionState, topic: Topic) -> bool:
-        """Do the same where no client gets the error: log it. Return whether the state is stored now, and new."""
+        """Like `_put`, but log an error, as no client gets it. Return whether the state changed."""
         if topic.partitions[state.partition] is state:
             return False
         try:
             self._put(state, topic)
         except ApiError as error:
-            logger("broker").error("%s-%d stays as it is: %s", state.topic, state.partition, error.message)
+            logger("broker").error("%s-%d: cannot store its new state: %s", state.topic, state.partition, error.message)
             return False
         return True
 
@@ -440,6 +439,6 @@ class Controller:
                 self._network.send(member, member.apply_state, state, topic)
 
     def _unclean(self, topic: Topic) -> bool:
-        """Return whether a replica out of sync may lead where no other is left, by the controller's own settings."""
+        """Return whether an out-of-sync replica may lead if no other is left, by the controller's settings."""
         allowed: bool = topic.settings.value("unclean.leader.election.enable", self.controller_id)
         return allowed

@@ -13,7 +13,7 @@ from abeyant.errors import AbeyantError, did_you_mean
 
 Scope = Literal["broker", "topic", "group"]
 
-# DescribeConfigs' numbers
+# The numbers of DescribeConfigs
 TYPES = {
     "boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7, "class": 8, "password": 9,
 }  # fmt: skip
@@ -23,67 +23,67 @@ _NONE = "-"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _RANGE = re.compile(r"\[(-?[\d.]+),\.\.\.(?:,(-?[\d.]+))?\](?: or (-?\d+))?")
 _LISTENER = re.compile(r"listener\.name\.[^.]*\.(.+)")
-# A listener has these for each of its mechanisms: listener.name.sasl_ssl.plain.sasl.jaas.config
-_OF_MECHANISMS = (
+# Settings that a listener has once per SASL mechanism: listener.name.sasl_ssl.plain.sasl.jaas.config
+_PER_MECHANISM = (
     "connections.max.reauth.ms", "sasl.jaas.config", "sasl.login.callback.handler.class", "sasl.login.class",
     "sasl.server.callback.handler.class",
 )  # fmt: skip
-OF_LISTENERS_OF_ALL = ("max.connection.creation.rate", "max.connections", "num.network.threads")
+SHARED_BY_LISTENERS = ("max.connection.creation.rate", "max.connections", "num.network.threads")
 _ONE_OF = re.compile(r"(\(case insensitive\) )?\[([\w, ]+)\]")
 _DURATION = re.compile(r"by_duration:P(?=\d|T\d)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE)
-_REPLICAS = re.compile(r"\*|\d+:\d+")  # one of a list of throttled replicas
-_NO_EFFECT = "A setting of Apache Kafka that changes nothing in this broker."
+_REPLICAS = re.compile(r"\*|\d+:\d+")  # an item in a list of throttled replicas
+_NO_EFFECT = "A setting of Apache Kafka without effect in this broker."
 
 
 class ConfigError(AbeyantError):
     """An unknown setting or an invalid value."""
 
     def __init__(self, message: str, kafka_message: str | None = None) -> None:
-        """`kafka_message` is Kafka's own message, where ours says more."""
+        """`kafka_message` is Kafka's message, if ours differs."""
         super().__init__(message)
         self.kafka_message = message if kafka_message is None else kafka_message
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One setting."""
+    """The definition of one setting."""
 
     name: str
     type: str
     default: str | None
     allowed: str
     change: str
-    """When and for whom it may change, as in the table."""
+    """When and for which brokers it may change, as in the table."""
     fallback: str | None
-    """The broker's setting that is a topic's or a group's default."""
+    """The broker setting that is the default of a topic's or a group's setting."""
     text: str
     base: str | None = None
-    """The setting of all listeners, where this one is of one listener."""
+    """The setting of all listeners, if this one is a single listener's."""
 
     @property
     def dynamic(self) -> bool:
-        """Return whether it may change while the broker runs, under this name."""
+        """Return whether it may change under this name while the broker runs."""
         return self.change not in ("fixed", "internal")
 
     @property
-    def of_one_broker(self) -> bool:
-        """Return whether it can only be changed for one broker, as most settings of a listener."""
-        return self.change in ("broker", "listener") and self.base not in OF_LISTENERS_OF_ALL
+    def per_broker(self) -> bool:
+        """Return whether it can only be changed per broker, like most listener settings."""
+        return self.change in ("broker", "listener") and self.base not in SHARED_BY_LISTENERS
 
     @property
     def hidden(self) -> bool:
-        """Return whether DescribeConfigs shows it only where it is set."""
+        """Return whether DescribeConfigs shows it only if it is set."""
         return self.change in ("internal", "running")
 
     @property
-    def refused(self) -> str | None:
-        """Return why a cluster starts with the default alone; None where any valid value is accepted."""
+    def unsupported(self) -> str | None:
+        """Return why only its default is supported; None if every valid value is."""
         return self.text[1:].strip() if self.text.startswith("!") else None
 
     @property
     def has_effect(self) -> bool:
         """Return whether it changes anything in this broker."""
-        return bool(self.text) and self.refused is None
+        return bool(self.text) and self.unsupported is None
 
     @property
     def sensitive(self) -> bool:
@@ -92,23 +92,23 @@ class Definition:
 
     @property
     def documentation(self) -> str:
-        """Return what it does here."""
-        if self.refused is not None:
-            return f"Only the default is taken: {self.refused}."
+        """Return what it does in this broker."""
+        if self.unsupported is not None:
+            return f"Only the default is supported: {self.unsupported}."
         return self.text or _NO_EFFECT
 
     def parse(self, text: str | None) -> Any:
-        """Return the typed value of a text; None stays None. Raises ConfigError."""
+        """Return the typed value of a text, None for None. Raises ConfigError."""
         if text is None:
             return None
         value = self._typed(text.strip() if self.type != "password" else text)
         if refusal := self._refusal(value):
             shown, reason = refusal
-            raise self._wrong(shown, reason)
+            raise self._invalid(shown, reason)
         return value
 
     def show(self, text: str | None) -> str | None:
-        """Return the text of a value as DescribeConfigs shows it: `TRUE` is `true`, `5` of type double is `5.0`."""
+        """Return a value as DescribeConfigs shows it: `TRUE` becomes `true`, and `5` of type double `5.0`."""
         value = self.parse(text)
         if isinstance(value, float):
             return text if text == self.default else _java_double(value)
@@ -119,30 +119,30 @@ class Definition:
     def _typed(self, text: str) -> Any:
         if self.type == "boolean":
             if text.lower() not in ("true", "false"):
-                raise self._wrong(text, "Expected value to be either true or false")
+                raise self._invalid(text, "Expected value to be either true or false")
             return text.lower() == "true"
         if self.type in _INTEGERS:
-            number = int(text) if _INTEGER.fullmatch(text) else None  # Python's own takes 1_000 too
+            number = int(text) if _INTEGER.fullmatch(text) else None  # int() also accepts 1_000
             if number is None or not -(1 << _INTEGERS[self.type]) <= number < 1 << _INTEGERS[self.type]:
-                raise self._wrong(text, f"Not a number of type {self.type.upper()}")
+                raise self._invalid(text, f"Not a number of type {self.type.upper()}")
             return number
         if self.type == "double":
             try:
                 return float(text)
             except ValueError:
-                raise self._wrong(text, "Not a number of type DOUBLE") from None
+                raise self._invalid(text, "Not a number of type DOUBLE") from None
         if self.type == "list":
             items = tuple(item.strip() for item in text.split(",")) if text else ()
             return tuple(dict.fromkeys(items)) if _ONE_OF.fullmatch(self.allowed) else items
-        if self.type == "class" and text != self.default:  # there is no Java here to load one
-            raise self._wrong(text, f"Class {text} could not be found.")
+        if self.type == "class" and text != self.default:  # no Java classes here
+            raise self._invalid(text, f"Class {text} could not be found.")
         return text
 
-    def _wrong(self, text: str, reason: str) -> ConfigError:
+    def _invalid(self, text: str, reason: str) -> ConfigError:
         return ConfigError(f"Invalid value {text} for configuration {self.base or self.name}: {reason}")
 
     def _refusal(self, value: Any) -> tuple[str, str] | None:
-        """Return the part of the value that is invalid, and why; None for a valid one."""
+        """Return the invalid part of the value and the reason; None if it is valid."""
         shown = str(value)
         if limits := _RANGE.fullmatch(self.allowed):
             least, greatest, beside = limits.groups()
@@ -190,7 +190,7 @@ def _java_double(value: float) -> str:
 
 @cache
 def definitions(scope: Scope) -> dict[str, Definition]:
-    """Return all settings of a broker, topic or group by name. Reads the table once, in about 1 ms."""
+    """Return all settings of a broker, topic or group by name. The first call reads the table, in about 1 ms."""
     found = {}
     for line in _TABLE.read_text("utf-8").splitlines():
         if line.startswith("#"):
@@ -203,9 +203,9 @@ def definitions(scope: Scope) -> dict[str, Definition]:
 
 
 def definition(scope: Scope, name: str) -> Definition:
-    """Return the definition of one setting, which may be a listener's: `listener.name.ssl.ssl.keystore.location`.
+    """Return the definition of a setting, which may be a listener's: `listener.name.ssl.ssl.keystore.location`.
 
-    Raises ConfigError, with the nearest name, where there is none.
+    Raises ConfigError, with the nearest name, for an unknown setting.
     """
     known = definitions(scope)
     if name in known:
@@ -217,8 +217,8 @@ def definition(scope: Scope, name: str) -> Definition:
 
 
 def _base(name: str) -> str:
-    """Return the name that a listener's setting has without the listener and its mechanism; "" for any other."""
+    """Return a listener setting's name without the listener and the mechanism; "" for another setting."""
     found = _LISTENER.fullmatch(name)
     if found is None:
         return ""
-    return next((base for base in _OF_MECHANISMS if found[1].endswith(base)), found[1])
+    return next((base for base in _PER_MECHANISM if found[1].endswith(base)), found[1])

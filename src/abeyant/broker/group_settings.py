@@ -1,6 +1,6 @@
-"""Settings of single groups: Kafka's dynamic group configurations (KIP-848), whose defaults are the brokers' settings.
+"""Settings of groups: Kafka's dynamic group configurations (KIP-848), whose defaults are broker settings.
 
-A group need not exist to have settings, and they stay after it is deleted. Kafka: `GroupConfig`.
+A group can have settings before it exists and after it is deleted. Kafka: `GroupConfig`.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
     from abeyant.broker.metadata_store import MetadataStore
     from abeyant.broker.settings import Settings
 
-GROUP = 8  # DescribeConfigs' number for the source of a group's own setting
+GROUP = 8  # DescribeConfigs' number for a group as the source of a value
 _KINDS = ("consumer", "share", "streams")
 
 
 class GroupSettings:
-    """The settings of all groups that have any. Use from the loop's thread only."""
+    """The settings of all groups. Use from the loop's thread only."""
 
     def __init__(self, brokers: Settings, store: MetadataStore) -> None:
         """Read the groups' settings from `store`."""
         self._brokers = brokers
         self._store = store
-        self._given = dict(store.group_settings())
+        self._groups = dict(store.group_settings())
         self._values: dict[tuple[str, str], Any] = {}
 
     def names(self) -> list[str]:
         """Return the groups that have settings of their own."""
-        return list(self._given)
+        return list(self._groups)
 
-    def given(self, group_id: str) -> dict[str, str]:
-        """Return the settings of a group."""
-        return dict(self._given.get(group_id, {}))
+    def own(self, group_id: str) -> dict[str, str]:
+        """Return a group's own settings."""
+        return dict(self._groups.get(group_id, {}))
 
     def value(self, group_id: str, name: str) -> Any:
-        """Return the typed value for a group, by default the brokers'. Raises ConfigError for an unknown name. O(1)."""
-        text = self._given[group_id].get(name) if group_id in self._given else None
+        """Return a group's typed value, by default the brokers'. Raises ConfigError for an unknown name. O(1)."""
+        text = self._groups[group_id].get(name) if group_id in self._groups else None
         if text is None:
             return self._brokers[f"group.{name}"]
         key = group_id, name
@@ -49,10 +49,10 @@ class GroupSettings:
             self._values[key] = definition("group", name).parse(text)
         return self._values[key]
 
-    def check(self, given: Mapping[str, str]) -> None:
-        """Raise ApiError, with Kafka's message, for settings that a group cannot have."""
+    def check(self, settings: Mapping[str, str]) -> None:
+        """Raise ApiError, with Kafka's message, for invalid group settings."""
         try:
-            typed = {name: definition("group", name).parse(text) for name, text in texts_of(given).items()}
+            typed = {name: definition("group", name).parse(text) for name, text in texts_of(settings).items()}
         except ConfigError as error:
             raise ApiError(ErrorCode.invalid_config, error.kafka_message) from None
         for name, value in typed.items():
@@ -73,28 +73,28 @@ class GroupSettings:
             if value < bound if limit == "min" else value > bound:
                 raise ApiError(ErrorCode.invalid_config, f"{name} must be {word} than or equal to {broker}")
 
-    def change(self, group_id: str, given: Mapping[str, str]) -> None:
-        """Replace the settings of a group. Raises ApiError; then nothing has changed."""
-        self.check(given)
-        self._store.keep_group_settings(group_id, given)
-        if given:
-            self._given[group_id] = texts_of(given)
+    def change(self, group_id: str, settings: Mapping[str, str]) -> None:
+        """Replace a group's settings. Raises ApiError, and changes nothing then."""
+        self.check(settings)
+        self._store.put_group_settings(group_id, settings)
+        if settings:
+            self._groups[group_id] = texts_of(settings)
         else:
-            self._given.pop(group_id, None)
+            self._groups.pop(group_id, None)
         self._values = {key: value for key, value in self._values.items() if key[0] != group_id}
 
     def describe(self, group_id: str, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-        """Return what DescribeConfigs shows of a group. Unknown names are left out."""
+        """Return what DescribeConfigs shows of a group, by default all settings. Ignores unknown names."""
         wanted = definitions("group") if names is None else set(names)
-        given = self.given(group_id)
+        own = self.own(group_id)
         entries = []
         for found in definitions("group").values():
             if found.name not in wanted:
                 continue
-            places = [Synonym(found.name, given[found.name], GROUP)] if found.name in given else []
+            synonyms = [Synonym(found.name, own[found.name], GROUP)] if found.name in own else []
             if found.fallback:
-                places += self._brokers.synonyms(found.fallback, None)
+                synonyms += self._brokers.synonyms(found.fallback, None)
             else:
-                places.append(Synonym(found.name, found.default, DEFAULT))
-            entries.append(entry_of(found, places[0].value, tuple(places), read_only=False))
+                synonyms.append(Synonym(found.name, found.default, DEFAULT))
+            entries.append(entry_of(found, synonyms[0].value, tuple(synonyms), read_only=False))
         return entries

@@ -1,14 +1,14 @@
 """A broker's background work on its logs, at Kafka's times: retention, compaction, expiry of idle producers.
 
-    what                              first                         then every
-    retention (`delete` alone)        30 s after the start          log.retention.check.interval.ms
+    task                              first run                     then every
+    retention (`delete` only)         30 s after the start          log.retention.check.interval.ms
     cleaner: compaction, and          at the start                  log.cleaner.backoff.ms
       retention of `compact,delete`
-    silent producers of a log         one interval after the        producer.id.expiration.check.interval.ms
+    expiry of idle producers          one interval after the        producer.id.expiration.check.interval.ms
                                       log was opened
 
-As in Kafka `compact,delete` deletes nothing where the cleaner is off. While the broker is paused it does none of it.
-Offsets and groups are forgotten by their coordinator (groups/shard.py), transactional ids by theirs.
+As in Kafka, `compact,delete` deletes nothing if the cleaner is off. A paused broker does none of this. The coordinators
+delete old groups and offsets (groups/shard.py) and transactional ids (transactions/shard.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from abeyant.purgatory.ports import Stoppable
 
 _FIRST = 30.0  # seconds: Kafka's log.initial.task.delay.ms
-_SHORTEST = 0.1  # seconds: Kafka allows a pause of none, which would be a loop
+_SHORTEST = 0.1  # seconds: Kafka allows 0, which would be a busy loop
 
 
 class Housekeeping:
@@ -44,7 +44,7 @@ class Housekeeping:
         self._start_cleaner()
 
     def reconfigure(self) -> None:
-        """Restart the cleaner where one of its settings has changed, as Kafka does; it runs at once."""
+        """Restart the cleaner if one of its settings changed, as Kafka does. It runs at once."""
         now = self._cleaner_settings()
         if now != self._cleaner:
             self._cleaner = now
@@ -65,12 +65,12 @@ class Housekeeping:
             task.cancel()
         self._tasks.clear()
 
-    def opened(self, partition: Partition) -> None:
-        """Expire a new log's idle producers from time to time, until `closed`."""
+    def add(self, partition: Partition) -> None:
+        """Expire a log's idle producers periodically, until `remove`."""
         self._tasks[partition] = self._broker.timer.call_later(self._producer_interval, self._expire, partition)
 
-    def closed(self, partition: Partition) -> None:
-        """Cancel the task of a log."""
+    def remove(self, partition: Partition) -> None:
+        """Cancel a log's task."""
         task = self._tasks.pop(partition, None)
         if task is not None:
             task.cancel()
@@ -78,7 +78,7 @@ class Housekeeping:
     def _repeat(self, name: str, do: Callable[[Partition, int], object], interval: float, *, first: float) -> None:
         def turn() -> None:
             if self._turns[name] is not turn:
-                return  # another began while this one waited in a paused broker's inbox
+                return  # replaced while this one waited in a paused broker's inbox
             for partition in list(self._broker.partitions.values()):
                 self._do(name, do, partition)
             self._tasks[name] = self._broker.timer.call_later(interval, turn)
@@ -93,7 +93,7 @@ class Housekeeping:
             do(partition, self._broker.now_ms())
         except LogError as error:
             logger("broker").error("broker %d: %s of %r: %s", self._broker.id, name, partition, error)
-        except Exception:  # noqa: BLE001  a bug of ours must not stop other partitions, nor later turns
+        except Exception:  # noqa: BLE001  a bug of ours must not stop the work on other partitions
             logger("broker").exception("broker %d: %s of %r failed", self._broker.id, name, partition)
 
     def _retain(self, partition: Partition, now_ms: int) -> None:
@@ -107,7 +107,7 @@ class Housekeeping:
 
     def _expire(self, partition: Partition) -> None:
         self._do("expiry of producers", lambda one, now_ms: one.log.expire_producers(now_ms), partition)
-        self.opened(partition)
+        self.add(partition)
 
     def _delete_old(self, partition: Partition, now_ms: int) -> None:
         if partition.log.delete_old(now_ms, partition.high_watermark):

@@ -1,6 +1,6 @@
-"""The controller's journal, if it has one: topics, partitions, settings, producer ids.
+"""Store the controller's metadata in its journal, if it has one: topics, partitions, settings, producer ids.
 
-Each change is written before it takes effect: so a smaller in-sync set is in the journal before anything is
+Each change is written before it takes effect. So a smaller in-sync set is in the journal before anything is
 acknowledged without the replicas that left it (K1).
 """
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from abeyant.broker.partition_state import Topic
     from abeyant.broker.settings import TopicSettings
 
-_PRODUCER_BLOCK = 1_000  # ids that are reserved at a time: a restart skips at most so many
+_PRODUCER_BLOCK = 1_000  # ids reserved at a time; a restart skips at most as many
 
 
 class MetadataStore:
-    """Raises ApiError for a change that cannot be written; it must not be made then."""
+    """Metadata on disk or nowhere. Methods that write raise ApiError if they fail; then the change must not be made."""
 
     def __init__(self, journal: Journal | None) -> None:
-        """Take the journal; without one nothing is kept."""
+        """Write to `journal`; with None, store nothing."""
         self._journal = journal
-        self.changes = 1  # since the process started; the start is one
+        self.changes = 1  # since the process started, which counts as one
 
     def cluster_id(self, fresh: str) -> str:
-        """Return the cluster's id; store `fresh` as it the first time."""
+        """Return the cluster's id. The first time, store `fresh` as the id."""
         if self._journal is None:
             return fresh
         if self._journal.get("cluster") is None:
@@ -41,11 +41,11 @@ class MetadataStore:
         return known
 
     def next_producer(self) -> int:
-        """Return the first producer id that is free."""
+        """Return the first unreserved producer id."""
         known: int = 0 if self._journal is None else self._journal.get("producers", 0)
         return known
 
-    def keep_producer(self, producer_id: int) -> None:
+    def reserve_producer_ids(self, producer_id: int) -> None:
         """Reserve a producer id that is about to be allocated."""
         if producer_id % _PRODUCER_BLOCK == 0:
             self._put("producers", producer_id + _PRODUCER_BLOCK)
@@ -72,45 +72,45 @@ class MetadataStore:
             )  # fmt: skip
         return sorted(found, key=lambda state: state.partition)
 
-    def keep_topic(self, topic: Topic) -> None:
-        """Store a new topic: its partitions first, so that a restart finds all of it or nothing."""
+    def put_topic(self, topic: Topic) -> None:
+        """Store a new topic. Partitions first, so that a restart finds all of it or nothing."""
         for state in topic.partitions:
-            self.keep_partition(state)
-        self.keep_settings(topic, topic.settings)
+            self.put_partition(state)
+        self.put_settings(topic, topic.settings)
 
-    def keep_settings(self, topic: Topic, settings: TopicSettings) -> None:
+    def put_settings(self, topic: Topic, settings: TopicSettings) -> None:
         """Store a topic's settings."""
-        self._put(f"topic/{topic.name}", [str(topic.id), settings.given])
+        self._put(f"topic/{topic.name}", [str(topic.id), settings.own])
 
     def broker_settings(self) -> Iterator[tuple[int | None, dict[str, str]]]:
-        """Yield the dynamic settings of each broker, and with None those of all brokers."""
+        """Yield each broker's dynamic settings; those of all brokers have the id None."""
         if self._journal is not None:
-            for key, given in self._journal.items("settings/"):
+            for key, settings in self._journal.items("settings/"):
                 broker = key.removeprefix("settings/")
-                yield int(broker) if broker else None, given
+                yield int(broker) if broker else None, settings
 
-    def keep_broker_settings(self, broker: int | None, given: Mapping[str, str]) -> None:
+    def put_broker_settings(self, broker: int | None, settings: Mapping[str, str]) -> None:
         """Store the dynamic settings of a broker, or with None those of all brokers."""
-        self._put(f"settings/{'' if broker is None else broker}", dict(given))
+        self._put(f"settings/{'' if broker is None else broker}", dict(settings))
 
     def group_settings(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Yield the settings of each group."""
         if self._journal is not None:
-            for key, given in self._journal.items("group/"):
-                yield key.removeprefix("group/"), given
+            for key, settings in self._journal.items("group/"):
+                yield key.removeprefix("group/"), settings
 
-    def keep_group_settings(self, group_id: str, given: Mapping[str, str]) -> None:
+    def put_group_settings(self, group_id: str, settings: Mapping[str, str]) -> None:
         """Store all settings of a group."""
-        self._put(f"group/{group_id}", dict(given) or None)
+        self._put(f"group/{group_id}", dict(settings) or None)
 
-    def keep_partition(self, state: PartitionState) -> None:
+    def put_partition(self, state: PartitionState) -> None:
         """Store a partition's state."""
         self._put(f"partition/{state.topic_id}/{state.partition}", [*state[3:]])
 
     def forget_topic(self, topic: Topic) -> None:
-        """Forget a topic that is about to be deleted."""
+        """Remove a topic, before it is deleted."""
         self._put(f"topic/{topic.name}", None)
-        with suppress(ApiError):  # the topic is gone, even where the disk has no room for the rest
+        with suppress(ApiError):  # the topic is gone, even if the disk is too full for the rest
             for state in topic.partitions:
                 self._put(f"partition/{topic.id}/{state.partition}", None)
 

@@ -1,7 +1,7 @@
-"""What the controller knows of topics and partitions. A partition's next states follow KRaft's rules.
+"""The controller's metadata of topics and partitions, and a partition's transitions, by KRaft's rules.
 
-A state is immutable, and each change is a new one with a greater partition epoch. During a reassignment a partition has
-its old and its new replicas; once those that stay are in sync, the others are removed.
+A state is immutable; each change makes a new one with a greater partition epoch. During a reassignment a partition has
+its old and its new replicas; once all target replicas are in sync, the others are removed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_LEADER = -1
 
 
 class PartitionState(NamedTuple):
-    """All that is known of a partition beyond its log."""
+    """A partition's metadata."""
 
     topic: str
     topic_id: uuid.UUID
@@ -29,13 +29,13 @@ class PartitionState(NamedTuple):
     isr: tuple[int, ...]
     leader: int  # a broker, or NO_LEADER
     leader_epoch: int
-    partition_epoch: int  # grows with every change
+    partition_epoch: int  # bumped by every change
     adding: tuple[int, ...] = ()  # in a reassignment
     removing: tuple[int, ...] = ()
 
     @property
     def reassigning(self) -> bool:
-        """Return whether its replicas are being moved."""
+        """Return whether a reassignment is in progress."""
         return bool(self.adding or self.removing)
 
     @property
@@ -51,7 +51,7 @@ class PartitionState(NamedTuple):
     # -- leaders and in-sync sets
 
     def change(self, *, leader: int | None = None, isr: tuple[int, ...] | None = None) -> PartitionState:
-        """Return it with another leader or in-sync set; a new leader begins a new epoch."""
+        """Return the state with another leader or in-sync set. A new leader starts a new epoch."""
         leader = self.leader if leader is None else leader
         return self._replace(
             leader=leader,
@@ -61,7 +61,7 @@ class PartitionState(NamedTuple):
         )
 
     def elect(self, alive: Container[int], *, unclean: bool) -> PartitionState:
-        """Return it with a new leader; itself where none can lead. With `unclean` any live replica can."""
+        """Return the state with a new leader, unchanged if no replica can lead. With `unclean` any live replica can."""
         for broker in self.replicas:
             if broker in self.isr and broker in alive:
                 return self.change(leader=broker)
@@ -72,7 +72,7 @@ class PartitionState(NamedTuple):
         return self
 
     def shrink(self, broker: int, alive: Container[int], *, unclean: bool) -> PartitionState:
-        """Return it without `broker` in sync, unless that is the last: no other has all that was acknowledged."""
+        """Return the state without `broker` in the in-sync set, unless it is the last one there."""
         isr = tuple(other for other in self.isr if other != broker) or self.isr
         if self.leader != broker:
             return self if isr == self.isr else self.change(isr=isr)
@@ -83,7 +83,7 @@ class PartitionState(NamedTuple):
     # -- reassignments
 
     def reassign(self, target: Sequence[int]) -> PartitionState:
-        """Return it with a reassignment to `target`, in place of any other."""
+        """Return the state with a reassignment to `target`, which replaces any other."""
         original = self.original
         removing = tuple(broker for broker in original if broker not in target)
         replicas = (*target, *removing)
@@ -96,7 +96,7 @@ class PartitionState(NamedTuple):
         )
 
     def cancel_reassignment(self, alive: Container[int], *, unclean: bool) -> PartitionState:
-        """Return it as before its reassignment. Raises ApiError where it has none, or cannot go back."""
+        """Return the state before its reassignment. Raises ApiError if there is none, or no old replica is in sync."""
         if not self.reassigning:
             raise ApiError(ErrorCode.no_reassignment_in_progress)
         replicas = self.original
@@ -109,19 +109,19 @@ class PartitionState(NamedTuple):
         return back if back.leader in isr else back.elect(alive, unclean=unclean)
 
     def finish_reassignment(self, alive: Container[int], *, unclean: bool) -> PartitionState:
-        """Return it with its target replicas alone if all of them are in sync; else itself."""
+        """Return the state with only its target replicas if all of them are in sync, else unchanged."""
         target = self.target
         if not self.reassigning or not set(target) <= set(self.isr):
             return self
         done = self._replace(replicas=target, isr=target, adding=(), removing=())
         if done.leader not in target:
             return done.elect(alive, unclean=unclean)
-        # A new epoch fences the replicas that were removed: they must not fetch any more. KRaft does the same.
+        # A new epoch fences the removed replicas, so that they stop fetching. KRaft does the same.
         return done._replace(leader_epoch=done.leader_epoch + bool(self.removing))
 
 
 class Topic:
-    """A topic: its partitions by index, and its settings."""
+    """A topic with its partitions, by index, and its settings."""
 
     __slots__ = ("id", "name", "partitions", "settings")
 
@@ -133,5 +133,5 @@ class Topic:
 
     @property
     def internal(self) -> bool:
-        """Return whether only the broker's own coordinators write there."""
+        """Return whether only coordinators write to it."""
         return self.name in ("__consumer_offsets", "__transaction_state", "__share_group_state")

@@ -1,4 +1,4 @@
-"""Which brokers get the replicas of a new partition, and which names topics may have."""
+"""Place the replicas of new partitions, and check assignments and topic names."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.wire.schema import ErrorCode
 
 _LONGEST_NAME = 249
-_MOST_PARTITIONS = 10_000  # of one request, as in Kafka: four bytes could ask for two billion
+_MOST_PARTITIONS = 10_000  # per request, as in Kafka
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def place_replicas(first: int, partitions: int, replication: int, brokers: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return the replicas of `partitions` partitions by round robin; the first of them has the index `first`.
+    """Return the replicas of `partitions` partitions, placed round robin; `first` is the index of the first.
 
-    Partition 0 is led by the lowest broker, so that tests know the leaders. (Kafka begins with a random one.)
+    The lowest broker leads partition 0, so that tests know the leaders. (Kafka starts at a random one.)
     Raises ApiError for too few brokers, no partitions, or more than 10,000.
     """
     if partitions < 1:
@@ -45,7 +45,7 @@ def place_replicas(first: int, partitions: int, replication: int, brokers: Seque
 def check_assignments(
     partitions: int, replication: int, assignments: Mapping[int, Sequence[int]], registered: Collection[int]
 ) -> list[tuple[int, ...]]:
-    """Return the replicas that a client has assigned; both numbers must be -1. Raises ApiError for invalid ones."""
+    """Return a client's manual assignments. Raises ApiError if they are invalid, or unless both numbers are -1."""
     if replication != -1:
         raise ApiError(
             ErrorCode.invalid_request,
@@ -68,7 +68,7 @@ def check_assignments(
 
 
 def check_replicas(replicas: Sequence[int], registered: Collection[int], size: int | None) -> None:
-    """Raise ApiError for an invalid list of replicas; `size` is the number that other partitions have."""
+    """Raise ApiError for an invalid list of replicas. `size` is the topic's replication factor, if known."""
     if not replicas:
         raise ApiError(
             ErrorCode.invalid_replica_assignment, "The manual partition assignment includes an empty replica list."
@@ -94,21 +94,21 @@ def check_replicas(replicas: Sequence[int], registered: Collection[int], size: i
         )
 
 
-def check_name(name: str, present: Collection[str]) -> None:
-    """Raise ApiError for an invalid name of a new topic, and for one that exists or collides with one that does."""
+def check_name(name: str, existing: Collection[str]) -> None:
+    """Raise ApiError if a new topic's name is invalid, exists, or collides with an existing one."""
     complaint = invalid_name(name)
     if complaint is not None:
         raise ApiError(ErrorCode.invalid_topic_exception, complaint)
-    if name in present:
+    if name in existing:
         raise ApiError(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
-    if "." in name or "_" in name:  # which are the same in the names of metrics
-        alike = next((other for other in present if other.replace(".", "_") == name.replace(".", "_")), None)
+    if "." in name or "_" in name:  # metrics do not tell these apart
+        alike = next((other for other in existing if other.replace(".", "_") == name.replace(".", "_")), None)
         if alike is not None:
             raise ApiError(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topic: {alike}")
 
 
 def invalid_name(name: str) -> str | None:
-    """Return why no topic can have this name, in Kafka's words; None for a valid name."""
+    """Return why a topic name is invalid, with Kafka's message; None for a valid name."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):

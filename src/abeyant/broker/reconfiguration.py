@@ -1,4 +1,4 @@
-"""Check that brokers' settings agree with one another, and the changes that Kafka refuses while a broker runs.
+"""Check that broker settings do not contradict each other, and refuse the changes that Kafka refuses at run time.
 
 Kafka: `KafkaConfig.validateValues`, and the `BrokerReconfigurable`s; the messages are theirs.
 """
@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from abeyant.broker.definitions import OF_LISTENERS_OF_ALL, ConfigError, Definition, definition
+from abeyant.broker.definitions import SHARED_BY_LISTENERS, ConfigError, Definition, definition
 
 Values = Callable[[str], Any]
-"""The typed value of a setting; of a time that has several units, in ms."""
+"""Returns a setting's typed value; for times with several units, in ms."""
 
 _OVERRIDES = "max.connections.per.ip.overrides"
 _THREADS = (
@@ -31,14 +31,14 @@ _MEGABYTE = 1 << 20
 
 
 def check_together(values: Values) -> None:
-    """Raise ConfigError for settings that contradict one another, and for invalid values of a valid type."""
+    """Raise ConfigError for settings that contradict each other, and for values of the right type that are invalid."""
     _require(values("log.retention.ms") != 0, "log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
     _require(values("log.roll.ms") >= 1, "log.roll.ms must be greater than or equal to 1")
     _require(values("log.roll.jitter.ms") >= 0, "log.roll.jitter.ms must be greater than or equal to 0")
-    if values("log.cleaner.threads") < 1:  # by which Kafka divides
+    if values("log.cleaner.threads") < 1:  # Kafka divides by it
         raise ConfigError("log.cleaner.threads must be at least 1", "/ by zero")
-    room = values("log.cleaner.dedupe.buffer.size") // values("log.cleaner.threads")
-    _require(room > _MEGABYTE, "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
+    size = values("log.cleaner.dedupe.buffer.size") // values("log.cleaner.threads")
+    _require(size > _MEGABYTE, "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
     for kind in ("consumer", "share", "streams"):
         name = f"group.{kind}.assignment.interval.ms"
         for limit, word, sign in (("min", "greater", -1), ("max", "less", 1)):
@@ -56,24 +56,24 @@ def _check_connections(values: Values) -> None:
     name = _OVERRIDES
     for _, number in _pairs(name, values(name)):
         if not number.lstrip("+-").isdecimal():
-            raise ConfigError(f"{name}: {number!r} is no number of connections", f'For input string: "{number}"')
+            raise ConfigError(f"{name}: {number!r} is not a number of connections", f'For input string: "{number}"')
     try:
         overrides(values(name))
     except OSError as error:
-        raise ConfigError(f"{name}: {values(name)!r} names a host that has no address: {error.strerror}") from None
+        raise ConfigError(f"{name}: {values(name)!r} has a host without an address: {error.strerror}") from None
     allowed = values("max.connections.per.ip") != 0 or values(name)
     _require(allowed, f"max.connections.per.ip can be set to zero only if {name} property is set.")
 
 
 @lru_cache(16)
 def overrides(text: str) -> dict[str, int]:
-    """Return the limit of each address of `host:number,...`. Raises OSError for a host that has none."""
+    """Return the limit of each address in `host:number,...`. Raises OSError for a host without an address."""
     pairs = _pairs(_OVERRIDES, text)
     return {socket.gethostbyname(host): int(number) for host, number in pairs}
 
 
 def _pairs(name: str, text: str) -> list[tuple[str, str]]:
-    """Return the parts of `a:b,c:d`. Raises ConfigError."""
+    """Return the pairs in `a:b,c:d`. Raises ConfigError."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     wrong = next((part for part in parts if ":" not in part), None)
     if wrong is not None:
@@ -94,19 +94,19 @@ def check_change(before: Values, after: Values) -> None:
         elif then > now * 2:
             limit = f"value should not be greater than double the current value {now}"
         if limit:
-            raise _refused(f"Dynamic thread count update validation failed for {name}={then}, {limit}")
+            raise _refusal(f"Dynamic thread count update validation failed for {name}={then}, {limit}")
     for name in ("max.connections", "max.connection.creation.rate"):
         if after(name) <= 0:
-            raise _refused(f"Invalid {name} {after(name)}")
+            raise _refusal(f"Invalid {name} {after(name)}")
     for name, whole in (
         ("log.local.retention.ms", "log.retention.ms"),
         ("log.local.retention.bytes", "log.retention.bytes"),
     ):
         _check_local(name, after(name), whole, after(whole))
     if after("listeners") != before("listeners"):
-        raise ConfigError("listeners: a broker listens where it was started")
+        raise ConfigError("listeners: cannot change while the broker runs")
     if not set(after("metric.reporters")) <= {definition("broker", "metric.reporters").default}:
-        raise _refused(
+        raise _refusal(
             "Validation of dynamic config update of Set(metric.reporters) failed with class class "
             "kafka.server.DynamicMetricsReporters"
         )
@@ -115,44 +115,44 @@ def check_change(before: Values, after: Values) -> None:
 def check_listener(
     listener: str, before: Mapping[str, str], after: Mapping[str, str], started: Mapping[str, str]
 ) -> None:
-    """Raise ConfigError where a setting of all listeners changes while the listener has settings of its own.
+    """Raise ConfigError if a setting of all listeners changes while this listener has its own settings.
 
-    Kafka: `DynamicListenerConfig`. Limits of connections may change at any time. All arguments are one broker's
-    settings as texts, `started` those with which it started.
+    Kafka: `DynamicListenerConfig`. Connection limits may change at any time. The mappings are one broker's settings as
+    texts, `started` those that it started with.
     """
     prefix = f"listener.name.{listener.lower()}."
-    of_all = {
+    shared = {
         name for name in before.keys() | after.keys()
-        if before.get(name) != after.get(name) and _is_of_listeners(definition("broker", name))
+        if before.get(name) != after.get(name) and _is_for_listeners(definition("broker", name))
     }  # fmt: skip
     own = {
         name for name in started.keys() | after.keys()
         if started.get(name) != after.get(name, started.get(name)) and name.startswith(prefix)
-        and definition("broker", name).base not in OF_LISTENERS_OF_ALL
+        and definition("broker", name).base not in SHARED_BY_LISTENERS
     }  # fmt: skip
-    if of_all and own:
-        raise _refused(
+    if shared and own:
+        raise _refusal(
             f"Configs cannot be updated dynamically for existing listener ListenerName({listener}), restart broker or "
             "create a new listener for update"
         )
 
 
-def _is_of_listeners(found: Definition) -> bool:
-    """Return whether a setting of this name is every listener's."""
+def _is_for_listeners(found: Definition) -> bool:
+    """Return whether a setting applies to all listeners."""
     if found.base is not None or found.name == "cordoned.log.dirs":
         return False
-    return found.change == "broker" or found.name in OF_LISTENERS_OF_ALL
+    return found.change == "broker" or found.name in SHARED_BY_LISTENERS
 
 
 def _check_local(name: str, local: int, whole: str, limit: int) -> None:
-    """Raise ConfigError unless the local part is within the whole; -2 stands for all of it, -1 for no limit."""
+    """Raise ConfigError unless the local limit is within the whole one. -2 means the whole, -1 no limit."""
     if limit < 0 or local == -2:
         return
     invalid = f"Invalid value {local} for configuration {name}:"
     if local == -1:
-        raise _refused(f"{invalid} Value must not be -1 as {whole} value is set as {limit}.")
+        raise _refusal(f"{invalid} Value must not be -1 as {whole} value is set as {limit}.")
     if local > limit:
-        raise _refused(f"{invalid} Value must not be more than {whole} property value: {limit}")
+        raise _refusal(f"{invalid} Value must not be more than {whole} property value: {limit}")
 
 
 def _require(condition: object, reason: str) -> None:
@@ -160,7 +160,7 @@ def _require(condition: object, reason: str) -> None:
         raise ConfigError(reason, f"requirement failed: {reason}")
 
 
-def _refused(reason: str) -> ConfigError:
-    """Return the error as Kafka wraps that of a `BrokerReconfigurable`."""
+def _refusal(reason: str) -> ConfigError:
+    """Return the error in the form in which Kafka wraps those of a `BrokerReconfigurable`."""
     error = f"org.apache.kafka.common.config.ConfigException: {reason}"
     return ConfigError(reason, f"Invalid value {error} for configuration Invalid dynamic configuration")

@@ -1,7 +1,7 @@
-"""Kafka's request log: a line for each request once its response is sent, as `abeyant analyze` and `model` read it.
+"""Write Kafka's request log: a line per request once its response is sent. `abeyant analyze` and `model` read it.
 
 The format is that of Kafka's `RequestChannel.updateRequestMetrics` and its logger `kafka.request.logger` at DEBUG. Each
-broker writes a file of its own, since a line does not say which broker it is of.
+broker writes its own file, since a line does not name the broker.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from abeyant.broker.requests.common.ports import Broker
     from abeyant.broker.wire.connection import Connection
 
-# Of the requests between brokers: key, name, version
+# Requests between brokers: key, name, version
 _FETCH: Final = 1, "Fetch", 18
 _ALTER_PARTITION: Final = 56, "AlterPartition", 3
-# In place of a client's connection: brokers of one process have none with one another
+# Shown instead of a client's connection, as brokers of one process have none to each other
 _IN_PROCESS: Final = ("127.0.0.1:0", "ANONYMOUS", ("unknown", "unknown"), "PLAINTEXT")
 _CONFIGURING: Final = ("AlterConfigs", "IncrementalAlterConfigs")
 _SCOPES: Final[dict[int, Scope]] = {2: "topic", 4: "broker", 32: "group"}  # by the type of a resource
@@ -43,10 +43,10 @@ _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class RequestLog:
-    """Writes `broker-N/kafka-request.log` below a directory, for the brokers of a cluster. In the loop's thread."""
+    """Writes each broker's `broker-N/kafka-request.log` below a directory. Use from the loop's thread only."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises AbeyantError where nothing can be written there."""
+        """Create the directory. Raises AbeyantError if it is not writable."""
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -55,26 +55,26 @@ class RequestLog:
             raise AbeyantError(f"cannot write a request log to {directory}: it is not writable")
         self._directory = directory
         self._files: dict[int, IO[str]] = {}
-        self._numbers: dict[int, int] = {}  # of followers' fetches
+        self._numbers: dict[int, int] = {}  # follower -> number of its last fetch
         self._broken = False
 
     def log_response(self, call: Call, response: Any) -> None:
-        """Write a line for a client's request; `response` is None where none is sent."""
+        """Write a line for a client's request; `response` is None if none is sent."""
         request = call.request
         name = getattr(request, "client_software_name", "")
         if name:
             call.connection.software = (name, request.client_software_version)
         if call.connection.login is not None or call.api.name == "SaslAuthenticate":
-            return  # Kafka's authenticator answers these, and writes no line: one would have the password
+            return  # Kafka logs no requests of the authentication, which have the password
         request_form = None if request is None else json_form(call.codec.request_entity, request)
         if request_form is not None and call.api.name in _CONFIGURING:
-            _hide_secrets(request_form)
+            _redact_secrets(request_form)
         response_form = None if response is None else json_form(call.codec.response_entity, response)
         header = _header(call.api.key, call.api.name, call.version, call.correlation_id, call.client_id)
         self._write(call.broker, header, request_form, response_form, call.since, call.local, call.connection)
 
     def log_replica_fetch(self, broker: Broker, fetch: ReplicaFetch, answer: ReplicaResponse, since: float) -> None:
-        """Write a line for a follower's fetch, as if it had come over the wire in a fetch session."""
+        """Write a line for a follower's fetch, as if it had arrived over the wire in a fetch session."""
         known = broker.cluster.controller.topics
         positions, results = defaultdict(list), defaultdict(list)
         for one in fetch.positions:
@@ -89,7 +89,7 @@ class RequestLog:
             result = Message(
                 partition_index=part.partition, error_code=part.error or 0, high_watermark=part.high_watermark,
                 last_stable_offset=part.high_watermark, log_start_offset=part.start, aborted_transactions=None,
-                records=range(size),  # of which the form has the length alone
+                records=range(size),  # only its length is written
             )  # fmt: skip
             results[part.topic].append(result)
 
@@ -119,15 +119,15 @@ class RequestLog:
             partition_index=after.partition, leader_id=after.leader, leader_epoch=after.leader_epoch, isr=after.isr,
             partition_epoch=after.partition_epoch,
         )  # fmt: skip
-        asked, answered = ([Message(topic_id=after.topic_id, partitions=[one])] for one in (request, response))
-        forms = _forms(_ALTER_PARTITION, Message(broker_id=broker.id, topics=asked), Message(topics=answered))
+        topics, results = ([Message(topic_id=after.topic_id, partitions=[one])] for one in (request, response))
+        forms = _forms(_ALTER_PARTITION, Message(broker_id=broker.id, topics=topics), Message(topics=results))
         self._write(broker, _header(*_ALTER_PARTITION, 0, str(broker.id)), *forms, broker.now(), None)
 
     def close(self) -> None:
         """Close the files."""
         files, self._files = self._files, {}
         for file in files.values():
-            with suppress(OSError):  # a full disk was logged before, or a line or two are missing
+            with suppress(OSError):  # a full disk has been logged already
                 file.close()
 
     def _write(
@@ -171,7 +171,7 @@ class RequestLog:
         stamp = f"{at:%Y-%m-%d %H:%M:%S},{at.microsecond // 1000:03}"
         try:
             self._file(broker.id).write(f"[{stamp}] DEBUG Completed request:{text} (kafka.request.logger)\n")
-        except OSError as error:  # the disk is full, say: clients are served all the same
+        except OSError as error:  # for instance a full disk; keep serving clients
             self._broken = True
             logger("broker").error("the request log in %s ends here: %s", self._directory, error.strerror or error)
 
@@ -194,8 +194,8 @@ def _codec(key: int, version: int) -> Codec:
     return Codec(key, version, {})
 
 
-def _hide_secrets(request_form: dict[str, Any]) -> None:
-    """Write no value of a setting that is secret, or that nobody knows. Kafka: `KafkaConfig.loggableValue`."""
+def _redact_secrets(request_form: dict[str, Any]) -> None:
+    """Redact the values of secret and of unknown settings. Kafka: `KafkaConfig.loggableValue`."""
     for resource in request_form["resources"]:
         kind = resource["resourceType"]
         known = definitions(_SCOPES[kind]) if kind in _SCOPES else {}

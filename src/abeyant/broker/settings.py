@@ -1,8 +1,8 @@
-"""Settings under Kafka's own names: static ones, dynamic ones, and Kafka's defaults.
+"""Settings by Kafka's names: static, dynamic and default values.
 
-A value is looked for in this order: the topic's own; the dynamic setting of the broker; that of all brokers; what the
-cluster was started with; Kafka's default. A topic's setting that is not set is the broker's, under the broker's name
-for it (`retention.ms` is `log.retention.ms`). So is a group's (group_settings.py).
+Lookup order: the topic's own value; the broker's dynamic value; that of all brokers; the static value, with which the
+cluster was started; Kafka's default. A topic setting falls back on the broker setting for it (`retention.ms` on
+`log.retention.ms`), and so does a group setting (group_settings.py).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from abeyant.broker.definitions import TYPES, ConfigError, Definition, definitio
 from abeyant.broker.log import LogConfig
 from abeyant.broker.reconfiguration import check_change, check_together
 
-# DescribeConfigs' numbers for where a value comes from
+# DescribeConfigs' numbers for the source of a value
 TOPIC, BROKER, ALL_BROKERS, STATIC, DEFAULT = range(1, 6)
 MIN_ISR = "min.insync.replicas"
 
 _HOUR = 3_600_000  # ms
-# One time in several units: the first that is set counts, and the last has a default.
+# Times with settings in several units. The first one that is set counts, and the last one has a default.
 _UNITS: dict[str, tuple[tuple[str, int], ...]] = {
     "log.retention.ms": (("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.retention.hours", _HOUR)),
     "log.roll.ms": (("log.roll.ms", 1), ("log.roll.hours", _HOUR)),
@@ -32,7 +32,7 @@ _UNITS: dict[str, tuple[tuple[str, int], ...]] = {
 
 
 class Synonym(NamedTuple):
-    """A value of a setting in one of the places where it is looked for."""
+    """A setting's value from one source."""
 
     name: str
     value: str | None
@@ -40,10 +40,10 @@ class Synonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """A setting as DescribeConfigs describes it."""
+    """A setting as in DescribeConfigs."""
 
     name: str
-    value: str | None  # None where it is not set, or is secret
+    value: str | None  # None if it is not set, or secret
     source: int
     read_only: bool
     sensitive: bool
@@ -53,11 +53,11 @@ class ConfigEntry(NamedTuple):
 
 
 class Settings:
-    """The brokers' settings: those the cluster was started with, and those changed since."""
+    """The brokers' settings, static and dynamic."""
 
-    def __init__(self, given: Mapping[str, object] | None = None) -> None:
-        """Start with `given`. Raises ConfigError for a name that Kafka does not know, or a value it would refuse."""
-        self._static = texts_of(given or {})
+    def __init__(self, static: Mapping[str, object] | None = None) -> None:
+        """Start with the static settings. Raises ConfigError for a name or value that Kafka would refuse."""
+        self._static = texts_of(static or {})
         self._all_brokers: dict[str, str] = {}
         self._brokers: dict[int, dict[str, str]] = {}
         self._own: dict[int, dict[str, str]] = {}
@@ -65,11 +65,11 @@ class Settings:
         for name, text in self._static.items():
             _check_start(definition("broker", name), text)
         check_together(self._milliseconds_or_value(None))
-        # Kafka sets this one for all brokers when eligible leader replicas (KIP-966) are turned on.
+        # Kafka sets this one for all brokers when eligible leader replicas (KIP-966) are enabled.
         self._all_brokers[MIN_ISR] = str(self[MIN_ISR])
 
     @property
-    def given(self) -> Mapping[str, str]:
+    def static(self) -> Mapping[str, str]:
         """Return the settings that the cluster was started with."""
         return self._static
 
@@ -78,14 +78,14 @@ class Settings:
         return self.value(name)
 
     def value(self, name: str, broker: int | None = None) -> Any:
-        """Return the typed value for one broker; its own dynamic settings come first. O(1)."""
+        """Return the typed value for one broker, or with None for all. Raises ConfigError. O(1)."""
         key = name, broker
         if key not in self._values:
             self._values[key] = definition("broker", name).parse(self._text(name, broker))
         return self._values[key]
 
     def of_listener(self, name: str, listener: str, broker: int | None = None) -> Any:
-        """Return the typed value for one of a broker's listeners: the listener's own, else that of all listeners."""
+        """Return a listener's typed value: its own, else that of all listeners."""
         own = self.value(f"listener.name.{listener.lower()}.{name}", broker)
         return self.value(name, broker) if own is None else own
 
@@ -93,7 +93,7 @@ class Settings:
         return next((text for layer in self._layers(broker).values() if (text := layer.get(name)) is not None), None)
 
     def _layers(self, broker: int | None) -> dict[int, Mapping[str, str]]:
-        """Return where a broker's settings are looked for, in order, by DescribeConfigs' numbers."""
+        """Return the sources of a broker's settings in lookup order, by DescribeConfigs' numbers."""
         return {
             BROKER: {} if broker is None else self._brokers.get(broker, {}),
             ALL_BROKERS: self._all_brokers,
@@ -102,7 +102,7 @@ class Settings:
         }
 
     def synonyms(self, name: str, broker: int | None) -> tuple[Synonym, ...]:
-        """Return all values of a setting, the effective one first, and those of its names in other units."""
+        """Return all values of a setting, the effective one first, including its names in other units."""
         names = _synonyms(name)
         found = [
             Synonym(one, text, source)
@@ -113,21 +113,21 @@ class Settings:
         own = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
         return tuple(found[own:])
 
-    def started(self, broker: int, own: Mapping[str, str]) -> None:
-        """Record one broker's own settings: its id, where it listens."""
+    def add_broker(self, broker: int, own: Mapping[str, str]) -> None:
+        """Set one broker's own static settings: its id, listeners and log directory."""
         self._own[broker] = {**self._static, **own}
         self._values.clear()
 
-    def changed(self, broker: int | None) -> dict[str, str]:
+    def dynamic(self, broker: int | None) -> dict[str, str]:
         """Return the dynamic settings of one broker, or with None those of all brokers."""
         return dict(self._all_brokers if broker is None else self._brokers.get(broker, {}))
 
-    def check_change(self, broker: int | None, given: Mapping[str, object]) -> Settings:
-        """Return the settings as they are with `given` as all dynamic settings of a broker, or with None of all.
+    def check_change(self, broker: int | None, changes: Mapping[str, object]) -> Settings:
+        """Return the settings after replacing the dynamic ones of a broker, or with None those of all, by `changes`.
 
-        Raises ConfigError where Kafka would refuse that.
+        Raises ConfigError if Kafka would refuse the change.
         """
-        texts = texts_of(given)
+        texts = texts_of(changes)
         found = {name: definition("broker", name) for name in texts}
         _refuse("Cannot update these configs dynamically", [name for name in texts if not found[name].dynamic])
         _refuse(
@@ -139,7 +139,7 @@ class Settings:
         if broker is None:
             _refuse(
                 "Cannot update these configs at default cluster level, broker id must be specified",
-                [name for name in texts if found[name].of_one_broker],
+                [name for name in texts if found[name].per_broker],
             )
         after = self._after(broker, texts)
         check_together(after._milliseconds_or_value(broker))
@@ -147,7 +147,7 @@ class Settings:
         return after
 
     def _after(self, broker: int | None, texts: dict[str, str]) -> Settings:
-        """Return these with `texts` as all dynamic settings of a broker, or of all of them."""
+        """Return the settings with `texts` as the dynamic ones of a broker, or with None of all brokers."""
         after = copy(self)
         after._values = {}
         if broker is None:
@@ -156,18 +156,18 @@ class Settings:
             after._brokers = {**self._brokers, broker: texts}
         return after
 
-    def change(self, broker: int | None, given: Mapping[str, object]) -> None:
-        """Replace the dynamic settings of a broker, or with None those of all brokers. Raises as `check_change`."""
-        after = self.check_change(broker, given)
+    def change(self, broker: int | None, changes: Mapping[str, object]) -> None:
+        """Replace the dynamic settings of a broker, or with None those of all brokers. Raises like `check_change`."""
+        after = self.check_change(broker, changes)
         self._all_brokers, self._brokers = after._all_brokers, after._brokers
         self._values.clear()
 
-    def for_topic(self, given: Mapping[str, object]) -> TopicSettings:
-        """Return a topic's settings, with these as its defaults. Raises ConfigError."""
-        return TopicSettings(self, given)
+    def for_topic(self, own: Mapping[str, object]) -> TopicSettings:
+        """Return a topic's settings, with these as defaults. Raises ConfigError."""
+        return TopicSettings(self, own)
 
     def milliseconds(self, name: str, broker: int | None = None) -> int:
-        """Return a time that has several units; -1 for one that has no end."""
+        """Return a time with settings in several units, in ms; -1 for no limit."""
         for unit, factor in _UNITS[name]:
             value: int | None = self.value(unit, broker)
             if value is not None:
@@ -178,14 +178,14 @@ class Settings:
         return lambda name: self.milliseconds(name, broker) if name in _UNITS else self.value(name, broker)
 
     def describe(self, broker: int | None, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-        """Return what DescribeConfigs shows of a broker; with None, the dynamic settings of all of them.
+        """Return what DescribeConfigs shows of a broker; with None, the dynamic settings of all brokers.
 
-        Unknown names are left out, as Kafka leaves them out.
+        Ignores unknown names, as Kafka does.
         """
-        changed = {*self._all_brokers, *self._brokers.get(broker if broker is not None else -1, {})}
-        known = [found for found in definitions("broker").values() if not found.hidden or found.name in changed]
-        given = {**self._static, **dict.fromkeys(changed)}
-        known += [definition("broker", name) for name in given if name not in definitions("broker")]
+        dynamic = {*self._all_brokers, *self._brokers.get(broker if broker is not None else -1, {})}
+        known = [found for found in definitions("broker").values() if not found.hidden or found.name in dynamic]
+        names_set = {**self._static, **dict.fromkeys(dynamic)}
+        known += [definition("broker", name) for name in names_set if name not in definitions("broker")]
         wanted = None if names is None else set(names)
         return [
             self._describe(found, broker)
@@ -204,13 +204,13 @@ class Settings:
 
 
 class TopicSettings:
-    """A topic's settings: its own, else a broker's, or where no broker is named those of all brokers."""
+    """A topic's settings, which fall back on a broker's, or on those of all brokers."""
 
-    def __init__(self, brokers: Settings, given: Mapping[str, object]) -> None:
-        """Raises ConfigError for a name that Kafka does not know, or a value that it would refuse."""
-        self.given = texts_of(given)
+    def __init__(self, brokers: Settings, own: Mapping[str, object]) -> None:
+        """`own` are the topic's settings. Raises ConfigError for a name or value that Kafka would refuse."""
+        self.own = texts_of(own)
         self._brokers = brokers
-        for name, text in self.given.items():
+        for name, text in self.own.items():
             definition("topic", name).parse(text)
         if self["remote.storage.enable"]:
             raise ConfigError(
@@ -228,10 +228,10 @@ class TopicSettings:
         return self.value(name)
 
     def value(self, name: str, broker: int | None = None) -> Any:
-        """Return the typed value on one broker. Raises ConfigError for a name that Kafka does not know."""
+        """Return the typed value on one broker. Raises ConfigError for an unknown name."""
         found = definition("topic", name)
-        if name in self.given:
-            return found.parse(self.given[name])
+        if name in self.own:
+            return found.parse(self.own[name])
         if found.fallback in _UNITS:
             return self._brokers.milliseconds(found.fallback, broker)
         return self._brokers.value(found.fallback, broker) if found.fallback else found.parse(found.default)
@@ -247,18 +247,18 @@ class TopicSettings:
         return LogConfig(**values, **{name: self.value(name.replace("_", "."), broker) for name in others})
 
     def describe(self, names: Iterable[str] | None = None, broker: int | None = None) -> list[ConfigEntry]:
-        """Return what one broker's DescribeConfigs shows. Unknown names are left out."""
+        """Return what one broker's DescribeConfigs shows of the topic. Ignores unknown names."""
         wanted = definitions("topic") if names is None else set(names)
         return [
             self._describe(found, broker)
             for found in definitions("topic").values()
-            if found.name in wanted and (not found.hidden or found.name in self.given)
+            if found.name in wanted and (not found.hidden or found.name in self.own)
         ]
 
     def _describe(self, found: Definition, broker: int | None) -> ConfigEntry:
         synonyms = self._brokers.synonyms(found.fallback, broker) if found.fallback else ()
-        if found.name in self.given:
-            text = found.show(self.given[found.name])
+        if found.name in self.own:
+            text = found.show(self.own[found.name])
             synonyms = (Synonym(found.name, text, TOPIC), *synonyms)
         elif found.fallback in _UNITS:
             text = str(self.value(found.name, broker))
@@ -270,16 +270,18 @@ class TopicSettings:
 
 
 def _check_start(found: Definition, text: str) -> None:
-    """Raise ConfigError for a setting with which a cluster cannot start."""
+    """Raise ConfigError for a static setting that cannot work."""
     value = found.parse(text)
     base = found.base or found.name
     if found.change == "running":
-        raise ConfigError(f"{found.name} is set while brokers run: kafka-configs --alter, or IncrementalAlterConfigs")
-    # A cluster without "listeners" listens at free ports, and not where Kafka does.
+        raise ConfigError(
+            f"{found.name} can only be set while brokers run: use kafka-configs --alter, or IncrementalAlterConfigs"
+        )
+    # Kafka's default of "listeners" is not ours: a cluster without it listens on free ports.
     is_default = base != "listeners" and value == found.parse(definition("broker", base).default)
-    if found.refused is not None and not is_default:
+    if found.unsupported is not None and not is_default:
         shown = found.name if found.sensitive else f"{found.name}={text}"
-        raise ConfigError(f"{shown} has no effect in this broker: {found.refused}")
+        raise ConfigError(f"{shown} has no effect in this broker: {found.unsupported}")
 
 
 def _refuse(why: str, names: list[str]) -> None:
@@ -288,7 +290,7 @@ def _refuse(why: str, names: list[str]) -> None:
 
 
 def _synonyms(name: str) -> tuple[str, ...]:
-    """Return the names under which a value is looked for, this one included."""
+    """Return all names of a setting's value, including this one."""
     for units in _UNITS.values():
         names = tuple(unit for unit, _ in units)
         if name in names and name != "log.flush.scheduler.interval.ms":
@@ -303,7 +305,7 @@ def _defaults() -> dict[str, str]:
 
 
 def entry_of(found: Definition, text: str | None, synonyms: tuple[Synonym, ...], *, read_only: bool) -> ConfigEntry:
-    """Return what DescribeConfigs shows of a setting with this value, which is the first of its synonyms."""
+    """Return what DescribeConfigs shows of a setting with this value. The first synonym is its source."""
     shown = tuple(one._replace(value=None) if found.sensitive else one for one in synonyms)
     return ConfigEntry(
         found.name,
@@ -317,14 +319,14 @@ def entry_of(found: Definition, text: str | None, synonyms: tuple[Synonym, ...],
     )
 
 
-def from_python(given: Mapping[str, object]) -> dict[str, str]:
-    """Return the settings of a Python program under Kafka's names: `min_insync_replicas` as min.insync.replicas.
+def from_python(settings: Mapping[str, object]) -> dict[str, str]:
+    """Return settings by Kafka's names, from names with dots or underscores: `min_insync_replicas`.
 
-    No setting of Kafka's has an underscore. Raises ConfigError for one that is given both ways, or is None.
+    No Kafka setting has an underscore. Raises ConfigError for one with both spellings, and for None.
     """
     found: dict[str, str] = {}
-    for written, value in given.items():
-        name = str(written).replace("_", ".")
+    for key, value in settings.items():
+        name = str(key).replace("_", ".")
         if name in found:
             raise ConfigError(f"{name} is given twice, with dots and with underscores: leave one out")
         if value is None:
@@ -333,9 +335,9 @@ def from_python(given: Mapping[str, object]) -> dict[str, str]:
     return found
 
 
-def texts_of(given: Mapping[str, object]) -> dict[str, str]:
-    """Return values as Kafka writes them: true and not True, lists joined by commas."""
-    return {name: _text(value) for name, value in given.items()}
+def texts_of(settings: Mapping[str, object]) -> dict[str, str]:
+    """Return values as Kafka writes them: `true` for True, and lists joined by commas."""
+    return {name: _text(value) for name, value in settings.items()}
 
 
 def _text(value: object) -> str:

@@ -68,7 +68,7 @@ class Tables:
         broker = self.kafka.brokers[number]
         self.coordinators[number] = broker.coordinators[TRANSACTIONS.name] = Coordinator(broker, TRANSACTIONS, Table)
         for partition in broker.partitions.values():
-            broker._tell_coordinator(partition)
+            broker._update_coordinator(partition)
 
     @property
     def leader(self) -> int:
@@ -202,7 +202,7 @@ def test_while_a_long_log_is_read_clients_are_told_to_wait(monkeypatch: pytest.M
         def read_again() -> list[object]:
             coordinator = table.coordinators[1]
             partition = coordinator.shards.pop(partition_for(KEY, table.partitions)).partition
-            coordinator.changed(partition)
+            coordinator.update(partition)
             table.kafka.network.settle()
             return [table.shard(1), len(coordinator.loaded())]
 

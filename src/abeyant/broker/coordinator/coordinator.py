@@ -27,7 +27,7 @@ class Coordinator(Generic[ShardT]):
         self._broker = broker
         self._make = make
 
-    def changed(self, partition: Partition) -> None:
+    def update(self, partition: Partition) -> None:
         """Load or drop a partition's shard after its leadership here changed.
 
         A shard survives a new leader epoch of the same leader, as no other broker has written meanwhile.

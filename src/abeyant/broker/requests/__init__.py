@@ -1,5 +1,4 @@
-"""One file an API: it takes the request and answers, or submits an operation that answers later.
+"""One file per API, which handles its requests: answers at once, or submits an operation that answers later.
 
-The registry, with keys and versions, is `wire/apis.py`, which also says what each file defines. What several APIs share
-is in `common/`.
+The registry `wire/apis.py` lists their keys and versions, and what each file defines. `common/` has what they share.
 """

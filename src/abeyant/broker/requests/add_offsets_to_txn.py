@@ -15,7 +15,7 @@ _KNOWS_FENCED_SINCE = 2
 
 
 def handle(call: Call) -> None:
-    """Add the partition at the coordinator."""
+    """Add the partition of the group's offsets to the transaction."""
     request, cluster = call.request, call.broker.cluster
 
     def answer(error: ErrorCode) -> None:

@@ -22,11 +22,11 @@ _Errors = Mapping[Key, ErrorCode]
 
 
 def handle(call: Call) -> None:
-    """Add or verify, and answer when all is done."""
+    """Add or verify the partitions. Answer when all transactions are done."""
     request = call.request
     if call.version < _BATCHED_SINCE:
-        one = _only(request)
-        _add_or_verify(call, one, lambda errors: call.answer(_alone(one, errors)))
+        one = _single_transaction(request)
+        _add_or_verify(call, one, lambda errors: call.answer(_single_response(one, errors)))
         return
     results: list[Message] = []
 
@@ -42,16 +42,16 @@ def handle(call: Call) -> None:
         call.answer(Message())
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     if hasattr(request, "transactions"):
         return Message(error_code=error)
-    one = _only(request)
-    return _alone(one, dict.fromkeys(_keys(one), error))
+    one = _single_transaction(request)
+    return _single_response(one, dict.fromkeys(_keys(one), error))
 
 
-def _only(request: Any) -> Message:
-    """Return the one transaction of an older version in the form of newer ones."""
+def _single_transaction(request: Any) -> Message:
+    """Return the single transaction of an older version in the form of newer versions."""
     return Message(
         transactional_id=request.v3_and_below_transactional_id,
         producer_id=request.v3_and_below_producer_id,
@@ -74,7 +74,7 @@ def _add_or_verify(call: Call, transaction: Any, then: Callable[[_Errors], objec
         then({key: unknown if key in missing else others for key in keys})
         return
 
-    def same(error: ErrorCode) -> None:
+    def answer_all(error: ErrorCode) -> None:
         then(dict.fromkeys(keys, error_for_version(call, error, _KNOWS_FENCED_SINCE)))
 
     producer = Producer(transaction.producer_id, transaction.producer_epoch)
@@ -84,10 +84,10 @@ def _add_or_verify(call: Call, transaction: Any, then: Callable[[_Errors], objec
             then(shard.verify(transaction.transactional_id, producer, keys))
             return
     except ApiError as error:
-        same(error.code)
+        answer_all(error.code)
         return
     version = BUMPS_SINCE if call.version >= _BATCHED_SINCE else 0
-    shard.add(transaction.transactional_id, producer, keys, version, same)
+    shard.add(transaction.transactional_id, producer, keys, version, answer_all)
 
 
 def _topics(transaction: Any, errors: _Errors) -> list[Message]:
@@ -100,5 +100,5 @@ def _topics(transaction: Any, errors: _Errors) -> list[Message]:
     ]
 
 
-def _alone(transaction: Any, errors: _Errors) -> Message:
+def _single_response(transaction: Any, errors: _Errors) -> Message:
     return Message(results_by_topic_v3_and_below=_topics(transaction, errors))

@@ -1,6 +1,6 @@
 """AlterConfigs (key 33, versions 0-2): replace all settings of a topic, broker or group.
 
-Those that are not named return to their default.
+Settings that the request omits return to their defaults.
 Kafka: `ConfigAdminManager.preprocess`, `ConfigurationControlManager.legacyAlterConfigs`.
 Not implemented: BROKER_LOGGER and CLIENT_METRICS resources, alter.config.policy.class.name.
 """
@@ -12,13 +12,13 @@ from typing import Any
 from abeyant.broker.requests.common import config_resources
 from abeyant.broker.requests.common.call import Call
 
-refused = config_resources.refused
+error_response = config_resources.error_response
 
 
 def handle(call: Call) -> None:
-    """Replace, and answer with a result for each."""
-    config_resources.alter(call, _replaced)
+    """Replace the settings. Answer with a result for each resource."""
+    config_resources.alter(call, _replace)
 
 
-def _replaced(_: dict[str, str], resource: Any) -> dict[str, str]:
+def _replace(_: dict[str, str], resource: Any) -> dict[str, str]:
     return {config.name: config.value for config in resource.configs}

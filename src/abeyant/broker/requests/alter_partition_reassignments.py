@@ -18,7 +18,7 @@ _REPEATED = "Partition {} is named more than once."
 
 
 def handle(call: Call) -> None:
-    """Begin or cancel the moves, and answer with a result for each. They go on after the response."""
+    """Start or cancel the moves. Answer with a result for each; the moves continue after the response."""
     request = call.request
     reassign = partial(_reassign, call)
     responses = by_topic(request.topics, reassign, _failed, key="partition_index", repeated=_REPEATED)
@@ -26,8 +26,8 @@ def handle(call: Call) -> None:
     call.answer(Message(responses=responses, allow_replication_factor_change=may_change))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     may_change = request.allow_replication_factor_change
     responses = by_topic(request.topics, error, _failed)
     return Message(error_code=error, responses=responses, allow_replication_factor_change=may_change)

@@ -1,6 +1,6 @@
 """AlterReplicaLogDirs (key 34, versions 1-2): move replicas between log directories.
 
-A broker has one directory here, so a replica is there already or cannot move.
+A broker here has one directory, so a replica is already in it or cannot move.
 Kafka: `ReplicaManager.alterReplicaLogDirs`.
 Not implemented: a second log directory.
 """
@@ -20,8 +20,8 @@ def handle(call: Call) -> None:
     call.answer(_response(call.request, lambda path, topic, index: _result(call, path, topic, index)))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return _response(request, lambda _path, _topic, _index: error)
 
 

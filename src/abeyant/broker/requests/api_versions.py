@@ -16,26 +16,26 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 FILL: dict[str, dict[str, object]] = {
     "ApiVersionsRequest": {"client_software_name": None, "client_software_version": None},
 }
-# librdkafka before 2.9 compresses only where it sees version 0 of Produce, so Kafka 4 claims it (KAFKA-18659).
-_CLAIMED = {0: 0}
+# librdkafka before 2.9 compresses only if Produce has version 0, so Kafka 4 lists it (KAFKA-18659).
+_LISTED_FROM = {0: 0}
 _KEYS = tuple(
-    Message(api_key=api.key, min_version=_CLAIMED.get(api.key, api.lowest), max_version=api.highest) for api in APIS
+    Message(api_key=api.key, min_version=_LISTED_FROM.get(api.key, api.lowest), max_version=api.highest) for api in APIS
 )
 _THIS = tuple(key for key in _KEYS if key.api_key == BY_NAME["ApiVersions"].key)
 
-# Kafka's features: the lowest and the highest level, and the finalized one, if any. Share and streams groups are not
-# here, so theirs are as on a Kafka that has them switched off (level 0); clients go by the APIs.
+# Kafka's features: the lowest and highest level, and the finalized level, if any. Share and streams groups are not
+# implemented, so theirs are as on a Kafka with them disabled (level 0); clients go by the APIs.
 _FEATURES = (
     ("eligible.leader.replicas.version", 0, 1, 1), ("group.version", 0, 1, 1), ("kraft.version", 0, 1, None),
     ("metadata.version", 7, 30, 30), ("share.version", 0, 1, None), ("streams.version", 0, 1, None),
     ("transaction.version", 0, 2, 2),
 )  # fmt: skip
-_FROM_ZERO_SINCE = 4  # older clients fail over a feature whose lowest level is 0, so it is left out (KIP-1022)
+_FROM_ZERO_SINCE = 4  # older clients fail on a feature whose lowest level is 0, so they do not get it (KIP-1022)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def handle(call: Call) -> None:
-    """List the APIs and the features; in a version that is too new, ApiVersions alone."""
+    """List the APIs and features. If the request's version is too new, list only ApiVersions."""
     request = call.request
     if request is None:
         call.answer(Message(error_code=ErrorCode.unsupported_version, api_keys=_THIS))

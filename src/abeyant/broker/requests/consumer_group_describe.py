@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe (key 69, versions 0-1): describe groups of the consumer protocol.
 
-Each member with its current and its target assignment.
+Each member has its current and its target assignment.
 Kafka: `GroupMetadataManager.consumerGroupDescribe`.
 """
 
@@ -18,7 +18,7 @@ from abeyant.broker.requests.common.topics import GROUP_OPERATIONS, NO_OPERATION
 from abeyant.broker.requests.consumer_group_heartbeat import topic_partitions
 from abeyant.broker.wire.schema import ErrorCode, Message
 
-_CLASSIC, _CONSUMER = 0, 1  # the types of members, by the protocol that they speak
+_CLASSIC, _CONSUMER = 0, 1  # member types, by protocol
 
 
 def handle(call: Call) -> None:
@@ -26,8 +26,8 @@ def handle(call: Call) -> None:
     call.answer(Message(groups=results(call.request.group_ids, partial(_group, call), _failed)))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return Message(groups=results(request.group_ids, error, _failed))
 
 
@@ -65,9 +65,9 @@ def _member(call: Call, group: ConsumerGroup, member: ConsumerMember) -> Message
 
 
 def _assignment(call: Call, assignment: Assignment) -> Message:
-    """Return an assignment without deleted topics, whose names are not known any more."""
-    present = call.broker.cluster.controller.by_id
-    rows = [row for row in topic_partitions(assignment) if row.topic_id in present]
+    """Return an assignment without deleted topics, whose names are no longer known."""
+    topics = call.broker.cluster.controller.by_id
+    rows = [row for row in topic_partitions(assignment) if row.topic_id in topics]
     for row in rows:
-        row.topic_name = present[row.topic_id].name
+        row.topic_name = topics[row.topic_id].name
     return Message(topic_partitions=rows)

@@ -2,7 +2,7 @@
 
 The response has the member's assignment (KIP-848).
 Kafka: `GroupMetadataManager.consumerGroupHeartbeat`.
-Not implemented: assignment by rack.
+Not implemented: rack-aware assignment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OWN_ID_SINCE = 1  # the version
 
 
 def handle(call: Call) -> None:
-    """Join, heartbeat or leave."""
+    """Let the member join, stay or leave, by the epoch that it sends."""
     request = call.request
     heartbeat = _heartbeat(call)
 
@@ -108,7 +108,7 @@ def _response(call: Call, response: HeartbeatResponse) -> Message:
 
 
 def topic_partitions(assignment: Assignment) -> list[Message]:
-    """Return an assignment's partitions, by topic id."""
+    """Return an assignment's partitions grouped by topic id."""
     return [
         Message(topic_id=topic, partitions=[index for _, index in rows])
         for topic, rows in groupby(sorted(assignment), lambda partition: partition[0])

@@ -16,14 +16,14 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Add the partitions, and answer with a result for each topic."""
+    """Add the partitions. Answer with a result for each topic."""
     create = partial(_create, call)
     found = results(call.request.topics, create, _failed, key="name", repeated="Duplicate topic name.")
     call.answer(Message(results=found))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return Message(results=results(request.topics, error, _failed))
 
 

@@ -11,20 +11,20 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.config_resources import described
+from abeyant.broker.requests.common.config_resources import describe
 from abeyant.broker.requests.common.results import results
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Create the topics, and answer with a result for each."""
+    """Create the topics. Answer with a result for each."""
     create = partial(_create, call)
     found = results(call.request.topics, create, _failed, key="name", repeated="Duplicate topic name.")
     call.answer(Message(topics=found))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return Message(topics=results(request.topics, error, _failed))
 
 
@@ -51,5 +51,5 @@ def _create(call: Call, wanted: Any) -> Message:
         topic_id=topic.id,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),
-        configs=[described(entry) for entry in topic.settings.describe(None, controller.controller_id)],
+        configs=[describe(entry) for entry in topic.settings.describe(None, controller.controller_id)],
     )

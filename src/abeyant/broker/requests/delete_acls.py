@@ -14,10 +14,10 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Answer with the error, for each filter of ACLs that are to be deleted."""
-    call.answer(refused(call.request, ErrorCode.security_disabled, NO_AUTHORIZER))
+    """Answer with the error for each filter."""
+    call.answer(error_response(call.request, ErrorCode.security_disabled, NO_AUTHORIZER))
 
 
-def refused(request: Any, error: ErrorCode, message: str | None = None) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode, message: str | None = None) -> Message:
+    """Return the response with this error for everything in the request."""
     return Message(filter_results=[Message(error_code=error, error_message=message) for _ in request.filters])

@@ -15,7 +15,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Delete them, and answer once every shard has."""
+    """Delete the groups. Answer once every shard has done so."""
     results: dict[str, ErrorCode] = {}
     shards: dict[GroupShard, list[str]] = {}
     for group_id in dict.fromkeys(call.request.groups_names):
@@ -38,8 +38,8 @@ def handle(call: Call) -> None:
         shard.delete(group_ids, deleted)
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return _response(dict.fromkeys(request.groups_names, error))
 
 

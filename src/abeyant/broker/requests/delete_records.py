@@ -1,4 +1,4 @@
-"""DeleteRecords (key 21, versions 0-2): move the start of logs, and wait until that of every replica has moved (K6).
+"""DeleteRecords (key 21, versions 0-2): advance log starts, and wait until every replica has followed (K6).
 
 Kafka: `KafkaApis.handleDeleteRecordsRequest`, `ReplicaManager.deleteRecords`.
 """
@@ -22,7 +22,7 @@ class PendingDelete:
     __slots__ = ("error", "low_watermark", "partition", "pending", "required", "response")
 
     def __init__(self, partition: Partition, required: int, response: Message) -> None:
-        """Wait until the partition's logs start at `required` or later; `response` gets the result."""
+        """Wait until all replicas' logs start at `required` or later. `response` gets the result."""
         self.partition = partition
         self.required = required
         self.response = response
@@ -31,7 +31,7 @@ class PendingDelete:
         self.error = ErrorCode.request_timed_out  # the result if the operation expires
 
     def poll(self) -> bool:
-        """Update the result; return whether the partition is still pending."""
+        """Update the result. Return whether the partition is still pending."""
         if self.pending:
             if not self.partition.leads:
                 self.pending = False
@@ -45,7 +45,7 @@ class PendingDelete:
 
 
 class DelayedDeleteRecords(PartitionsOperation):
-    """Waits in the DeleteRecords purgatory, until the log start of every replica has moved."""
+    """The wait for every replica's log start to advance, in the DeleteRecords purgatory."""
 
     __slots__ = ()
 
@@ -53,7 +53,7 @@ class DelayedDeleteRecords(PartitionsOperation):
 
 
 def handle(call: Call) -> None:
-    """Delete, then wait."""
+    """Advance the log starts, then wait for the replicas."""
     request = call.request
     waiting: list[PendingDelete] = []
     topics = by_topic(request.topics, partial(_delete, call, waiting), _failed)
@@ -70,8 +70,8 @@ def handle(call: Call) -> None:
     call.broker.delete_records_purgatory.try_complete_else_watch(operation, [one.partition for one in waiting])
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return Message(topics=by_topic(request.topics, error, _failed))
 
 

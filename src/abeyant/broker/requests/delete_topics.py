@@ -20,12 +20,12 @@ _NAMED_TWICE = "Duplicate topic name."
 
 
 def handle(call: Call) -> None:
-    """Delete the topics, and answer with a result for each."""
+    """Delete the topics. Answer with a result for each."""
     controller = call.broker.cluster.controller
     deletable = call.broker.cluster.settings["delete.topic.enable"]
     targets = _targets(call.request)
     results = []
-    by_id = set()  # topics that are named both by id and by name
+    by_id = set()  # topics that the request names both by id and by name
     for name, topic_id in dict.fromkeys(targets):
         try:
             if not deletable:
@@ -51,8 +51,8 @@ def handle(call: Call) -> None:
     call.answer(Message(responses=results))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return Message(
         responses=[Message(name=name, topic_id=topic_id, error_code=error) for name, topic_id in _targets(request)]
     )

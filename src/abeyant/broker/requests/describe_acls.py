@@ -12,5 +12,5 @@ from abeyant.broker.wire.schema import ErrorCode
 
 
 def handle(call: Call) -> None:
-    """Raise ApiError in any case."""
+    """Raise ApiError, always."""
     raise ApiError(ErrorCode.security_disabled, "No Authorizer is configured on the broker")

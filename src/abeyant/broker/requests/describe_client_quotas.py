@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (key 48, versions 0-1): answer with no quotas, since clients are never throttled.
+"""DescribeClientQuotas (key 48, versions 0-1): return no quotas, since clients are never throttled.
 
 Kafka: `ClientQuotaControlManager`.
 Not implemented: client quotas.
@@ -17,6 +17,6 @@ def handle(call: Call) -> None:
     call.answer(Message(error_message=""))
 
 
-def refused(_: Any, error: ErrorCode) -> Message:
+def error_response(_: Any, error: ErrorCode) -> Message:
     """Return the response with this error."""
     return Message(error_code=error, entries=None)

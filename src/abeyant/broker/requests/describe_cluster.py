@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60, versions 0-2): describe the brokers, and name the controller.
+"""DescribeCluster (key 60, versions 0-2): describe the brokers and the controller.
 
 Kafka: `KafkaApis.handleDescribeCluster`.
 Not implemented: a rack per broker.
@@ -19,7 +19,7 @@ _NOT_A_CONTROLLER = "The request was sent to an endpoint of type BROKER, but we 
 
 
 def handle(call: Call) -> None:
-    """Answer at once."""
+    """Describe the cluster. Raise ApiError for another endpoint than brokers."""
     request, cluster = call.request, call.broker.cluster
     if request.endpoint_type == _CONTROLLERS:
         raise ApiError(ErrorCode.mismatched_endpoint_type, _NOT_A_CONTROLLER)

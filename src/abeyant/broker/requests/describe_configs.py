@@ -13,7 +13,7 @@ from typing import Any
 from abeyant.broker.errors import INVALID_REQUEST, ApiError
 from abeyant.broker.placement import check_name
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.config_resources import BROKER, GROUP, TOPIC, broker_of, described, failed
+from abeyant.broker.requests.common.config_resources import BROKER, GROUP, TOPIC, broker_of, describe, failed
 from abeyant.broker.requests.common.results import results
 from abeyant.broker.settings import ConfigEntry
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -26,8 +26,8 @@ def handle(call: Call) -> None:
     call.answer(Message(results=results(call.request.resources, partial(_describe, call), partial(failed, message=""))))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return Message(results=results(request.resources, error, failed))
 
 
@@ -56,11 +56,11 @@ def _entries(call: Call, resource: Any) -> list[ConfigEntry]:
 
 
 def _entry(request: Any, entry: ConfigEntry) -> Message:
-    found = described(entry)
+    found = describe(entry)
     found.config_type = entry.type
     found.documentation = entry.documentation if request.include_documentation else None
     found.synonyms = [
-        Message(name=place.name, value=place.value, source=place.source)
-        for place in (entry.synonyms if request.include_synonyms else ())
+        Message(name=synonym.name, value=synonym.value, source=synonym.source)
+        for synonym in (entry.synonyms if request.include_synonyms else ())
     ]
     return found

@@ -18,7 +18,7 @@ from abeyant.broker.requests.common.topics import GROUP_OPERATIONS, NO_OPERATION
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"DescribeGroupsRequest": {"include_authorized_operations": False}}
-_NOT_FOUND_SINCE = 6  # the version; before, an unknown group is described as dead
+_NOT_FOUND_SINCE = 6  # the version; older ones describe an unknown group as dead
 
 
 def handle(call: Call) -> None:
@@ -26,8 +26,8 @@ def handle(call: Call) -> None:
     call.answer(Message(groups=results(call.request.groups, partial(_group, call), _failed)))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return Message(groups=results(request.groups, error, _failed))
 
 
@@ -36,7 +36,7 @@ def _failed(group_id: str, error: ErrorCode) -> Message:
 
 
 def _group(call: Call, group_id: str) -> Message:
-    """Return the group; its members' metadata and assignments only while it is stable."""
+    """Return the group, with its members' metadata and assignments only if it is stable."""
     operations = GROUP_OPERATIONS if call.request.include_authorized_operations else NO_OPERATIONS
     try:
         group = group_shard(call, group_id, nameless=True).group(group_id)

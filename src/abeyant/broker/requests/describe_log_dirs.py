@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35, versions 1-5): report the size of this broker's replicas, and the space on their disk.
+"""DescribeLogDirs (key 35, versions 1-5): report the sizes of this broker's replicas, and the space on their disk.
 
 Kafka: `ReplicaManager.describeLogDirs`.
 """
@@ -35,8 +35,8 @@ def handle(call: Call) -> None:
     )
 
 
-def refused(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error; before version 3 only its directory has a field for it."""
+def error_response(_: Any, error: ErrorCode) -> Message:
+    """Return the response with this error; before version 3 only directories have a field for it."""
     return Message(error_code=error, results=[Message(error_code=error)])
 
 

@@ -1,6 +1,6 @@
 """DescribeProducers (key 61, versions 0-0): describe the producers of a partition.
 
-Each with its epoch, last sequence and open transaction.
+Each has its epoch, last sequence number and open transaction.
 Kafka: `KafkaApis.handleDescribeProducersRequest`.
 """
 
@@ -18,13 +18,13 @@ _NONE = -1
 
 
 def handle(call: Call) -> None:
-    """Describe each partition; a follower knows its producers too."""
+    """Describe the producers of each partition, on followers too."""
     topics = by_topic(call.request.topics, partial(_partition, call), _failed, partitions="partition_indexes")
     call.answer(Message(topics=topics))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return Message(topics=by_topic(request.topics, error, _failed, partitions="partition_indexes"))
 
 

@@ -1,4 +1,4 @@
-"""DescribeQuorum (key 55, versions 0-2): describe the quorum: the one controller, as its only voter.
+"""DescribeQuorum (key 55, versions 0-2): describe the quorum, whose only voter is the controller.
 
 Kafka: `KafkaRaftClient.handleDescribeQuorumRequest`.
 Not implemented: a quorum of several controllers.
@@ -14,20 +14,20 @@ from abeyant.broker.requests.common.ports import Cluster
 from abeyant.broker.requests.common.results import by_topic
 from abeyant.broker.wire.schema import ErrorCode, Message
 
-_PLACE = "__cluster_metadata", 0
+_PARTITION = "__cluster_metadata", 0
 _EPOCH = 1  # no other controller was ever elected
 _NOT_HERE = "This server does not host this topic-partition."
 
 
 def handle(call: Call) -> None:
-    """Answer for the one partition of the quorum."""
+    """Describe the quorum's one partition."""
     cluster = call.broker.cluster
     nodes: list[Message] = []
 
     def partition(topic: Any, query: Any) -> Message:
-        if (topic.topic_name, query.partition_index) != _PLACE:
+        if (topic.topic_name, query.partition_index) != _PARTITION:
             raise ApiError(ErrorCode.unknown_topic_or_partition, _NOT_HERE)
-        nodes[:] = [Message(node_id=cluster.controller.controller_id)]  # no listeners: the controller listens nowhere
+        nodes[:] = [Message(node_id=cluster.controller.controller_id)]  # without listeners, as the controller has none
         return _quorum(cluster)
 
     topics = by_topic(call.request.topics, partition, _failed, name="topic_name")

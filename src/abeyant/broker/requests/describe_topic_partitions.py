@@ -16,7 +16,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Describe as many partitions as the limit allows; `next_cursor` is the first of the rest."""
+    """Describe as many partitions as the limit allows. `next_cursor` is the first one left."""
     request = call.request
     controller = call.broker.cluster.controller
     most = call.broker.cluster.settings["max.request.partition.size.limit"]
@@ -49,8 +49,8 @@ def handle(call: Call) -> None:
     call.answer(Message(topics=topics, next_cursor=next_cursor))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return Message(topics=[Message(name=topic.name, error_code=error) for topic in request.topics])
 
 

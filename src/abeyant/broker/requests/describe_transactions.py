@@ -19,13 +19,13 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Answer with a result for each id."""
-    states = results(call.request.transactional_ids, partial(_described, call), _failed)
+    """Answer with a result for each transactional id."""
+    states = results(call.request.transactional_ids, partial(_describe, call), _failed)
     call.answer(Message(transaction_states=states))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return Message(transaction_states=results(request.transactional_ids, error, _failed))
 
 
@@ -33,7 +33,7 @@ def _failed(transactional_id: str, error: ErrorCode) -> Message:
     return Message(transactional_id=transactional_id, error_code=error)
 
 
-def _described(call: Call, transactional_id: str) -> Message:
+def _describe(call: Call, transactional_id: str) -> Message:
     shard = transaction_shard(call, transactional_id)
     transaction = shard.transactions.get(transactional_id)
     if transaction is None or transaction.now.state is State.DEAD:

@@ -1,6 +1,6 @@
-"""ElectLeaders (key 43, versions 0-2): elect the preferred replica, or in an unclean election any that is alive.
+"""ElectLeaders (key 43, versions 0-2): elect the preferred replica, or in an unclean election any live one.
 
-It waits until the elected brokers lead.
+The response waits until the elected brokers lead.
 Kafka: `ReplicationControlManager.electLeaders`.
 """
 
@@ -20,11 +20,11 @@ FILL: dict[str, dict[str, object]] = {"ElectLeadersRequest": {"election_type": 0
 _PREFERRED, _UNCLEAN = 0, 1
 _Key = tuple[str, int]
 _Error = tuple[ErrorCode, str | None]
-_WORDS = {ErrorCode.election_not_needed: "Leader election not needed for topic partition."}
+_MESSAGES = {ErrorCode.election_not_needed: "Leader election not needed for topic partition."}
 
 
 class DelayedElectLeader(BrokerOperation):
-    """Waits in the ElectLeader purgatory of the broker that got the request, keyed by topic and partition."""
+    """The wait for elected leaders, in the ElectLeader purgatory of the broker that got the request."""
 
     __slots__ = ("_answer", "_leads", "waiting")
 
@@ -39,9 +39,9 @@ class DelayedElectLeader(BrokerOperation):
         since: float,
         answer: Callable[[], object],
     ) -> None:
-        """Wait for at most `timeout` seconds. `leads` returns whether the elected broker leads a partition by now.
+        """Wait at most `timeout` seconds. `leads` returns whether a partition's elected broker leads it already.
 
-        `answer` is called once; `waiting` then has the partitions whose new leader has not begun to lead.
+        `answer` is called once. Then `waiting` has the partitions whose new leader does not lead yet.
         """
         super().__init__(timeout, client_id, since)
         self._leads = leads
@@ -58,15 +58,15 @@ class DelayedElectLeader(BrokerOperation):
         return not self.waiting and self.force_complete()
 
     def on_complete(self) -> None:
-        """Answer; partitions that are still waiting have timed out."""
+        """Answer. Partitions that are still waiting have timed out."""
         self._answer()
 
 
 def handle(call: Call) -> None:
-    """Elect, then wait."""
+    """Elect leaders, then wait until they lead."""
     request = call.request
     if request.election_type not in (_PREFERRED, _UNCLEAN):
-        results = _same(request, ErrorCode.invalid_request, f"Unknown election type {request.election_type}")
+        results = _all_failed(request, ErrorCode.invalid_request, f"Unknown election type {request.election_type}")
         call.answer(_response(ErrorCode.invalid_request, results))
         return
     controller = call.broker.cluster.controller
@@ -82,7 +82,7 @@ def handle(call: Call) -> None:
             results[key] = ErrorCode.none, None
         except ApiError as error:
             if not (every and error.code is ErrorCode.election_not_needed):
-                results[key] = error.code, error.message or _WORDS.get(error.code)
+                results[key] = error.code, error.message or _MESSAGES.get(error.code)
     names = list(controller.topics) if every else []
     operation = DelayedElectLeader(
         request.timeout.total_seconds(),
@@ -96,12 +96,12 @@ def handle(call: Call) -> None:
     call.broker.elect_leader_purgatory.try_complete_else_watch(operation, watched or [None])
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
-    return _response(error, _same(request, error, None))
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
+    return _response(error, _all_failed(request, error, None))
 
 
-def _same(request: Any, error: ErrorCode, message: str | None) -> dict[_Key, _Error]:
+def _all_failed(request: Any, error: ErrorCode, message: str | None) -> dict[_Key, _Error]:
     return dict.fromkeys(_partitions(request), (error, message))
 
 
@@ -133,7 +133,7 @@ def _answer(call: Call, results: dict[_Key, _Error], operation: DelayedElectLead
 
 
 def _response(error: ErrorCode, results: dict[_Key, _Error], names: Iterable[str] = ()) -> Message:
-    """Return the response; `names` are topics that it lists without partitions."""
+    """Return the response. It lists the topics `names` even without partitions."""
     topics = {name: Message(topic=name, partition_result=[]) for name in names}
     for (name, index), (code, message) in results.items():
         topic = topics.setdefault(name, Message(topic=name, partition_result=[]))

@@ -1,8 +1,8 @@
-"""Fetch (key 1, versions 4-18): read records for consumers, at once or when `min.bytes` are there (K3, K4).
+"""Fetch (key 1, versions 4-18): read records for consumers, at once or when `min.bytes` are available (K3, K4).
 
-Followers in this process do not use it; they fetch through replica/session.py.
+Followers in this process fetch through replica/session.py instead.
 Kafka: `KafkaApis.handleFetchRequest`, `ReplicaManager.fetchMessages`.
-Not implemented: fetches by brokers of other processes, a preferred read replica by rack, throttling by quotas.
+Not implemented: fetches by brokers of other processes, preferred read replicas by rack, throttling by quotas.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ FILL: dict[str, dict[str, object]] = {
     },
 }  # fmt: skip
 _UNCOMMITTED, _COMMITTED = 0, 1
-_WITH_IDS = 13  # the version from which topics are named by their ids
+_WITH_IDS = 13  # the version from which requests have topic ids
 _FROM_FOLLOWERS = 11  # the version from which consumers may read from any replica (KIP-392)
-# Kafka finds these errors before it reads; then the list of aborted transactions is empty in place of null.
+# Kafka detects these errors before it reads; then the list of aborted transactions is empty instead of null.
 _UNKNOWN = (
     ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id, ErrorCode.inconsistent_topic_id,
     ErrorCode.topic_authorization_failed, ErrorCode.invalid_topic_exception,
@@ -59,12 +59,12 @@ class PartitionQuery:
 
     @property
     def key(self) -> Key:
-        """Return the key of the partition in a fetch session."""
+        """Return the partition's key in a fetch session."""
         return self.name, self.topic_id, self.index
 
 
 class PartitionResult:
-    """What was read of one partition."""
+    """The result of reading one partition."""
 
     __slots__ = ("aborted", "diverging", "error", "high_watermark", "partition", "query", "records", "stable", "start")
 
@@ -79,12 +79,12 @@ class PartitionResult:
 
     @property
     def is_news(self) -> bool:
-        """Return whether a session's response has it in any case."""
+        """Return whether a response in a session must include it."""
         return bool(self.records) or self.error is not ErrorCode.none or self.diverging is not None
 
 
 class PendingFetch:
-    """One partition of a fetch that waits: its offset, and how many bytes are available from there."""
+    """One partition of a pending fetch: its offset, and the bytes available from there."""
 
     __slots__ = ("_counted_to", "_leader_epoch", "_leads", "_max_bytes", "_offset", "bytes", "committed", "partition")
 
@@ -99,21 +99,21 @@ class PendingFetch:
         self._counted_to = offset
 
     def poll(self) -> bool:
-        """Count the bytes that were added. Return False where the fetch has to end now, since reading will fail."""
+        """Count new bytes. Return False if the fetch must complete now, because reading the partition will fail."""
         partition = self.partition
         if partition.leads is not self._leads or partition.state.leader_epoch != self._leader_epoch:
             return False
         end = partition.last_stable_offset if self.committed else partition.high_watermark
         if end != self._counted_to:
             if end < self._offset or self._offset < partition.log.start_offset:
-                return False  # truncated, or deleted up to beyond the offset
+                return False  # the offset was truncated or deleted
             self.bytes = min(partition.log.bytes_between(self._offset, end), self._max_bytes)
             self._counted_to = end
         return self._offset >= partition.log.start_offset
 
 
 class DelayedFetch(BrokerOperation):
-    """Waits in the Fetch purgatory, keyed by its partitions."""
+    """A consumer's fetch in the Fetch purgatory, keyed by its partitions. Kafka: `DelayedFetch`."""
 
     __slots__ = ("_answer", "_min_bytes", "_pending")
 
@@ -128,7 +128,7 @@ class DelayedFetch(BrokerOperation):
         since: float,
         answer: Callable[[], object],
     ) -> None:
-        """Wait for at most `timeout` seconds; `answer` is called once, and reads the records."""
+        """Wait at most `timeout` seconds, then call `answer`, which reads the records."""
         super().__init__(timeout, client_id, since)
         self._min_bytes = min_bytes
         self._pending = pending
@@ -139,7 +139,7 @@ class DelayedFetch(BrokerOperation):
         return ((pending.partition.topic, pending.partition.index) for pending in self._pending)
 
     def try_complete(self) -> bool:
-        """Complete when there are `min_bytes`. Only partitions that have grown are counted. Kafka: `DelayedFetch`."""
+        """Complete when `min_bytes` are available. Only partitions that have grown are counted again."""
         total = 0
         for pending in self._pending:
             if not pending.poll():
@@ -148,12 +148,12 @@ class DelayedFetch(BrokerOperation):
         return total >= self._min_bytes and self.force_complete()
 
     def on_complete(self) -> None:
-        """Read, and answer."""
+        """Read the records and answer."""
         self._answer()
 
 
 class FetchReader:
-    """Reads the partitions of a fetch: at once, and `again` when it has waited."""
+    """Reads the partitions of a fetch: at once, and `again` after a wait."""
 
     __slots__ = ("_call", "_committed", "_from_a_replica", "_max_bytes", "queries")
 
@@ -167,9 +167,9 @@ class FetchReader:
         self.queries = queries
 
     def read(self, *, in_session: bool = False, again: bool = False) -> list[PartitionResult]:
-        """Read within the request's limits; the first batch may exceed them (KIP-74).
+        """Read within the request's limits, which the first batch may exceed (KIP-74).
 
-        `again` after a wait, `in_session` in a fetch session: then a deleted topic is missed by its name.
+        After a wait (`again`) and in a fetch session, a deleted topic gets the error for names even if it has an id.
         """
         left = self._max_bytes
         min_one = True
@@ -192,8 +192,8 @@ class FetchReader:
             results.append(result)
         return results
 
-    def waits(self, results: list[PartitionResult]) -> list[PendingFetch] | None:
-        """Return what the fetch has to wait for; None to answer it now."""
+    def must_wait(self, results: list[PartitionResult]) -> list[PendingFetch] | None:
+        """Return the partitions that the fetch has to wait for; None to answer now."""
         request = self._call.request
         if request.max_wait.total_seconds() <= 0 or not results:
             return None
@@ -225,7 +225,9 @@ class FetchReader:
         mark = partition.high_watermark
         stable = partition.last_stable_offset
         end = stable if self._committed else mark
-        if query.offset < log.start_offset or query.offset > log.end_offset:  # up to the log end it is empty
+        if (
+            query.offset < log.start_offset or query.offset > log.end_offset
+        ):  # between `end` and the log end, return nothing
             raise ApiError(ErrorCode.offset_out_of_range)
         result.partition = partition
         if query.offset < end:
@@ -235,7 +237,7 @@ class FetchReader:
             result.aborted = self._aborted(partition, query.offset, len(result.records)) if result.records else []
 
     def _diverges(self, result: PartitionResult, partition: Partition) -> bool:
-        """Return whether the reader's last record is of another history than this log's (KIP-320, KIP-595)."""
+        """Return whether the reader's last record is not in this log (KIP-320, KIP-595)."""
         query = result.query
         epoch, end = partition.log.epoch_end(query.last_epoch)
         if epoch == -1 or end == -1 or query.offset < partition.log.start_offset:
@@ -258,18 +260,18 @@ class FetchReader:
 
 
 def handle(call: Call) -> None:
-    """Read, then answer or wait."""
+    """Read, then answer or wait for more records."""
     request = call.request
     if request.isolation_level not in (_UNCOMMITTED, _COMMITTED):
         raise ApiError(ErrorCode.unknown_server_error)
     try:
-        session, queries = _in_session(call)
+        session, queries = _session_and_queries(call)
     except ApiError as error:
         call.answer(Message(error_code=error.code))
         return
     reader = FetchReader(call, queries)
     results = reader.read(in_session=session is not None)
-    pending = reader.waits(results)
+    pending = reader.must_wait(results)
     if pending is None:
         _answer(call, results, session)
         return
@@ -284,10 +286,10 @@ def handle(call: Call) -> None:
     call.broker.fetch_purgatory.try_complete_else_watch(operation, [one.partition for one in pending])
 
 
-def _in_session(call: Call) -> tuple[FetchSession | None, list[PartitionQuery]]:
-    """Return the session, if there is one, and the partitions to read. Raises ApiError."""
+def _session_and_queries(call: Call) -> tuple[FetchSession | None, list[PartitionQuery]]:
+    """Return the session, if any, and the partitions to read. Raises ApiError."""
     request = call.request
-    # A partition that is named twice is read once, by its last query.
+    # If a partition is repeated, its last query counts.
     queries = list(
         {
             (topic.topic, topic.topic_id, one.partition): PartitionQuery(topic.topic, topic.topic_id, one)
@@ -307,8 +309,8 @@ def _in_session(call: Call) -> tuple[FetchSession | None, list[PartitionQuery]]:
     return session, queries
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     results = []
     for topic in request.topics:
         for partition in topic.partitions:

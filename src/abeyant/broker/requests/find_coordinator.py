@@ -1,6 +1,6 @@
-"""FindCoordinator (key 10, versions 0-6): name the broker that coordinates a group or a transactional id.
+"""FindCoordinator (key 10, versions 0-6): find the broker that coordinates a group or a transactional id.
 
-It is the leader of the id's partition of the coordinator's topic.
+It is the leader of the id's partition in the coordinator's topic.
 Kafka: `KafkaApis.handleFindCoordinatorRequest`.
 Not implemented: the coordinators of share groups.
 """
@@ -22,10 +22,10 @@ _NOT_AVAILABLE = "The coordinator is not available."
 
 
 def handle(call: Call) -> None:
-    """Answer; the coordinator's topic is made if it is not there yet."""
+    """Return the coordinators. Create their topic if it does not exist."""
     request = call.request
     if request.key_type not in _TOPICS:
-        call.answer(refused(request, ErrorCode.invalid_request, INVALID_REQUEST))
+        call.answer(error_response(request, ErrorCode.invalid_request, INVALID_REQUEST))
     elif call.version >= _BATCHED_SINCE:
         found = [_coordinator(call, key) for key in request.coordinator_keys]
         call.answer(Message(coordinators=found))
@@ -35,8 +35,8 @@ def handle(call: Call) -> None:
         call.answer(found_one)
 
 
-def refused(request: Any, error: ErrorCode, message: str | None = None) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode, message: str | None = None) -> Message:
+    """Return the response with this error for everything in the request."""
     response = _none(None, error, message)
     response.coordinators = [_none(key, error, message) for key in request.coordinator_keys]
     return response

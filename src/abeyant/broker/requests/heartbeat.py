@@ -1,4 +1,4 @@
-"""Heartbeat (key 12, versions 0-4): keep the session of a classic member; tell it when it has to join again.
+"""Heartbeat (key 12, versions 0-4): keep a classic member's session alive, and tell it to rejoin when necessary.
 
 Kafka: `GroupMetadataManager.classicGroupHeartbeat`.
 """
@@ -13,7 +13,7 @@ FILL: dict[str, dict[str, object]] = {"HeartbeatRequest": {"group_instance_id": 
 
 
 def handle(call: Call) -> None:
-    """Restart the session."""
+    """Restart the member's session."""
     request = call.request
     shard = group_shard(call, request.group_id)
     member_id, instance_id, generation = request.member_id, request.group_instance_id, request.generation_id

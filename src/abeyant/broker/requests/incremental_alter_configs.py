@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs (key 44, versions 0-1): change single settings of a topic, broker or group.
 
-Each is set, deleted, appended to or subtracted from.
+Each can be set, deleted, appended to or subtracted from.
 Kafka: `ConfigAdminManager.preprocess`, `ConfigurationControlManager.incrementalAlterConfigs`.
 Not implemented: BROKER_LOGGER and CLIENT_METRICS resources, alter.config.policy.class.name.
 """
@@ -15,34 +15,34 @@ from abeyant.broker.requests.common import config_resources
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode
 
-refused = config_resources.refused
+error_response = config_resources.error_response
 
 _SCOPES: dict[int, Scope] = {config_resources.TOPIC: "topic", config_resources.GROUP: "group"}
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 
 def handle(call: Call) -> None:
-    """Change, and answer with a result for each."""
+    """Change the settings. Answer with a result for each resource."""
 
-    def changed(given: dict[str, str], resource: Any) -> dict[str, str]:
+    def change(current: dict[str, str], resource: Any) -> dict[str, str]:
         scope = _SCOPES.get(resource.resource_type, "broker")
-        after = dict(given)
+        after = dict(current)
         for config in resource.configs:
             if config.config_operation == _SET:
                 after[config.name] = config.value
             elif config.config_operation == _DELETE:
                 after.pop(config.name, None)
             elif config.config_operation in (_APPEND, _SUBTRACT):
-                after[config.name] = _list_changed(scope, config, after.get(config.name))
+                after[config.name] = _change_list(scope, config, after.get(config.name))
             else:
                 raise ApiError(ErrorCode.invalid_request, f"Unknown operations type {config.config_operation}")
         return after
 
-    config_resources.alter(call, changed)
+    config_resources.alter(call, change)
 
 
-def _list_changed(scope: Scope, config: Any, before: str | None) -> str:
-    """Return the list with what is to be appended, or without what is to be subtracted; unset it is Kafka's default."""
+def _change_list(scope: Scope, config: Any, before: str | None) -> str:
+    """Return the list setting after the append or subtract. If it is not set, start from Kafka's default."""
     name, appends = config.name, config.config_operation == _APPEND
     try:
         found = definition(scope, name)

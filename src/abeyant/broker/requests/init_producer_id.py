@@ -1,6 +1,6 @@
 """InitProducerId (key 22, versions 0-5): allocate a producer id and epoch.
 
-For a transactional id the coordinator fences the producer that had it.
+For a transactional id the coordinator fences the previous producer.
 Kafka: `TransactionCoordinator.handleInitProducerId`.
 Not implemented: two-phase commit (KIP-939).
 """
@@ -25,7 +25,7 @@ _KNOWS_FENCED_SINCE = 4
 
 
 def handle(call: Call) -> None:
-    """Allocate a new producer id, or take over the one of a transactional id with a new epoch."""
+    """Allocate a producer id, or for a transactional id a new epoch of its producer id."""
     request = call.request
     expected = Producer(request.producer_id, request.producer_epoch)
 
@@ -44,7 +44,7 @@ def handle(call: Call) -> None:
     shard.initialize(request.transactional_id, timeout_ms, None if expected == NOBODY else expected, respond)
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
+def error_response(request: Any, error: ErrorCode) -> Message:
     """Return the response with this error."""
     return _response(error, NOBODY)
 

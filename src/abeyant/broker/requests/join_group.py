@@ -1,6 +1,6 @@
-"""JoinGroup (key 11, versions 0-9): join a group of the classic protocol, or join again.
+"""JoinGroup (key 11, versions 0-9): join or rejoin a group of the classic protocol.
 
-It is answered when all members have joined, or at the rebalance time-out (K5).
+The response comes when all members have joined, or at the rebalance time-out (K5).
 Kafka: `GroupMetadataManager.classicGroupJoin`.
 """
 
@@ -21,7 +21,7 @@ _MAY_SKIP_SINCE = 9
 
 
 def handle(call: Call) -> None:
-    """Add the member, or have it join again."""
+    """Let the member join or rejoin."""
     request = call.request
     shard = group_shard(call, request.group_id)
     session = milliseconds(request.session_timeout)
@@ -57,7 +57,7 @@ def handle(call: Call) -> None:
         shard.classic_protocol.join(group, joining, answer)
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
+def error_response(request: Any, error: ErrorCode) -> Message:
     """Return the response with this error."""
     return _response(request, JoinResponse(error, request.member_id))
 

@@ -1,4 +1,4 @@
-"""LeaveGroup (key 13, versions 0-5): remove members from a group, by their own request or an administrator's.
+"""LeaveGroup (key 13, versions 0-5): remove members from a group, on their own request or an administrator's.
 
 Kafka: `GroupMetadataManager.classicGroupLeave`.
 """
@@ -36,7 +36,7 @@ def handle(call: Call) -> None:
 
 
 def _members(request: Any) -> list[tuple[str, str | None]]:
-    """Return the member id and instance id of each member that leaves. Before version 3 it is one dynamic member."""
+    """Return the member id and instance id of each leaving member. Before version 3 there is only one, without."""
     if request.members is None:
         return [(request.member_id, None)]
     return [(member.member_id, member.group_instance_id) for member in request.members]

@@ -12,13 +12,13 @@ from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.config_resources import BROKER, GROUP, TOPIC
 from abeyant.broker.wire.schema import ErrorCode, Message
 
-_CLIENT_METRICS, _BROKER_LOGGER = 16, 8  # there are none of these here
+_CLIENT_METRICS, _BROKER_LOGGER = 16, 8  # not implemented, so always empty
 _KINDS = (TOPIC, BROKER, GROUP, _CLIENT_METRICS, _BROKER_LOGGER)
 FILL: dict[str, dict[str, object]] = {"ListConfigResourcesRequest": {"resource_types": (_CLIENT_METRICS,)}}
 
 
 def handle(call: Call) -> None:
-    """List the resources of the kinds in the request, or of all kinds where it names none."""
+    """List the resources of the requested kinds, by default of all kinds."""
     wanted = call.request.resource_types or _KINDS
     if not set(_KINDS).issuperset(wanted):
         raise ApiError(ErrorCode.unsupported_version)

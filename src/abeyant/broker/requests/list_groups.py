@@ -13,7 +13,7 @@ FILL: dict[str, dict[str, object]] = {"ListGroupsRequest": {"states_filter": (),
 
 
 def handle(call: Call) -> None:
-    """List the groups. Raise ApiError while a shard is loading: the list would be incomplete."""
+    """List the groups. Raise ApiError while a shard is loading, as the list would be incomplete."""
     request = call.request
     coordinator = call.broker.group_coordinator
     shards = coordinator.loaded()

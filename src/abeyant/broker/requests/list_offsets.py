@@ -1,7 +1,7 @@
-"""ListOffsets (key 2, versions 1-11): find the offset at a timestamp, or the earliest, latest or largest.
+"""ListOffsets (key 2, versions 1-11): find the offset for a timestamp, or the earliest, the latest or the newest.
 
 Kafka: `KafkaApis.handleListOffsetRequest`.
-Not implemented: offsets in tiered storage, which are answered with -1.
+Not implemented: offsets in tiered storage, which are -1.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ FILL: dict[str, dict[str, object]] = {
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED = -1, -2, -3, -4, -5
 _EARLIEST_PENDING_UPLOAD = -6
 _CONSUMER, _DEBUGGING = -1, -2
-# The versions since which there are these, and one that never comes
-_LOWEST = {
+# The first version with each special timestamp
+_SINCE = {
     _LATEST: 0, _EARLIEST: 0, _MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11,
 }  # fmt: skip
 _NEVER = 1 << 15
-_FOUND = tuple[int, int, int]  # timestamp, offset, leader epoch
+_Found = tuple[int, int, int]  # timestamp, offset, leader epoch
 
 
 def handle(call: Call) -> None:
-    """Look the offsets up, and answer with a result for each partition."""
+    """Look up the offsets. Answer with a result for each partition."""
     call.answer(Message(topics=by_topic(call.request.topics, partial(_result, call), _failed, key="partition_index")))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return Message(topics=by_topic(request.topics, error, _failed))
 
 
@@ -48,9 +48,9 @@ def _result(call: Call, topic: Any, query: Any) -> Message:
     return Message(partition_index=query.partition_index, timestamp=timestamp, offset=offset, leader_epoch=epoch)
 
 
-def _look_up(call: Call, name: str, query: Any) -> _FOUND:
+def _look_up(call: Call, name: str, query: Any) -> _Found:
     request = call.request
-    if query.timestamp < 0 and call.version < _LOWEST.get(query.timestamp, _NEVER):
+    if query.timestamp < 0 and call.version < _SINCE.get(query.timestamp, _NEVER):
         raise ApiError(ErrorCode.unsupported_version)
     if query.current_leader_epoch < -1:
         raise ApiError(ErrorCode.fenced_leader_epoch)
@@ -67,7 +67,7 @@ def _look_up(call: Call, name: str, query: Any) -> _FOUND:
         epoch = log.epochs.at(log.start_offset)
         return -1, log.start_offset, -1 if epoch is None else epoch
     if query.timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
-        return -1, -1, -1  # nothing is in tiers here
+        return -1, -1, -1  # no tiered storage
     found = log.max_timestamp() if query.timestamp == _MAX_TIMESTAMP else log.offset_for_time(query.timestamp)
     if found is None or found.offset >= end:
         return -1, -1, -1

@@ -11,7 +11,7 @@ from abeyant.broker.wire.schema import Message
 
 
 def handle(call: Call) -> None:
-    """List the reassignments of the partitions in the request, or all of them."""
+    """List the reassignments of the requested partitions, or all."""
     topics = call.broker.cluster.controller.topics
     filters = call.request.topics
     wanted = None if filters is None else {topic.name: set(topic.partition_indexes) for topic in filters}

@@ -1,7 +1,7 @@
 """ListTransactions (key 66, versions 0-2): list the transactional ids that this broker coordinates.
 
 Kafka: `TransactionStateManager.listTransactionStates`.
-Not implemented: patterns of RE2/J: Python's `re` reads them.
+Not implemented: RE2/J patterns; Python's `re` interprets them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Metadata (key 3, versions 0-13): list brokers, topics and leaders.
 
-A missing topic is created where auto.create.topics.enable allows it.
+A missing topic is created if auto.create.topics.enable allows it.
 Kafka: `KafkaApis.handleTopicMetadataRequest`.
 Not implemented: a rack per broker, authorization.
 """
@@ -20,8 +20,8 @@ from abeyant.broker.requests.common.topics import (
     CLUSTER_OPERATIONS,
     NO_OPERATIONS,
     TOPIC_OPERATIONS,
-    brokers_alive,
     describe_topic,
+    live_brokers,
 )
 from abeyant.broker.wire.schema import ErrorCode, Message
 
@@ -37,7 +37,7 @@ _IDS_SINCE = 12  # the version
 
 
 def handle(call: Call) -> None:
-    """List the topics in the request, or all where it names none."""
+    """List the requested topics, or all."""
     request = call.request
     controller = call.broker.cluster.controller
     wanted = request.topics
@@ -45,13 +45,13 @@ def handle(call: Call) -> None:
     if any(one.topic_id is not None for one in wanted or ()):
         wanted = [one for one in wanted if one.topic_id is not None]  # as Kafka does
     if wanted is None or (call.version == 0 and not wanted):
-        topics = [_described(topic, call) for topic in controller.topics.values()]
+        topics = [_describe(topic, call) for topic in controller.topics.values()]
     else:
-        topics = list(_found(call, wanted))
+        topics = list(_find(call, wanted))
     operations = CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS
     call.answer(
         Message(
-            brokers=brokers_alive(call),
+            brokers=live_brokers(call),
             cluster_id=controller.cluster_id,
             controller_id=controller.controller_id,
             topics=topics,
@@ -61,22 +61,22 @@ def handle(call: Call) -> None:
 
 
 def _check(call: Call, wanted: Any) -> None:
-    """Raise ApiError for a topic id before version 12, and for a topic that has neither name nor id."""
+    """Raise ApiError for a topic id before version 12, and for a topic without name and id."""
     if call.version < _IDS_SINCE and any(one.topic_id is not None for one in wanted):
         raise ApiError(ErrorCode.invalid_request)
     if any(one.name is None and one.topic_id is None for one in wanted):
         raise ApiError(ErrorCode.invalid_request if call.version < _IDS_SINCE else ErrorCode.unknown_server_error)
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     topics = [
         Message(name=topic.name or "", topic_id=topic.topic_id, error_code=error) for topic in request.topics or ()
     ]
     return Message(error_code=error, topics=topics, cluster_id=None)
 
 
-def _found(call: Call, wanted: Any) -> Iterator[Message]:
+def _find(call: Call, wanted: Any) -> Iterator[Message]:
     controller = call.broker.cluster.controller
     seen = set()
     for one in wanted:
@@ -90,15 +90,15 @@ def _found(call: Call, wanted: Any) -> Iterator[Message]:
             topic = controller.topics.get(one.name or "")
             error = ErrorCode.none
             if topic is None:
-                error = _make(call, controller, one.name or "")
+                error = _create(call, controller, one.name or "")
         if topic is not None:
-            yield _described(topic, call)
+            yield _describe(topic, call)
         else:
             yield Message(name=one.name, topic_id=one.topic_id, error_code=error)
 
 
-def _make(call: Call, controller: Controller, name: str) -> ErrorCode:
-    """Create a missing topic where that is allowed. Return an error in any case: the client retries."""
+def _create(call: Call, controller: Controller, name: str) -> ErrorCode:
+    """Create a missing topic if allowed. Always return an error, so that the client retries."""
     if invalid_name(name) is not None:
         return ErrorCode.invalid_topic_exception
     if not (call.request.allow_auto_topic_creation and call.broker.cluster.settings["auto.create.topics.enable"]):
@@ -114,6 +114,6 @@ def _make(call: Call, controller: Controller, name: str) -> ErrorCode:
     return ErrorCode.unknown_topic_or_partition
 
 
-def _described(topic: Topic, call: Call) -> Message:
+def _describe(topic: Topic, call: Call) -> Message:
     operations = TOPIC_OPERATIONS if call.request.include_topic_authorized_operations else NO_OPERATIONS
     return describe_topic(topic, topic.partitions, call.broker.cluster.controller, operations)

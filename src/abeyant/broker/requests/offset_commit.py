@@ -1,4 +1,4 @@
-"""OffsetCommit (key 8, versions 2-10): commit the offsets of a group; answer once every in-sync replica has them.
+"""OffsetCommit (key 8, versions 2-10): commit a group's offsets, and respond once every in-sync replica has them.
 
 Kafka: `KafkaApis.handleOffsetCommitRequest`, `OffsetMetadataManager.commitOffset`.
 Not implemented: groups of the streams and share protocols.
@@ -10,11 +10,11 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.commits import Commit, refused
+from abeyant.broker.requests.common.commits import Commit, error_response
 from abeyant.broker.requests.common.coordinators import group_shard, milliseconds
 from abeyant.broker.wire.schema import ErrorCode
 
-__all__ = ["FILL", "handle", "refused"]
+__all__ = ["FILL", "error_response", "handle"]
 
 FILL: dict[str, dict[str, object]] = {
     "OffsetCommitRequest": {"group_instance_id": None, "retention_time": None},
@@ -25,7 +25,7 @@ _IDS_SINCE = 10  # the version
 
 
 def handle(call: Call) -> None:
-    """Commit what can be."""
+    """Commit the valid offsets."""
     request = call.request
     commit = Commit(call, [_name(call, topic) for topic in request.topics], ErrorCode.unknown_topic_id)
     if request.topics and commit.all_failed:
@@ -33,7 +33,7 @@ def handle(call: Call) -> None:
         return
     try:
         shard = group_shard(call, request.group_id, nameless=True)
-        commit.require_may(shard, request.generation_id_or_member_epoch, transactional=False)
+        commit.require_allowed(shard, request.generation_id_or_member_epoch, transactional=False)
     except ApiError as error:
         commit.answer(error.code)
         return

@@ -1,6 +1,6 @@
-"""OffsetDelete (key 47, versions 0-0): delete a group's offsets in topics.
+"""OffsetDelete (key 47, versions 0-0): delete a group's offsets of topics.
 
-Topics to which a member of the group subscribes are refused.
+Refused for topics to which a member of the group subscribes.
 Kafka: `OffsetMetadataManager.deleteOffsets`.
 """
 
@@ -19,17 +19,17 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Delete the offsets, and answer with a result for each partition."""
+    """Delete the offsets. Answer with a result for each partition."""
     request = call.request
     shard = group_shard(call, request.group_id)
     group = shard.consumers.get(request.group_id) or shard.group(request.group_id)
     if group.state is not State.EMPTY and group.protocol_type != CONSUMER:
         raise ApiError(ErrorCode.non_empty_group)
     keys = []
-    present = call.broker.cluster.controller.topics
+    existing = call.broker.cluster.controller.topics
 
     def delete(topic: Any, one: Any) -> Message:
-        known = present.get(topic.name)
+        known = existing.get(topic.name)
         if known is None or not 0 <= one.partition_index < len(known.partitions):
             raise ApiError(ErrorCode.unknown_topic_or_partition)
         if group.is_subscribed(topic.name):

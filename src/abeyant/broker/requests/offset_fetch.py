@@ -1,4 +1,4 @@
-"""OffsetFetch (key 9, versions 1-10): read the committed offsets of groups, as far as every in-sync replica has them.
+"""OffsetFetch (key 9, versions 1-10): read the committed offsets of groups that every in-sync replica has.
 
 Kafka: `KafkaApis.handleOffsetFetchRequest`, `OffsetMetadataManager.fetchOffsets`.
 Not implemented: groups of the streams and share protocols.
@@ -30,10 +30,10 @@ _GROUP_ERROR_SINCE = 2
 
 
 def handle(call: Call) -> None:
-    """Answer for each group; before version 8 there is one.
+    """Return the offsets of each group; before version 8 a request has only one.
 
-    With `require_stable` the offsets are read up to the log's end, and the response waits until every in-sync replica
-    has them: as in Kafka, which treats this as a write.
+    With `require_stable`, offsets are read up to the log end, and the response waits until every in-sync replica has
+    them, as in Kafka, which treats this as a write.
     """
     request = call.request
     found = [_group(call, query) for query in ([request] if request.groups is None else request.groups)]
@@ -55,15 +55,15 @@ def handle(call: Call) -> None:
     wait_for_acks(call.broker, waiting, timeout, call.client_id, call.since, answer)
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     if request.groups is not None:
         return Message(groups=[_failed(query, error, request) for query in request.groups])
     return _failed(request, error, request)
 
 
 def _group(call: Call, query: Any) -> tuple[Any, Message, PendingAck | None]:
-    """Return the request's part, its response, and the write that has to be acknowledged before it is sent."""
+    """Return a group's query, its response, and the acknowledgement to wait for, if any."""
     try:
         shard = group_shard(call, query.group_id, nameless=True)
         _require_member(shard, query)
@@ -90,7 +90,7 @@ def _group(call: Call, query: Any) -> tuple[Any, Message, PendingAck | None]:
 
 
 def _topic(call: Call, topic: Any, committed: Callable[[str, int], Message]) -> Message:
-    """Return a topic of the request with its offsets."""
+    """Return a requested topic with its offsets."""
     name = topic.name
     if call.version >= _IDS_SINCE:
         known = call.broker.cluster.controller.by_id.get(topic.topic_id)
@@ -104,27 +104,27 @@ def _topic(call: Call, topic: Any, committed: Callable[[str, int], Message]) -> 
 
 
 def _all_topics(call: Call, keys: Iterable[tuple[str, int]], committed: Callable[[str, int], Message]) -> list[Message]:
-    """Return all topics with committed offsets; in versions with ids, only those that exist."""
+    """Return all topics with committed offsets; in versions with topic ids, only existing ones."""
     by_topic: dict[str, list[Message]] = {}
     for name, index in keys:
         by_topic.setdefault(name, []).append(committed(name, index))
-    present = call.broker.cluster.controller.topics
+    existing = call.broker.cluster.controller.topics
     return [
-        Message(name=name, topic_id=present[name].id if name in present else None, partitions=partitions)
+        Message(name=name, topic_id=existing[name].id if name in existing else None, partitions=partitions)
         for name, partitions in by_topic.items()
-        if name in present or call.version < _IDS_SINCE
+        if name in existing or call.version < _IDS_SINCE
     ]
 
 
 def _require_member(shard: GroupShard, query: Any) -> None:
-    """Raise ApiError for a member of a consumer group that is unknown, or at another epoch."""
+    """Raise ApiError if the consumer group does not have the member in this epoch."""
     consumers = shard.consumers.get(query.group_id)
     if consumers is not None and (query.member_id is not None or query.member_epoch >= 0):
         consumers.require_epoch(consumers.require(query.member_id or ""), query.member_epoch)
 
 
 def _failed(query: Any, error: ErrorCode, request: Any) -> Message:
-    """Return the group's error; in versions without a field for it, the error of each partition."""
+    """Return a group's response with this error; in versions without a group error, set it on each partition."""
     topics = []
     if request.__version__ < _GROUP_ERROR_SINCE:
         topics = [

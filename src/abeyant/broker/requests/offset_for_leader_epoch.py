@@ -1,6 +1,6 @@
-"""OffsetForLeaderEpoch (key 23, versions 2-4): return where a leader epoch ended.
+"""OffsetForLeaderEpoch (key 23, versions 2-4): return the end offset of a leader epoch.
 
-With it a consumer detects that the log was truncated (KIP-320).
+Consumers use it to detect that the log was truncated (KIP-320).
 Kafka: `ReplicaManager.lastOffsetForLeaderEpoch`.
 """
 
@@ -17,12 +17,12 @@ FILL: dict[str, dict[str, object]] = {"OffsetForLeaderEpochRequest": {"replica_i
 
 
 def handle(call: Call) -> None:
-    """Answer at once."""
+    """Answer with a result for each partition."""
     call.answer(Message(topics=by_topic(call.request.topics, partial(_look_up, call), _failed, name="topic")))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return Message(topics=by_topic(request.topics, error, _failed, name="topic"))
 
 

@@ -1,6 +1,6 @@
 """Produce (key 0, versions 3-13): append batches to partitions that this broker leads.
 
-With acks=all it waits for the in-sync replicas (K1, K2).
+With acks=all the response waits for the in-sync replicas (K1, K2).
 Kafka: `KafkaApis.handleProduceRequest`, `ReplicaManager.appendRecords`.
 Not implemented: throttling by quotas.
 """
@@ -22,27 +22,27 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 FILL: dict[str, dict[str, object]] = {"TopicProduceData": {"name": None, "topic_id": None}}
 _ALL = -1
 _NONE = ErrorCode.none
-# With these Kafka does not tell where the log starts.
-_UNPLACED = (
+# For these errors Kafka omits the log start offset.
+_WITHOUT_START = (
     ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id, ErrorCode.not_leader_or_follower,
     ErrorCode.message_too_large, ErrorCode.record_list_too_large, ErrorCode.corrupt_message,
     ErrorCode.kafka_storage_error,
 )  # fmt: skip
 
-# Of these alone Kafka tells the reason.
-_EXPLAINED = (ErrorCode.corrupt_message, ErrorCode.invalid_txn_state, ErrorCode.not_enough_replicas)
+# Only for these errors Kafka sends the message.
+_WITH_MESSAGE = (ErrorCode.corrupt_message, ErrorCode.invalid_txn_state, ErrorCode.not_enough_replicas)
 
 _LENGTH = Struct(">8xi4xb")  # a batch's length and magic
 _ATTRIBUTES = Struct(">21xh")
 _UP_TO_MAGIC = 17
-_LEAST_LENGTH = 14  # that of a message before there were batches
+_LEAST_LENGTH = 14  # of a message in formats before 2
 _CODEC, _ZSTD, _ZSTD_SINCE = 7, 4, 7
 _TRANSACTIONAL = 16
-_ADMIN = "__admin_client"  # the client id with which Kafka lets one write where coordinators do
+_ADMIN = "__admin_client"  # the client id that Kafka allows to write to internal topics
 
 
 class _Result:
-    """What has come of one partition's records so far."""
+    """The result of one partition's append."""
 
     __slots__ = ("acked", "appended", "error", "index", "message", "partition", "record_errors")
 
@@ -57,11 +57,11 @@ class _Result:
 
 
 def handle(call: Call) -> None:
-    """Append, then answer, or wait for acks=all."""
+    """Append the records, then answer, or wait for acks=all."""
     request = call.request
     acks = request.acks
     if acks not in (_ALL, 0, 1):
-        call.answer(refused(request, ErrorCode.invalid_required_acks))
+        call.answer(error_response(request, ErrorCode.invalid_required_acks))
         return
     if request.transactional_id is None:
         if _any_transactional(request):
@@ -96,8 +96,8 @@ def _append_all(call: Call, verified: Verified | None) -> None:
         wait_for_acks(call.broker, waiting, timeout, call.client_id, call.since, lambda: _answer(call, topics))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return Message(
         responses=[
             Message(
@@ -119,19 +119,19 @@ def _append(call: Call, topic: Any, data: Any, acks: int, verified: Verified | N
         if partition.internal and call.client_id != _ADMIN:
             raise ApiError(ErrorCode.invalid_topic_exception)
         if verified is not None:
-            verified.refuse(partition)
+            verified.require(partition)
         result.partition = partition
         if verified is not None:
             verified.check(partition, records)
         result.appended = partition.append(records, all_in_sync=acks == _ALL)
     except ApiError as error:
         result.error = error.code
-        if error.code in _EXPLAINED:
+        if error.code in _WITH_MESSAGE:
             result.message = error.message
     except LogError as error:
         result.error = ErrorCode(error.code)
         errors = getattr(error, "record_errors", ())
-        if errors:  # else Kafka keeps the words to itself
+        if errors:  # else Kafka sends no message
             result.message = str(error)
         result.record_errors = [
             Message(batch_index=index, batch_index_error_message=message) for index, message in errors
@@ -151,7 +151,7 @@ def _check(records: bytes, version: int) -> None:
 
 
 def _batch_end(records: bytes, at: int) -> int | None:
-    """Return where the batch at `at` ends; None for an incomplete one."""
+    """Return the end position of the batch at `at`; None if it is incomplete."""
     left = len(records) - at
     if left < _UP_TO_MAGIC:
         return None
@@ -182,7 +182,7 @@ def _answer(call: Call, topics: list[tuple[Any, list[_Result]]]) -> None:
     failed = any(_error(result) is not _NONE for _, results in topics for result in results)
     if call.request.acks == 0:
         if failed:
-            # The one way to tell a client that wants no answer that it has to look for other leaders.
+            # Without a response, this is the only way to make the client refresh its metadata.
             call.connection.close()
         else:
             call.done()
@@ -197,7 +197,7 @@ def _answer(call: Call, topics: list[tuple[Any, list[_Result]]]) -> None:
         Message(
             name=topic.name,
             topic_id=topic.topic_id,
-            partition_responses=[_responded(call, topic, result) for result in results],
+            partition_responses=[_partition_response(call, topic, result) for result in results],
         )
         for topic, results in topics
     ]
@@ -208,9 +208,9 @@ def _error(result: _Result) -> ErrorCode:
     return result.error if result.acked is None else result.acked.error
 
 
-def _responded(call: Call, topic: Any, result: _Result) -> Message:
+def _partition_response(call: Call, topic: Any, result: _Result) -> Message:
     error = _error(result)
-    response = _response(result.index, error, result.appended, None if error in _UNPLACED else result.partition)
+    response = _response(result.index, error, result.appended, None if error in _WITHOUT_START else result.partition)
     response.error_message = result.message
     response.record_errors = result.record_errors
     if error in MOVED:
@@ -224,7 +224,7 @@ def _response(index: int, error: ErrorCode, appended: Appended | None, partition
         index=index,
         error_code=error,
         base_offset=-1 if appended is None else appended.base_offset,
-        log_append_time=None if time < 0 else time,  # of a duplicate the client's, which may be in any year
+        log_append_time=None if time < 0 else time,  # for a duplicate it is the client's, which may be in any year
         log_start_offset=-1 if partition is None else partition.log.start_offset,
         record_errors=(),
     )

@@ -1,4 +1,4 @@
-"""SaslAuthenticate (key 36, versions 0-2): exchange a token of the SASL mechanism, until the client is authenticated.
+"""SaslAuthenticate (key 36, versions 0-2): exchange tokens of the SASL mechanism until the client is authenticated.
 
 Kafka: `SaslServerAuthenticator.handleSaslToken`.
 Not implemented: reauthentication (KIP-368).
@@ -15,7 +15,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Pass the token on; answer a failed authentication with the reason, and close the connection."""
+    """Answer the token. If authentication fails, answer with the reason and close the connection."""
     connection = call.connection
     login = connection.login
     if login is None or not login.waits_for_token:
@@ -31,6 +31,6 @@ def handle(call: Call) -> None:
     call.answer(Message(auth_bytes=token))
 
 
-def refused(_: Any, error: ErrorCode) -> Message:
+def error_response(_: Any, error: ErrorCode) -> Message:
     """Return the response with this error."""
     return Message(error_code=error, error_message="SaslAuthenticate request received after successful authentication")

@@ -12,12 +12,12 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Begin the authentication, or close the connection where the mechanism is not enabled."""
+    """Start the authentication, or close the connection if the mechanism is not enabled."""
     login = call.connection.login
-    if login is None:  # authenticated already, or no SASL here
+    if login is None:  # already authenticated, or no SASL on this listener
         raise ApiError(ErrorCode.illegal_sasl_state)
-    begun = login.begin(call.request.mechanism, bare=call.version == 0)
-    error = ErrorCode.none if begun else ErrorCode.unsupported_sasl_mechanism
+    started = login.begin(call.request.mechanism, bare=call.version == 0)
+    error = ErrorCode.none if started else ErrorCode.unsupported_sasl_mechanism
     call.answer(Message(error_code=error, mechanisms=login.mechanisms))
-    if not begun:
-        call.connection.close(f"it asked for the SASL mechanism {call.request.mechanism!r}, which is not enabled")
+    if not started:
+        call.connection.close(f"the SASL mechanism {call.request.mechanism!r} is not enabled")

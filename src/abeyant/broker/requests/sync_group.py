@@ -1,6 +1,6 @@
 """SyncGroup (key 14, versions 0-5): return the assignment of a member of a classic group.
 
-It is answered once the leader has sent the assignments and they are in the log.
+The response comes once the leader's assignments are in the log.
 Kafka: `GroupMetadataManager.classicGroupSync`.
 """
 
@@ -15,11 +15,11 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 FILL: dict[str, dict[str, object]] = {
     "SyncGroupRequest": {"group_instance_id": None, "protocol_type": None, "protocol_name": None},
 }
-_PROTOCOL_SINCE = 5  # the version from which clients have to name it
+_PROTOCOL_SINCE = 5  # the version from which the protocol is required
 
 
 def handle(call: Call) -> None:
-    """Return the member's assignment once it is known; the leader's request brings everybody's."""
+    """Return the member's assignment once it is known. The leader's request has those of all members."""
     request = call.request
 
     def answer(synced: SyncResponse) -> None:

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (key 28, versions 0-5): commit offsets as part of a transaction: nobody sees them until it commits.
+"""TxnOffsetCommit (key 28, versions 0-5): commit offsets in a transaction, invisible until it commits.
 
 Kafka: `KafkaApis.handleTxnOffsetCommitRequest`.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.shard import GroupShard
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.commits import Commit, refused
+from abeyant.broker.requests.common.commits import Commit, error_response
 from abeyant.broker.requests.common.coordinators import group_shard
 from abeyant.broker.transactions.verification import Key, VerificationRequest, verify
 from abeyant.broker.wire.schema import ErrorCode
 
-__all__ = ["FILL", "handle", "refused"]
+__all__ = ["FILL", "error_response", "handle"]
 
 FILL: dict[str, dict[str, object]] = {
     "TxnOffsetCommitRequest": {"generation_id": -1, "member_id": "", "group_instance_id": None},
@@ -24,7 +24,7 @@ _KNOWS_LOADING_SINCE, _KNOWS_ABORTABLE_SINCE, _ADDS_SINCE = 2, 4, 5  # versions
 
 
 def handle(call: Call) -> None:
-    """Verify that the group's offsets are part of the transaction, then commit what can be."""
+    """Verify that the group's offsets are part of the transaction, then commit the valid ones."""
     request = call.request
     commit = Commit(call, [topic.name for topic in request.topics], ErrorCode.unknown_topic_or_partition)
     if commit.all_failed:
@@ -50,7 +50,7 @@ def handle(call: Call) -> None:
     def verified(found: dict[Key, ErrorCode]) -> None:
         error = found.get(key, ErrorCode.none)
         if error is ErrorCode.none and not partition.verifications.holds(needed):
-            error = ErrorCode.invalid_txn_state  # its end has come in between
+            error = ErrorCode.invalid_txn_state  # the transaction ended meanwhile
         if error is not ErrorCode.none:
             partition.verifications.forget(producer_id)
             _answer(call, commit, error)
@@ -65,7 +65,7 @@ def handle(call: Call) -> None:
 def _commit(call: Call, shard: GroupShard, commit: Commit) -> None:
     request = call.request
     try:
-        commit.require_may(shard, request.generation_id, transactional=True)
+        commit.require_allowed(shard, request.generation_id, transactional=True)
     except ApiError as error:
         _answer(call, commit, error.code)
         return

@@ -1,6 +1,6 @@
-"""WriteTxnMarkers (key 27, versions 1-2): write transactions' markers to partitions that this broker leads.
+"""WriteTxnMarkers (key 27, versions 1-2): write transaction markers to partitions that this broker leads.
 
-It waits for their in-sync replicas. Tools send it too, to end a transaction that its coordinator has forgotten.
+The response waits for the in-sync replicas. Coordinators send it, and tools that end a hanging transaction.
 Kafka: `KafkaApis.handleWriteTxnMarkersRequest`.
 """
 
@@ -25,15 +25,15 @@ _Result = PendingAck | ErrorCode
 
 
 def handle(call: Call) -> None:
-    """Append the markers, then wait."""
+    """Append the markers, then wait for the replicas."""
     results = [(marker, {key: _write(call, marker, key) for key in _keys(marker)}) for marker in call.request.markers]
     waiting = [one for _, found in results for one in found.values() if isinstance(one, PendingAck)]
     timeout = call.broker.request_timeout
     wait_for_acks(call.broker, waiting, timeout, call.client_id, call.since, lambda: call.answer(_response(results)))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return _response([(marker, dict.fromkeys(_keys(marker), error)) for marker in request.markers])
 
 
@@ -56,7 +56,7 @@ def _write(call: Call, marker: Any, key: _Key) -> _Result:
         return ErrorCode(error.code)
     if partition.topic == OFFSETS.name:
         group_shard = broker.group_coordinator.shards.get(partition.index)
-        if group_shard is not None and not group_shard.loading:  # else it will find the marker in the log
+        if group_shard is not None and not group_shard.loading:  # else it will read the marker from the log
             group_shard.end_transaction(marker.producer_id, appended.base_offset, commits=end.commits)
     return PendingAck(partition, appended.last_offset + 1)
 

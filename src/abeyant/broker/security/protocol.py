@@ -27,7 +27,7 @@ class Security:
             raise ValueError(f"security must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
         self.protocol = protocol
         own = f"listener.name.{protocol.lower()}."
-        for name in settings.given:
+        for name in settings.static:
             if definition("broker", name).base and not name.startswith(own):
                 raise AbeyantError(f"{name} has no effect: the only listener's settings begin with {own}")
         self.certificates: Certificates | None = None
@@ -74,7 +74,7 @@ class Security:
 
 def _mechanisms(settings: Settings) -> tuple[str, ...]:
     """Return the mechanisms set, by default all that we support. Kafka's default, GSSAPI, is not supported."""
-    if "sasl.enabled.mechanisms" not in settings.given:
+    if "sasl.enabled.mechanisms" not in settings.static:
         return MECHANISMS
     wanted = tuple(settings["sasl.enabled.mechanisms"])
     for name in wanted:
@@ -86,7 +86,7 @@ def _mechanisms(settings: Settings) -> tuple[str, ...]:
 def _tls_settings(settings: Settings) -> list[str]:
     """Return the names of the TLS settings that the cluster was started with and that differ from Kafka's defaults."""
     names = []
-    for name, text in settings.given.items():
+    for name, text in settings.static.items():
         found = definition("broker", name)
         base = definition("broker", found.base or name)
         if base.name.startswith("ssl.") and base.has_effect and text != base.default:

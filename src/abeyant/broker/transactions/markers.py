@@ -1,7 +1,7 @@
-"""Write the markers of a committed or aborted transaction: one to each of its partitions, by the partition's leader.
+"""Write the markers of a committed or aborted transaction: one to each of its partitions, through the leader.
 
-The decision is in the log already, so this retries until every partition has its marker, while leaders move, stop or
-pause. Another coordinator loads the log and starts again; a second marker does no harm. Kafka:
+The decision is already in the log, so this retries until every partition has its marker, while leaders move, stop or
+pause. A new coordinator loads the log and sends all markers again; a second marker is harmless. Kafka:
 `TransactionMarkerChannelManager`.
 """
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from abeyant.broker.replica.partition import Partition
 
 _BACKOFF = 0.1  # seconds until a failed request to a leader is retried
-# A newer epoch has written there, so this transaction has ended there already.
+# INVALID_PRODUCER_EPOCH: a newer epoch has written there, so this transaction has already ended there.
 _DONE = (ErrorCode.none, ErrorCode.invalid_producer_epoch)
 
 
 class Markers:
-    """The markers that one shard's transactions wait for. Use from the loop's thread only."""
+    """Sends the markers of one shard's transactions. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker, partition: Partition, done: Callable[[Transaction], object]) -> None:
-        """Take the coordinator's own partition; `done` is called when all partitions of a transaction have a marker."""
+        """`partition` is the coordinator's. Call `done` when all partitions of a transaction have a marker."""
         self._broker = broker
         self._partition = partition
         self._done = done
@@ -44,7 +44,7 @@ class Markers:
         self._send(transaction, transaction.now.partitions)
 
     def stop(self) -> None:
-        """Stop sending: another broker coordinates."""
+        """Stop sending, as another broker coordinates now."""
         self._left.clear()
 
     def _send(self, transaction: Transaction, keys: Iterable[Key]) -> None:
@@ -56,7 +56,7 @@ class Markers:
         for key in sorted(left.intersection(keys)):
             topic = topics.get(key[0])
             if topic is None or key[1] >= len(topic.partitions):
-                left.discard(key)  # it was deleted, and its records with it
+                left.discard(key)  # it was deleted
             else:
                 by_leader[topic.partitions[key[1]].leader].append(key)
         client_id = f"broker-{self._broker.id}-txn-marker-sender"

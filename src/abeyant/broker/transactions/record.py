@@ -1,6 +1,6 @@
-"""The record of a transactional id in `__transaction_state`, byte for byte as Kafka's.
+"""The record of a transactional id in `__transaction_state`, byte for byte as Kafka writes it.
 
-Kafka: `TransactionLogKey`, `TransactionLogValue`. Values are of version 1; version 0, without tags, is read too.
+Kafka: `TransactionLogKey`, `TransactionLogValue`. Writes values of version 1; reads version 0, without tags, too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from abeyant.broker.coordinator.schema import Field, Nullable, Schema, version_of
 from abeyant.broker.log.batch import NO_PRODUCER
-from abeyant.broker.transactions.transaction import BY_NUMBER, Standing, State
+from abeyant.broker.transactions.transaction import BY_NUMBER, State, Status
 from abeyant.broker.wire.schema import Message
 
 _VERSION = 1
@@ -35,7 +35,7 @@ def id_of(key: bytes) -> str | None:
     return _KEY.read(key).transactional_id if version_of(key) == 0 else None
 
 
-def value_bytes(now: Standing) -> bytes:
+def value_bytes(now: Status) -> bytes:
     """Return the record's value."""
     topics = [
         Message(topic=topic, indexes=[index for _, index in rows])
@@ -46,10 +46,10 @@ def value_bytes(now: Standing) -> bytes:
     return _VALUE.write(_VERSION, value)
 
 
-def standing_of(value: bytes) -> Standing:
-    """Return the state in a value. Raises ValueError, or KeyError for an unknown state."""
+def read_status(value: bytes) -> Status:
+    """Return the status in a value. Raises ValueError, or KeyError for an unknown state."""
     read = _VALUE.read(value)
-    return Standing(
+    return Status(
         read.producer_id, read.epoch, read.timeout_ms, BY_NUMBER[read.state],
         frozenset((topic.topic, index) for topic in read.topics or () for index in topic.indexes), read.updated_ms,
         read.started_ms, version=read.version, previous_id=read.previous_id, next_id=read.next_id,

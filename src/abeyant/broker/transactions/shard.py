@@ -1,11 +1,11 @@
-"""The transactional ids of one partition of `__transaction_state`, at the broker that leads it.
+"""The transactional ids of one partition of `__transaction_state`, on the broker that leads it.
 
 Every change is written to the log, and takes effect when all in-sync replicas have it; until then another change fails
-with CONCURRENT_TRANSACTIONS. Each id has one timer: it aborts the open transaction at the first scan after its
-time-out, or removes the id at the first scan after `transactional.id.expiration.ms` without use. Kafka scans all ids
-every `transaction.abort.timed.out.transaction.cleanup.interval.ms` and every
-`transaction.remove.expired.transaction.cleanup.interval.ms` from the broker's start; here the timer of an id expires at
-the time of the scan that would find it. Kafka: `TransactionCoordinator`, `TransactionStateManager`.
+with CONCURRENT_TRANSACTIONS. Each id has one timer, which aborts the open transaction after its time-out, or removes
+the id after `transactional.id.expiration.ms` without use. Kafka does both in scans over all ids, every
+`transaction.abort.timed.out.transaction.cleanup.interval.ms` and
+`transaction.remove.expired.transaction.cleanup.interval.ms` from the broker's start; an id's timer here expires when
+the first such scan would find it. Kafka: `TransactionCoordinator`, `TransactionStateManager`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from abeyant.broker.coordinator.shard import Shard
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log.batch import NO_PRODUCER
 from abeyant.broker.transactions.markers import Markers
-from abeyant.broker.transactions.record import id_of, key_bytes, standing_of, value_bytes
-from abeyant.broker.transactions.transaction import ENDING, NO_EPOCH, Key, Producer, Standing, State, Transaction
+from abeyant.broker.transactions.record import id_of, key_bytes, read_status, value_bytes
+from abeyant.broker.transactions.transaction import ENDING, NO_EPOCH, Key, Producer, State, Status, Transaction
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 Then = Callable[[ErrorCode], object]
 OnProducer = Callable[[ErrorCode, Producer], object]
 
-_BACKOFF = 0.1  # seconds, until the end of a transaction is written again that could not be
-_NO_TIMEOUT = (1 << 31) - 1  # ms: a transaction that takes part in a two-phase commit
+_BACKOFF = 0.1  # seconds until a failed write of a transaction's completion is retried
+_NO_TIMEOUT = (1 << 31) - 1  # ms: the time-out of a transaction in a two-phase commit
 
 NOBODY = Producer(NO_PRODUCER, NO_EPOCH)
 
@@ -62,17 +62,17 @@ class TransactionShard(Shard):
         if record.value is None:
             self.transactions.pop(transactional_id, None)
         else:
-            self.transactions[transactional_id] = Transaction(transactional_id, standing_of(record.value))
+            self.transactions[transactional_id] = Transaction(transactional_id, read_status(record.value))
 
     def begin(self) -> None:
-        """Start timers, and send the markers that the last coordinator has not sent."""
+        """Start timers, and send the markers of transactions that are being ended."""
         for transaction in list(self.transactions.values()):
             self._start_timer(transaction)
             if transaction.now.state in ENDING:
                 self._markers.send(transaction)
 
     def end(self) -> None:
-        """Stop: another broker coordinates. Pending writes are answered by `write`."""
+        """Stop, as another broker coordinates now. `write` answers pending writes."""
         self._ended = True
         self._markers.stop()
         for timer in self._timers.values():
@@ -82,70 +82,70 @@ class TransactionShard(Shard):
     # -- requests of clients
 
     def initialize(self, transactional_id: str, timeout_ms: int, expected: Producer | None, then: OnProducer) -> None:
-        """Assign a producer id and epoch. An open transaction is aborted first, and the client has to retry."""
+        """Assign a producer id and epoch. Abort an open transaction first; then the client has to retry."""
         transaction = self.transactions.get(transactional_id)
         try:
             if transaction is None:
-                fresh = Standing(self._new_id(), NO_EPOCH, timeout_ms, State.EMPTY)
+                fresh = Status(self._new_id(), NO_EPOCH, timeout_ms, State.EMPTY)
                 transaction = self.transactions[transactional_id] = Transaction(transactional_id, fresh)
             spare_id = self._spare_id(transaction)
-            standing = transaction.initialize(timeout_ms, expected, spare_id, self.broker.now_ms())
+            status = transaction.initialize(timeout_ms, expected, spare_id, self.broker.now_ms())
         except ApiError as error:
             then(error.code, NOBODY)
             return
-        if standing is not None:
-            self._change_producer(transaction, Producer(standing.producer_id, standing.epoch), then)
+        if status is not None:
+            self._change_producer(transaction, Producer(status.producer_id, status.epoch), then)
         else:  # the client retries once the open transaction is aborted
             again = {ErrorCode.none: ErrorCode.concurrent_transactions}
             self._fence(transaction, spare_id, lambda error: then(again.get(error, error), NOBODY))
 
     def _fence(self, transaction: Transaction, spare_id: int, then: Then) -> None:
-        """Abort the open transaction, so that its producer cannot go on."""
+        """Abort the open transaction, so that its producer cannot continue."""
         if transaction.fence(spare_id, self.broker.now_ms()) is None:
             then(ErrorCode.concurrent_transactions)
         else:
             self._change(transaction, then)
 
     def verify(self, transactional_id: str, producer: Producer, keys: Iterable[Key]) -> dict[Key, ErrorCode]:
-        """Return for each partition whether it is part of the open transaction. Raises ApiError."""
-        return self._known(transactional_id).verify(producer, keys)
+        """Return NONE or an error for each partition, by whether the transaction has it. Raises ApiError."""
+        return self._require(transactional_id).verify(producer, keys)
 
     def add(self, transactional_id: str, producer: Producer, keys: Iterable[Key], version: int, then: Then) -> None:
         """Add partitions to a producer's transaction."""
         try:
-            transaction = self._known(transactional_id)
-            standing = transaction.add(producer, keys, version, self.broker.now_ms())
+            transaction = self._require(transactional_id)
+            status = transaction.add(producer, keys, version, self.broker.now_ms())
         except ApiError as error:
             then(error.code)
             return
-        if standing is None:
+        if status is None:
             then(ErrorCode.none)
         else:
             self._change(transaction, then)
 
     def finish(self, transactional_id: str, producer: Producer, commits: bool, version: int, then: OnProducer) -> None:
-        """Commit or abort. `then` is called once that is in the log; the markers follow."""
+        """Commit or abort. Call `then` once the decision is in the log; the markers follow."""
         try:
-            transaction = self._known(transactional_id)
-            standing = transaction.end(
+            transaction = self._require(transactional_id)
+            status = transaction.end(
                 producer, commits=commits, version=version, new_id=self._spare_id(transaction),
                 now_ms=self.broker.now_ms(),
             )  # fmt: skip
         except ApiError as error:
             then(error.code, NOBODY)
             return
-        now = standing or transaction.now
-        next_one = Producer(now.producer_id, now.epoch) if now.next_id == NO_PRODUCER else Producer(now.next_id, 0)
-        if standing is None:
-            then(ErrorCode.none, next_one)
+        now = status or transaction.now
+        following = Producer(now.producer_id, now.epoch) if now.next_id == NO_PRODUCER else Producer(now.next_id, 0)
+        if status is None:
+            then(ErrorCode.none, following)
         else:
-            self._change_producer(transaction, next_one, then)
+            self._change_producer(transaction, following, then)
 
     def partitions_of(self, transaction: Transaction) -> Iterable[Key]:
-        """Return the transaction's partitions; while it is being ended, those without a marker."""
+        """Return the transaction's partitions; while it is being ended, those without a marker yet."""
         return self._markers.left(transaction)
 
-    def _known(self, transactional_id: str) -> Transaction:
+    def _require(self, transactional_id: str) -> Transaction:
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
             raise ApiError(ErrorCode.invalid_producer_id_mapping)
@@ -173,20 +173,20 @@ class TransactionShard(Shard):
                 return
             done = error is ErrorCode.none
             if done:
-                transaction.become()
+                transaction.apply()
             else:
-                transaction.give_up()
+                transaction.discard()
             self._start_timer(transaction)
             then(error)
             if done and pending.state in ENDING:
                 self._markers.send(transaction)
 
         entry = key_bytes(transaction.id), value_bytes(pending)
-        # The transaction's time-out, as in Kafka
+        # Wait as long as the transaction's time-out, as Kafka does.
         self.write([entry], written, timeout=pending.timeout_ms / 1000, replayed=False)
 
     def _complete(self, transaction: Transaction) -> None:
-        """Complete a transaction, unless this has ended: all its partitions have their markers."""
+        """Complete a transaction whose partitions all have their markers, unless this shard has ended."""
 
         def written(error: ErrorCode) -> None:
             if error is not ErrorCode.none:
@@ -199,7 +199,7 @@ class TransactionShard(Shard):
     # -- time
 
     def _start_timer(self, transaction: Transaction) -> None:
-        """Start the timer of the open transaction, or else of the id, for the first scan after its time-out."""
+        """Start the timer for the time-out of the open transaction, or else for the expiry of the id."""
         timer = self._timers.pop(transaction.id, None)
         if timer is not None:
             timer.cancel()
@@ -210,13 +210,13 @@ class TransactionShard(Shard):
             due, interval, do = now.started_ms + now.timeout_ms, self._abort_interval_ms, self._time_out
         elif now.state in ENDING:
             return
-        else:  # it expires at this time, not after it
+        else:  # -1, as an id expires exactly then, and not after it
             due, interval, do = now.updated_ms + self._expiration_ms - 1, self._expiration_interval_ms, self._expire
         delay = until_scan(self.broker.started_ms, interval, due, self.broker.now_ms())
         self._timers[transaction.id] = self.broker.timer.call_later(delay, do, transaction)
 
     def _time_out(self, transaction: Transaction) -> None:
-        """Abort the transaction. If a change is pending, the timer starts again after that."""
+        """Abort the transaction. If a change is pending, its end restarts the timer."""
         if not self._ended:
             self._fence(transaction, self._spare_id(transaction), lambda _: None)
 
@@ -231,7 +231,7 @@ class TransactionShard(Shard):
                 self._timers.pop(transaction.id, None)
                 del self.transactions[transaction.id]
             else:
-                transaction.give_up()
+                transaction.discard()
                 self._start_timer(transaction)
 
         self.write([(key_bytes(transaction.id), None)], written, timeout=self.broker.request_timeout, replayed=False)

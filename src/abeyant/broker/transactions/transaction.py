@@ -1,14 +1,14 @@
-"""The state machine of one transactional id: its transitions and epochs. No input, no output, no clock.
+"""The state machine of one transactional id: its transitions and epochs. No I/O, no clock.
 
-A change has two steps. A method checks `now`, then raises ApiError or returns the next `Standing` and sets it as
-`pending`: until it is replicated, nothing else may change. `become` then applies it; `give_up` drops it where it could
-not be written.
+A change has two steps. A method checks `now`, then raises ApiError or returns the next `Status` and sets it as
+`pending`: until it is replicated, nothing else may change. Then `apply` makes it current; `discard` drops it if the
+write failed.
 
-The producer's epoch grows
-* with InitProducerId, so that a producer that had the id before is fenced;
-* when the coordinator aborts a transaction: by time-out, or because another producer takes the id over;
-* with clients of transaction.version 2 at the end of every transaction, so that a late request of one transaction
-  cannot get into the next (KIP-890).
+The producer's epoch is bumped
+* by InitProducerId, to fence the previous producer of the id;
+* when the coordinator aborts a transaction: after a time-out, or because another producer takes over the id;
+* for clients of transaction.version 2 at the end of every transaction, so that a late request of one transaction cannot
+  become part of the next (KIP-890).
 When a producer id has no epochs left, the transactional id gets another producer id.
 
 (Kafka: `TransactionMetadata`, `TransactionCoordinator`.)
@@ -28,11 +28,11 @@ Key = tuple[str, int]  # topic and partition
 
 NO_EPOCH = -1
 NO_TIME = -1
-_LAST_EPOCH = 32_766  # Kafka keeps the very last, 32767, for fencing
+_LAST_EPOCH = 32_766  # Kafka reserves 32767 for fencing
 
 
 class State(Enum):
-    """The states, by the names of DescribeTransactions; `number` is their code in records."""
+    """The states, named as in DescribeTransactions. `number` is their code in records."""
 
     EMPTY = "Empty", 0
     ONGOING = "Ongoing", 1
@@ -54,8 +54,8 @@ ENDING = (State.PREPARE_COMMIT, State.PREPARE_ABORT)
 _IDLE = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
 
 
-class Standing(NamedTuple):
-    """The state of a transactional id, as its record has it, and `last_epoch`, which is not in the record."""
+class Status(NamedTuple):
+    """The state of a transactional id, as in its record, and `last_epoch`, which is not in the record."""
 
     producer_id: int
     epoch: int
@@ -67,24 +67,24 @@ class Standing(NamedTuple):
     version: int = 0
     """The client's transaction version."""
     last_epoch: int = NO_EPOCH
-    """The epoch before the producer's current one, to recognise a retry."""
+    """The producer's previous epoch, to recognise a retry."""
     previous_id: int = NO_PRODUCER
     next_id: int = NO_PRODUCER
-    """The producer id that follows once the transaction is over, where this one has no epochs left."""
+    """The producer id to use after this transaction, if the current one has no epochs left."""
 
     @property
     def bumps(self) -> bool:
-        """Return whether the epoch is bumped with every transaction."""
+        """Return whether every transaction bumps the epoch."""
         return self.version >= BUMPS_SINCE
 
     @property
     def is_exhausted(self) -> bool:
-        """Return whether this producer id has no epochs left to assign."""
+        """Return whether the producer id has no epochs left."""
         return self.epoch >= _LAST_EPOCH
 
     @property
     def commits(self) -> bool:
-        """Return whether a transaction that is being ended commits."""
+        """Return whether the transaction is being committed."""
         return self.state is State.PREPARE_COMMIT
 
 
@@ -103,34 +103,34 @@ class Transaction:
 
     __slots__ = ("id", "now", "pending")
 
-    def __init__(self, transactional_id: str, now: Standing) -> None:
+    def __init__(self, transactional_id: str, now: Status) -> None:
         self.id = transactional_id
         self.now = now
-        self.pending: Standing | None = None
+        self.pending: Status | None = None
 
     # -- a change in two steps
 
-    def become(self) -> None:
-        """Apply the pending state: it is replicated."""
+    def apply(self) -> None:
+        """Make the pending state current. Call once it is replicated."""
         assert self.pending is not None
         self.now, self.pending = self.pending, None
 
-    def give_up(self) -> None:
-        """Drop the pending state: it could not be written."""
+    def discard(self) -> None:
+        """Drop the pending state. Call if it could not be written."""
         self.pending = None
 
-    def _next(self, standing: Standing) -> Standing:
-        """Set the pending state. Its previous producer id is that of the state before, as in Kafka."""
-        self.pending = standing._replace(previous_id=self.now.producer_id)
+    def _next(self, status: Status) -> Status:
+        """Set the pending state, with the current producer id as the previous one, as in Kafka."""
+        self.pending = status._replace(previous_id=self.now.producer_id)
         return self.pending
 
     # -- transitions
 
-    def initialize(self, timeout_ms: int, expected: Producer | None, new_id: int, now_ms: int) -> Standing | None:
-        """Assign an epoch to a new producer, or to one that recovers from an error and names its id (KIP-360).
+    def initialize(self, timeout_ms: int, expected: Producer | None, new_id: int, now_ms: int) -> Status | None:
+        """Assign an epoch to a new producer, or to one that recovers from an error and sends its id (KIP-360).
 
-        `new_id` is for when this producer id has no epochs left. None where a transaction is open: it has to be aborted
-        first, see `fence`. Raises ApiError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED.
+        `new_id` is used if this producer id has no epochs left. Return None if a transaction is open, which `fence` has
+        to abort first. Raises ApiError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED.
         """
         now = self.now
         self._check_not_pending()
@@ -152,7 +152,7 @@ class Transaction:
         if now.epoch in (NO_EPOCH, expected.epoch):
             return self._next(fresh._replace(epoch=now.epoch + 1, last_epoch=now.epoch))
         if expected.epoch == now.last_epoch:
-            return self._next(fresh)  # a retry, for it has not seen the response
+            return self._next(fresh)  # a retry: the response was lost
         raise ApiError(ErrorCode.producer_fenced)
 
     def _is_known(self, expected: Producer) -> bool:
@@ -164,14 +164,14 @@ class Transaction:
         )
 
     def verify(self, producer: Producer, keys: Iterable[Key]) -> dict[Key, ErrorCode]:
-        """Return for each of these partitions whether it is part of the transaction. Raises ApiError."""
+        """Return NONE or an error for each partition, by whether the transaction has it. Raises ApiError."""
         self._check_producer(producer)
         if self.now.state in ENDING:
             raise ApiError(ErrorCode.concurrent_transactions)
         return {key: ErrorCode.none if key in self.now.partitions else ErrorCode.transaction_abortable for key in keys}
 
-    def add(self, producer: Producer, keys: Iterable[Key], version: int, now_ms: int) -> Standing | None:
-        """Add partitions, and begin a transaction if none is open; None where they are part of it. Raises ApiError."""
+    def add(self, producer: Producer, keys: Iterable[Key], version: int, now_ms: int) -> Status | None:
+        """Add partitions; begin a transaction if none is open. Return None if it has them all. Raises ApiError."""
         now = self.now
         self._check_not_pending()
         self._check_producer(producer)
@@ -193,10 +193,10 @@ class Transaction:
         if producer.epoch != self.now.epoch:
             raise ApiError(ErrorCode.producer_fenced)
 
-    def end(self, producer: Producer, *, commits: bool, version: int, new_id: int, now_ms: int) -> Standing | None:
-        """Commit or abort; None for a retry of what has been done already. Raises ApiError.
+    def end(self, producer: Producer, *, commits: bool, version: int, new_id: int, now_ms: int) -> Status | None:
+        """Commit or abort. Return None for a retry of a completed request. Raises ApiError.
 
-        `version` is the client's transaction version; `new_id` is for when this producer id has no epochs left.
+        `version` is the client's transaction version; `new_id` is used if this producer id has no epochs left.
         """
         if version >= BUMPS_SINCE:
             return self._end_and_bump(producer, commits, version, new_id, now_ms)
@@ -204,7 +204,7 @@ class Transaction:
         self._check_producer(producer)
         now = self.now
         if now.state is State.ONGOING:
-            return self._ending(commits, version, NO_PRODUCER, now_ms)
+            return self._begin_end(commits, version, NO_PRODUCER, now_ms)
         if now.state in ENDING and commits is now.commits:
             raise ApiError(ErrorCode.concurrent_transactions)
         if now.state is (State.COMPLETE_COMMIT if commits else State.COMPLETE_ABORT):
@@ -215,10 +215,8 @@ class Transaction:
         if self.pending is not None:
             raise ApiError(ErrorCode.concurrent_transactions)
 
-    def _end_and_bump(
-        self, producer: Producer, commits: bool, version: int, new_id: int, now_ms: int
-    ) -> Standing | None:
-        """End a transaction of version 2: the current epoch is a new request, the one before is a retry."""
+    def _end_and_bump(self, producer: Producer, commits: bool, version: int, new_id: int, now_ms: int) -> Status | None:
+        """End a transaction of version 2. A request with the current epoch is new; with the previous one, a retry."""
         self._check_not_pending()
         now = self.now
         again_with_new_id = producer.id == now.previous_id and producer.epoch == _LAST_EPOCH and now.epoch == 0
@@ -230,27 +228,27 @@ class Transaction:
         if not (again if now.state in ENDING else same or (done and again)):
             raise ApiError(ErrorCode.producer_fenced)
         if now.state is State.ONGOING:
-            return self._ending(commits, version, new_id, now_ms)
+            return self._begin_end(commits, version, new_id, now_ms)
         if now.state in ENDING and commits is now.commits:
             raise ApiError(ErrorCode.concurrent_transactions)
         if done and again:
             if commits is (now.state is State.COMPLETE_COMMIT):
                 return None
-        elif not commits and now.state in _IDLE:  # nothing was added, but records may be in flight
-            return self._ending(commits, version, new_id, now_ms)
+        elif not commits and now.state in _IDLE:  # no partition was added, but records may be in flight
+            return self._begin_end(commits, version, new_id, now_ms)
         raise ApiError(ErrorCode.invalid_txn_state)
 
-    def fence(self, new_id: int, now_ms: int) -> Standing | None:
-        """Abort the open transaction under a new epoch, unknown to its producer; None while a change is pending.
+    def fence(self, new_id: int, now_ms: int) -> Status | None:
+        """Abort the open transaction with a new epoch, unknown to its producer. Return None while a change is pending.
 
-        `new_id` is for when this producer id has no epochs left: then it follows with epoch 0 once the abort is over,
-        as at every end of a transaction. So the producer that fences begins with epoch 1.
+        `new_id` is used if this producer id has no epochs left: it gets epoch 0 when the abort completes, as after
+        every transaction, so the new producer starts with epoch 1.
         """
         if self.pending is not None or self.now.state is not State.ONGOING:
             return None
-        return self._ending(False, BUMPS_SINCE, new_id, now_ms)
+        return self._begin_end(False, BUMPS_SINCE, new_id, now_ms)
 
-    def _ending(self, commits: bool, version: int, new_id: int, now_ms: int) -> Standing:
+    def _begin_end(self, commits: bool, version: int, new_id: int, now_ms: int) -> Status:
         now = self.now
         following = now._replace(
             state=State.PREPARE_COMMIT if commits else State.PREPARE_ABORT, updated_ms=now_ms, version=version,
@@ -262,17 +260,17 @@ class Transaction:
             following = following._replace(epoch=epoch, last_epoch=now.epoch, next_id=next_id)
         return self._next(following)
 
-    def complete(self, now_ms: int) -> Standing:
-        """Return the completed state: all partitions have their marker."""
+    def complete(self, now_ms: int) -> Status:
+        """Return the completed state. Call when all partitions have their markers."""
         now = self.now
-        over = now._replace(
+        completed = now._replace(
             state=State.COMPLETE_COMMIT if now.commits else State.COMPLETE_ABORT, partitions=frozenset(),
             updated_ms=now_ms,
         )  # fmt: skip
         if now.next_id != NO_PRODUCER:
-            # `last_epoch` stays the last one that a client has got, which is not that of the markers
-            over = over._replace(producer_id=now.next_id, next_id=NO_PRODUCER, epoch=0)
-        return self._next(over)
+            # `last_epoch` stays the last one that a client got, which is not that of the markers.
+            completed = completed._replace(producer_id=now.next_id, next_id=NO_PRODUCER, epoch=0)
+        return self._next(completed)
 
     def expire(self, now_ms: int) -> bool:
         """Mark the id as expired and return True, unless a transaction is open or a change is pending."""

@@ -17,31 +17,30 @@ Then = Callable[[dict[Key, ErrorCode]], object]
 
 
 class VerificationRequest(NamedTuple):
-    """The request: partitions, and the producer whose transaction they should be part of."""
+    """A request to verify that partitions are part of a producer's transaction."""
 
     transactional_id: str
     producer_id: int
     producer_epoch: int
     keys: Sequence[Key]
     adds: bool
-    """Add them, if they are not: the client relies on that (transaction.version 2)."""
+    """Whether to add those that are not, as clients of transaction.version 2 expect."""
     knows_abortable: bool
     """Whether the client knows TRANSACTION_ABORTABLE."""
 
 
 def verify(broker: Broker, request: VerificationRequest, then: Then) -> None:
-    """Send the request to the coordinator, and call `then` once with an error, or NONE, for each partition.
+    """Send the request to the coordinator. Call `then` once with an error, or NONE, for each partition.
 
-    CONCURRENT_TRANSACTIONS is common right after a commit. Where partitions are to be added, the request is retried
-    for `add.partitions.to.txn.retry.backoff.max.ms`, since clients rely on the broker for that.
+    CONCURRENT_TRANSACTIONS is common right after a commit. If the request adds partitions, it is retried for
+    `add.partitions.to.txn.retry.backoff.max.ms`, as clients leave that to the broker.
     """
     settings = broker.cluster.settings
-    give_up = broker.now() + settings["add.partitions.to.txn.retry.backoff.max.ms"] / 1000
+    deadline = broker.now() + settings["add.partitions.to.txn.retry.backoff.max.ms"] / 1000
     backoff = settings["add.partitions.to.txn.retry.backoff.ms"] / 1000
 
     def retry_or_finish(errors: dict[Key, ErrorCode]) -> None:
-        again = request.adds and ErrorCode.concurrent_transactions in errors.values() and broker.now() < give_up
-        if again:
+        if request.adds and ErrorCode.concurrent_transactions in errors.values() and broker.now() < deadline:
             broker.timer.call_later(backoff, _send, broker, request, retry_or_finish)
         else:
             then(errors)
@@ -87,7 +86,7 @@ def _errors(request: VerificationRequest, response: Any) -> dict[Key, ErrorCode]
 
 
 def _client_error(request: VerificationRequest, error: ErrorCode) -> ErrorCode:
-    """Return the error as producers know it."""
+    """Return the error code for producers."""
     if error is ErrorCode.producer_fenced:
         return ErrorCode.invalid_producer_epoch
     if error is ErrorCode.transaction_abortable and not request.knows_abortable:

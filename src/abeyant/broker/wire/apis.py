@@ -1,10 +1,10 @@
 """The registry of supported APIs and their versions: Kafka 4's, as far as kio has them.
 
 The file of `broker.requests` with the API's name handles it; the first request imports it. It defines
-    `handle(call)`              respond, now or later
-    `refused(request, error)`   return the response with this error for everything in the request; only needed if
-                                setting `error_code` is not enough
-    `FILL`                      optional: kio class -> defaults of fields that a version lacks (see schema.py)
+    `handle(call)`                     respond, now or later
+    `error_response(request, error)`   return the response with this error for everything in the request; only needed
+                                       if setting `error_code` is not enough
+    `FILL`                             optional: kio class -> defaults of fields that a version lacks (see schema.py)
 
 ApiVersions advertises only this list. A request for another API closes the connection, as in Kafka.
 """
@@ -38,11 +38,11 @@ class Api:
             self._module = import_module(f"abeyant.broker.requests.{self.module_name}")
         return self._module
 
-    def refused(self, request: Any, error: ErrorCode) -> Message:
+    def error_response(self, request: Any, error: ErrorCode) -> Message:
         """Return the response with this error for everything in the request."""
-        refused = getattr(self.module, "refused", None)
-        found: Message = Message(error_code=error) if refused is None else refused(request, error)
-        return found
+        make = getattr(self.module, "error_response", None)
+        response: Message = Message(error_code=error) if make is None else make(request, error)
+        return response
 
     def codec(self, version: int) -> Codec:
         """Return the codec of a version between `lowest` and `highest`. The first call makes it."""

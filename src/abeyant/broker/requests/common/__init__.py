@@ -1,1 +1,1 @@
-"""What several APIs share: the call in work, checks, and parts of responses."""
+"""What several APIs share: calls, checks, and parts of responses."""

@@ -1,4 +1,4 @@
-"""What a request names: topics and partitions, or a group and its member. Faults choose by it; `waiting` lists it."""
+"""Find what a request names: topics and partitions, or a group and member. Used by faults and `Cluster.waiting`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from abeyant.broker.requests.common.call import Call
 
 REPLICA_FETCH = "ReplicaFetch"
-"""The name by which faults know a follower's fetch; "Fetch" is a client's."""
+"""The API name of a follower's fetch in faults; "Fetch" is a client's."""
 
 NAME_PARTITIONS = frozenset(
     {
@@ -29,11 +29,11 @@ NAME_TOPICS = NAME_PARTITIONS | {
 """The APIs whose requests name topics."""
 
 NAME_NEW_TOPICS = frozenset({"CreateTopics", "Metadata"})
-"""Those of them that name topics which there are not yet."""
+"""The APIs whose requests may name topics that do not exist yet."""
 
-ALL = "*"  # no topic can be called that: the request is about every one
+ALL = "*"  # the request names all topics; no topic can have this name
 
-_SEVERAL = ("markers", "transactions", "groups", "dirs")  # each of which names topics
+_SEVERAL = ("markers", "transactions", "groups", "dirs")  # arrays whose elements name topics
 _TOPICS = ("topic_data", "topics", "v3_and_below_topics", "topic_partitions")
 _PARTITIONS = ("partition_data", "partitions", "partition_indexes")
 _INDEX = ("index", "partition", "partition_index")
@@ -41,12 +41,12 @@ _NO_ID = uuid.UUID(int=0)
 
 
 def name_of(call: Any) -> str:
-    """Return the name by which faults know the API of a `Call` or of a `ReplicaFetchCall`."""
+    """Return the API name of a `Call` or `ReplicaFetchCall`, as used in faults."""
     return REPLICA_FETCH if hasattr(call, "fetch") else call.api.name
 
 
 def is_about(call: Call, topic: str, partition: int | None) -> bool:
-    """Return whether a request names this topic, and this partition of it if one is given."""
+    """Return whether a request names this topic, and this partition unless it is None."""
     return any(
         name in (topic, ALL) and (partition is None or name == ALL or partition == index)
         for name, index in _partitions(call)
@@ -54,7 +54,7 @@ def is_about(call: Call, topic: str, partition: int | None) -> bool:
 
 
 def keys_of(call: Any) -> tuple[tuple[str, int | str], ...]:
-    """Return the partitions that a request names, or its group and member; nothing where it names neither."""
+    """Return the partitions that a request names, or else its group and member, if any."""
     if hasattr(call, "fetch"):
         return tuple((position.topic, position.partition) for position in call.fetch.positions)
     found = {(name, index): None for name, index in _partitions(call) if name is not None and index is not None}
@@ -67,14 +67,14 @@ def keys_of(call: Any) -> tuple[tuple[str, int | str], ...]:
 def _partitions(call: Any) -> Iterator[tuple[str | None, int | None]]:
     by_id = call.broker.cluster.controller.by_id
     if call.api.name == "Fetch" and call.request is not None:
-        for session_topic, session_id, index in call.broker.fetch_sessions.named_by(call.request):
+        for session_topic, session_id, index in call.broker.fetch_sessions.session_keys(call.request):
             yield session_topic or _name_by_id(session_id, by_id), index
     if call.api.name in NAME_TOPICS:
         yield from _named(call.request, by_id)
 
 
 def _named(request: Any, by_id: Mapping[uuid.UUID, Topic]) -> Iterator[tuple[str | None, int | None]]:
-    """Yield topics and partitions, by the fields that Kafka's messages have for them; `ALL` for a null array."""
+    """Yield the topics and partitions in a message's fields; `ALL` for a null array of topics."""
     for field in _SEVERAL:
         for one in getattr(request, field, None) or ():
             yield from _named(one, by_id)

@@ -1,4 +1,4 @@
-"""One request that is being handled, and how it is answered."""
+"""A request that is being handled, with the methods that answer it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BaseCall:
         self.client_id = client_id
         self.request = request
         self.since = broker.now()  # seconds on the broker's clock
-        self.local: float | None = None  # seconds that its handling took, once it waits for something
+        self.local: float | None = None  # seconds that handling it took, set when it starts to wait
         self._lost = False
 
     def answer(self, response: Any) -> None:
@@ -40,29 +40,29 @@ class BaseCall:
         raise NotImplementedError
 
     def proceed(self) -> None:
-        """Handle the request; an ApiError that leaves the handler becomes the error of everything in it."""
+        """Handle the request. Answer an ApiError of the handler with that error for everything in the request."""
         try:
             self.api.module.handle(self)
         except ApiError as error:
-            response = self.api.refused(self.request, error.code)
+            response = self.api.error_response(self.request, error.code)
             if error.message is not None:
                 response.error_message = error.message
             self.answer(response)
 
     def lose_answer(self) -> None:
-        """Lose the response, when it comes; a client's connection is closed instead."""
+        """Drop the response when it comes, and close a client's connection instead."""
         self._lost = True
 
 
 class Call(BaseCall):
-    """A client's request at a broker. Answer it once: `answer`, `done` where there is no answer, or `drop`."""
+    """A client's request at a broker. Call `answer`, `refuse`, `drop`, or `done` (no response), once."""
 
     __slots__ = ("codec", "connection", "correlation_id")
 
     def __init__(
         self, broker: Broker, connection: Connection, api: Api, version: int, codec: Codec, header: Any, request: Any
     ) -> None:
-        """`codec` is that of the request's version."""
+        """`codec` is for the request's version."""
         super().__init__(broker, api, version, header.client_id or "", request)
         self.codec = codec
         self.connection = connection
@@ -70,7 +70,7 @@ class Call(BaseCall):
         connection.client_id = self.client_id
 
     def partition(self, name: str | None, topic_id: uuid.UUID | None, index: int) -> Partition:
-        """Return this broker's replica. Raises ApiError where the partition is unknown, or on other brokers only."""
+        """Return this broker's replica. Raises ApiError if the partition is unknown, or only on other brokers."""
         broker = self.broker
         if name is not None:
             partition = broker.partitions.get((name, index))
@@ -88,8 +88,8 @@ class Call(BaseCall):
     def answer(self, response: Any) -> None:
         """Send a response: an object with the fields of all versions.
 
-        Raises nothing, since it is often called while other requests are being completed: a response that cannot be
-        encoded, with a text too long for its version for instance, becomes UNKNOWN_SERVER_ERROR.
+        Raises nothing, as it is often called while other requests are being completed. A response that cannot be
+        encoded, for instance with a string too long for its version, becomes UNKNOWN_SERVER_ERROR.
         """
         if self.connection.closed:
             return
@@ -97,13 +97,13 @@ class Call(BaseCall):
             self.connection.abort()
             return
         try:
-            parts = self._written(response)
+            parts = self._encode(response)
         except Exception:  # noqa: BLE001
             logger("broker").exception("%r cannot be answered", self)
             try:
-                response = self.api.refused(self.request, ErrorCode.unknown_server_error)
-                parts = self._written(response)
-            except Exception:  # noqa: BLE001  not even that: the client must not wait for ever
+                response = self.api.error_response(self.request, ErrorCode.unknown_server_error)
+                parts = self._encode(response)
+            except Exception:  # noqa: BLE001  the client must not wait for ever
                 self.drop()
                 return
         self.broker.answered[self.api.name] += 1
@@ -112,13 +112,13 @@ class Call(BaseCall):
             observer.log_response(self, response)
         self.connection.answer(parts)
 
-    def _written(self, response: Any) -> list[bytes]:
+    def _encode(self, response: Any) -> list[bytes]:
         parts = [_CORRELATION_ID.pack(self.correlation_id), self.codec.response_tags]
         self.codec.write_response(parts.append, response)
         return parts
 
     def done(self) -> None:
-        """Continue with the next request: this one has no response (acks=0)."""
+        """Send no response (acks=0), and go on to the next request."""
         self.broker.answered[self.api.name] += 1
         observer = self.broker.cluster.observer
         if observer is not None:
@@ -126,18 +126,17 @@ class Call(BaseCall):
         self.connection.answer([])
 
     def refuse(self, error: ErrorCode) -> None:
-        """Answer with an error for everything in the request, and do nothing.
+        """Answer with an error for everything in the request, without handling it.
 
-        Close the connection where the client could not learn of it: with acks=0, as Kafka does, since it would take an
-        answer for that to its next request; and where the response of this version has no room for the error, as
-        Metadata for all topics before version 13.
+        Close the connection instead if the response cannot carry the error: with acks=0 there is none, as in Kafka;
+        and some versions have no field for it, for instance Metadata for all topics before version 13.
         """
-        refused = self.api.refused(self.request, error)
-        without_error = self.api.refused(self.request, ErrorCode.none)
-        if getattr(self.request, "acks", None) == 0 or self._written(refused) == self._written(without_error):
+        error_response = self.api.error_response(self.request, error)
+        without_error = self.api.error_response(self.request, ErrorCode.none)
+        if getattr(self.request, "acks", None) == 0 or self._encode(error_response) == self._encode(without_error):
             self.connection.close()
         else:
-            self.answer(refused)
+            self.answer(error_response)
 
     def drop(self) -> None:
         """Close the connection without a response."""

@@ -19,10 +19,10 @@ class Commit:
     """The offsets of one request."""
 
     def __init__(self, call: Call, names: list[str | None], unknown: ErrorCode) -> None:
-        """Take the topics' names; None for an unknown id, which gets the error `unknown`."""
+        """`names` are the topics' names; a topic with None, for an unknown id, gets the error `unknown`."""
         self._call = call
         known = call.broker.cluster.controller.topics
-        # Of each partition its topic's name, its part of the request, and its result, with its own error if it has one
+        # For each partition: the topic's name, its part of the request, and its result, which may have an error.
         self._rows: list[tuple[str, Any, Message]] = []
         topics = []
         for topic, name in zip(call.request.topics, names, strict=True):
@@ -47,7 +47,7 @@ class Commit:
                 result.error_code = error
         self._call.answer(self._response)
 
-    def require_may(self, shard: GroupShard, generation: int, *, transactional: bool) -> None:
+    def require_allowed(self, shard: GroupShard, generation: int, *, transactional: bool) -> None:
         """Raise ApiError unless the client may commit. Create the group for non-members."""
         request = self._call.request
         member_id = request.member_id
@@ -83,7 +83,7 @@ class Commit:
         retention: int = -1,
         producer: tuple[int, int] | None = None,
     ) -> None:
-        """Write the valid offsets, in a producer's transaction if there is one. `retention` in ms, -1 for none."""
+        """Write the valid offsets, in the transaction of `producer` if given. `retention` is in ms, -1 for none."""
         now = self._call.broker.now_ms()
         expires = None if retention < 0 else now + retention
         offsets: dict[OffsetKey, Offset] = {}
@@ -102,8 +102,8 @@ class Commit:
             then(ErrorCode.none)
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     topics = [
         Message(
             name=topic.name,

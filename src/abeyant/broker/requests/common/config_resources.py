@@ -1,4 +1,4 @@
-"""What DescribeConfigs and both AlterConfigs share: finding the resource, and changing its settings."""
+"""What DescribeConfigs and both AlterConfigs share: finding a resource and changing its settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOPIC, BROKER, GROUP = 2, 4, 32
 
 
 def broker_of(call: Call, name: str, what: str = "Node", expected: str = "") -> int | None:
-    """Return the broker that a resource names: this one, or None for all. Raises ApiError for another."""
+    """Return the id of the broker that a resource names; None for all. Raises ApiError unless it is this one."""
     if not name:
         return None
     own = call.broker.id
@@ -34,37 +34,37 @@ def broker_of(call: Call, name: str, what: str = "Node", expected: str = "") -> 
 
 
 def alter(call: Call, change: Callable[[dict[str, str], Any], dict[str, str]]) -> None:
-    """Change each valid resource, and answer with a result for each.
+    """Change each valid resource. Answer with a result for each.
 
-    `change` returns the settings that a resource gets, from those that it has and the request. It may raise ApiError.
+    `change(settings, resource)` returns the new settings from the current ones and the request. It may raise ApiError.
     """
     resources = call.request.resources
     named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
 
-    def altered(resource: Any) -> Message:
+    def alter_one(resource: Any) -> Message:
         if named[resource.resource_type, resource.resource_name] > 1:
             raise ApiError(ErrorCode.invalid_request, "Each resource must appear at most once.")
         _check_names(resource)
         _alter(call, resource, change)
         return failed(resource, ErrorCode.none)
 
-    call.answer(Message(responses=results(resources, altered, failed)))
+    call.answer(Message(responses=results(resources, alter_one, failed)))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
     return Message(responses=results(request.resources, error, failed))
 
 
 def failed(resource: Any, error: ErrorCode, message: str | None = None) -> Message:
-    """Return the result of a resource with an error, or with none."""
+    """Return the result of a resource with this error, which may be NONE."""
     return Message(
         error_code=error, error_message=message, resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )  # fmt: skip
 
 
-def described(entry: ConfigEntry) -> Message:
+def describe(entry: ConfigEntry) -> Message:
     """Return a setting as CreateTopics and DescribeConfigs describe it."""
     return Message(
         name=entry.name, value=entry.value, read_only=entry.read_only, config_source=entry.source,
@@ -85,12 +85,12 @@ def _check_names(resource: Any) -> None:
         raise ApiError(ErrorCode.invalid_request, f"Null value not supported for : {', '.join(missing)}")
 
 
-def _check_listener(call: Call, broker: int | None, given: Mapping[str, str]) -> None:
-    """Raise ConfigError where the broker that answers has a listener that refuses the change."""
+def _check_listener(call: Call, broker: int | None, changes: Mapping[str, str]) -> None:
+    """Raise ConfigError if this broker's listener refuses the change."""
     settings, here = call.broker.cluster.settings, call.broker.id
-    of_all, own = settings.changed(None), settings.changed(here)
-    after = {**given, **own} if broker is None else {**of_all, **given}
-    check_listener(call.broker.cluster.security.protocol, {**of_all, **own}, after, settings.given)
+    of_all, own = settings.dynamic(None), settings.dynamic(here)
+    after = {**changes, **own} if broker is None else {**of_all, **changes}
+    check_listener(call.broker.cluster.security.protocol, {**of_all, **own}, after, settings.static)
 
 
 def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], dict[str, str]]) -> None:
@@ -104,42 +104,42 @@ def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], di
             raise ApiError(
                 ErrorCode.unknown_topic_or_partition, f"The topic '{resource.resource_name}' does not exist."
             )
-        given = change(topic.settings.given, resource)
-        controller.topic_settings(given)
+        changed = change(topic.settings.own, resource)
+        controller.topic_settings(changed)
         if not call.request.validate_only:
-            controller.configure(topic, given)
+            controller.configure(topic, changed)
     elif resource.resource_type == BROKER:
         broker = broker_of(call, resource.resource_name)
         settings = call.broker.cluster.settings
         try:
-            given = change(settings.changed(broker), resource)
-            after = settings.check_change(broker, given)
-            _check_listener(call, broker, given)
+            changed = change(settings.dynamic(broker), resource)
+            after = settings.check_change(broker, changed)
+            _check_listener(call, broker, changed)
             call.broker.cluster.security.tls_context(after, broker)
         except ConfigError as error:
             raise ApiError(ErrorCode.invalid_request, error.kafka_message) from None
         except AbeyantError as error:
             raise ApiError(ErrorCode.invalid_request, str(error)) from None
-        _check_min_isr(broker, resource, given)
+        _check_min_isr(broker, resource, changed)
         if not call.request.validate_only:
-            controller.configure_brokers(broker, given)
+            controller.configure_brokers(broker, changed)
     elif resource.resource_type == GROUP:
         if not resource.resource_name:
             raise ApiError(ErrorCode.invalid_request, "Default group resources are not allowed.")
         groups = controller.groups
-        given = change(groups.given(resource.resource_name), resource)
-        groups.check(given)
+        changed = change(groups.own(resource.resource_name), resource)
+        groups.check(changed)
         if not call.request.validate_only:
-            groups.change(resource.resource_name, given)
+            groups.change(resource.resource_name, changed)
     else:
         raise ApiError(ErrorCode.invalid_request, f"Unknown resource type {resource.resource_type}")
 
 
-def _check_min_isr(broker: int | None, resource: Any, given: Mapping[str, str]) -> None:
-    """Raise ApiError unless all brokers go on to have one min.insync.replicas, as eligible leader replicas need it."""
+def _check_min_isr(broker: int | None, resource: Any, changes: Mapping[str, str]) -> None:
+    """Raise ApiError unless all brokers keep the same min.insync.replicas, as eligible leader replicas require."""
     if broker is not None and any(config.name == MIN_ISR for config in resource.configs):
         text = f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled."
         raise ApiError(ErrorCode.invalid_config, text)
-    if broker is None and MIN_ISR not in given:
+    if broker is None and MIN_ISR not in changes:
         text = f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled."
         raise ApiError(ErrorCode.invalid_config, text)

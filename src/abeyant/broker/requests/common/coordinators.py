@@ -19,7 +19,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 def group_shard(call: Call, group_id: str, *, nameless: bool = False) -> GroupShard:
     """Return the shard of a group. Raises ApiError: INVALID_GROUP_ID, or the coordinator's.
 
-    With `nameless` the empty group id is allowed, as it always was for committing offsets.
+    With `nameless` the empty group id is allowed, as for committing offsets.
     """
     if not group_id and not nameless:
         raise ApiError(ErrorCode.invalid_group_id)
@@ -27,24 +27,24 @@ def group_shard(call: Call, group_id: str, *, nameless: bool = False) -> GroupSh
 
 
 def transaction_shard(call: Call, transactional_id: str) -> TransactionShard:
-    """Return the shard of a transactional id. Raises ApiError where another broker coordinates it."""
+    """Return the shard of a transactional id. Raises ApiError if another broker coordinates it."""
     if not transactional_id:
         raise ApiError(ErrorCode.invalid_request)
     return call.broker.transaction_coordinator.shard(transactional_id)
 
 
 def error_for_version(call: Call, error: ErrorCode, since: int) -> ErrorCode:
-    """Return the error for this client's version: PRODUCER_FENCED is new in version `since` of the API."""
+    """Return the error for the client's version of the API, which knows PRODUCER_FENCED from version `since` on."""
     if error is ErrorCode.producer_fenced and call.version < since:
         return ErrorCode.invalid_producer_epoch
     return error
 
 
 def host_of(call: Call) -> str:
-    """Return the client's address as Kafka shows it."""
+    """Return the client's address in Kafka's form."""
     return f"/{call.connection.peer.rpartition(':')[0]}"
 
 
 def milliseconds(time: timedelta | None) -> int:
-    """Return a request's time in ms; -1 for none."""
+    """Return a duration in a request in ms; -1 for None."""
     return -1 if time is None else time // _MILLISECOND

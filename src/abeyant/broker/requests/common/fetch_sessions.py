@@ -1,8 +1,8 @@
-"""Incremental fetches (KIP-227): a consumer names its partitions once, and then only what has changed.
+"""Incremental fetches (KIP-227): a consumer lists its partitions once, and afterwards only what has changed.
 
-A session keeps the request and the last response of each partition. A response within a session leaves out partitions
-without changes. Each broker keeps a limited number of sessions (`max.incremental.fetch.session.cache.slots`). When all
-are taken, one that was not used for two minutes is evicted; without one, the client gets session 0: no session.
+A session keeps the request and the last response of each partition. Responses in a session omit partitions without
+changes. Each broker keeps a limited number of sessions (`max.incremental.fetch.session.cache.slots`). When all are
+taken, one that was not used for two minutes is evicted; if there is none, the client gets session 0: no session.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.wire.schema import ErrorCode
 
 NO_SESSION = 0
-_FINAL_EPOCH = -1  # of a full fetch that begins no session, and ends the one that it names
-_FIRST_EPOCH = 0  # of a full fetch that begins one
+_FINAL_EPOCH = -1  # of a full fetch that ends its session
+_FIRST_EPOCH = 0  # of a full fetch that begins a session
 _LAST = (1 << 31) - 1
 _EVICTION_AFTER = 120.0  # seconds
 
@@ -31,7 +31,7 @@ class SessionPartition:
 
     def __init__(self, query: Any) -> None:
         self.query = query
-        self.last_marks: tuple[int, int] | None = None  # high watermark and log start; None: send it in any case
+        self.last_marks: tuple[int, int] | None = None  # high watermark and log start; None to send it in any case
 
 
 class FetchSession:
@@ -41,7 +41,7 @@ class FetchSession:
 
     def __init__(self, number: int, now: float, *, uses_ids: bool) -> None:
         self.id = number
-        self.epoch = 1  # of the fetch that comes next
+        self.epoch = 1  # of the next fetch
         self.used_at = now  # seconds
         self.uses_ids = uses_ids
         self.partitions: dict[Key, SessionPartition] = {}
@@ -58,7 +58,7 @@ class FetchSession:
             self.partitions.pop(key, None)
 
     def select(self, results: list[Any]) -> list[Any]:
-        """Return the results with changes. Their partitions move to the end, so that each gets a turn."""
+        """Return the results with changes. Partitions with records move to the end, so that each gets a turn."""
         changed = []
         for result in results:
             kept = self.partitions.get(result.query.key)
@@ -89,7 +89,7 @@ class FetchSessions:
     ) -> FetchSession | None:
         """Return the updated session of a fetch; None for a full fetch outside of a session.
 
-        Raises ApiError where there is no such session, or the session's epoch does not match.
+        Raises ApiError if the session does not exist or its epoch does not match.
         """
         number, epoch = request.session_id, request.session_epoch
         if epoch in (_FINAL_EPOCH, _FIRST_EPOCH):
@@ -116,8 +116,8 @@ class FetchSessions:
             del self._sessions[number]
         return session
 
-    def named_by(self, request: Any) -> list[Key]:
-        """Return the partitions of the session that a fetch goes on with; it names only those that have changed."""
+    def session_keys(self, request: Any) -> list[Key]:
+        """Return all partitions of an incremental fetch's session, as the request lists only changed ones."""
         session = self._sessions.get(request.session_id) if request.session_epoch > _FIRST_EPOCH else None
         return [] if session is None else list(session.partitions)
 

@@ -1,6 +1,6 @@
 """A request between brokers. In Kafka it is sent over the wire; here it is a message that is never encoded.
 
-It is handled as a client's request, so faults strike it, and it waits for a paused broker.
+It is handled like a client's request, so faults apply to it, and it waits for a paused broker.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from abeyant.broker.wire.schema import ErrorCode, Message
 
 
-class DelayedPeerAnswer(BrokerOperation):
-    """Waits in the InterBroker purgatory of the sender, keyed by the id of the receiver."""
+class DelayedPeerResponse(BrokerOperation):
+    """The wait for a response, in the sender's InterBroker purgatory, keyed by the receiver's id."""
 
     __slots__ = ("_partitions", "_receiver", "_response", "_then")
 
@@ -33,7 +33,7 @@ class DelayedPeerAnswer(BrokerOperation):
         since: float,
         then: Callable[[Any], object],
     ) -> None:
-        """Wait for at most `timeout` seconds; `then` is called once, with the response, or None without one."""
+        """Wait at most `timeout` seconds. Call `then` once, with the response, or None if none came."""
         super().__init__(timeout, client_id, since)
         self._receiver = receiver
         self._partitions = partitions
@@ -41,11 +41,11 @@ class DelayedPeerAnswer(BrokerOperation):
         self._then = then
 
     def keys(self) -> Iterable[tuple[str, int]]:
-        """Return the partitions that the request is about."""
+        """Return the partitions that the request names."""
         return self._partitions
 
-    def answered(self, response: Any) -> None:
-        """Complete with the response; None when it was lost."""
+    def receive(self, response: Any) -> None:
+        """Complete with the response, or None if it was lost."""
         self._response = response
         self.force_complete()
 
@@ -54,17 +54,17 @@ class DelayedPeerAnswer(BrokerOperation):
         return (self._receiver is None or self._receiver.stopped) and self.force_complete()
 
     def on_complete(self) -> None:
-        """Pass the response on."""
+        """Pass on the response."""
         self._then(self._response)
 
 
 class PeerCall(BaseCall):
-    """The request at the receiver."""
+    """Another broker's request at the receiver."""
 
     __slots__ = ("_sender", "_waiting")
 
     def __init__(
-        self, sender: Broker, receiver: Broker, api: Api, request: Message, waiting: DelayedPeerAnswer
+        self, sender: Broker, receiver: Broker, api: Api, request: Message, waiting: DelayedPeerResponse
     ) -> None:
         super().__init__(receiver, api, api.highest, waiting.client_id, request)
         self._sender = sender
@@ -75,15 +75,15 @@ class PeerCall(BaseCall):
         self._send(None if self._lost else response)
 
     def refuse(self, error: ErrorCode) -> None:
-        """Answer with an error for everything in the request, and do nothing."""
-        self.answer(self.api.refused(self.request, error))
+        """Answer with an error for everything in the request, without handling it."""
+        self.answer(self.api.error_response(self.request, error))
 
     def drop(self) -> None:
-        """Lose the request; the sender gets no response, as from a closed connection."""
+        """Drop the request. The sender gets no response, as from a closed connection."""
         self._send(None)
 
     def _send(self, response: Any) -> None:
-        self.broker.cluster.network.send(self._sender, self._waiting.answered, response)
+        self.broker.cluster.network.send(self._sender, self._waiting.receive, response)
 
     def __repr__(self) -> str:
         return f"<{self.api.name} of broker {self._sender.id} at broker {self.broker.id}>"
@@ -100,18 +100,18 @@ def ask(
 ) -> None:
     """Send a request of API `name`, in its highest version, to broker `number`, which may be the sender itself.
 
-    `partitions` are those that it is about. `then` gets the response, or None when the other broker has stopped, the
-    request was lost, or `request.timeout.ms` is over.
+    `partitions` are those that it names. `then` gets the response, or None if the other broker stopped, the request was
+    lost, or `request.timeout.ms` passed.
     """
     receiver = sender.cluster.brokers.get(number)
-    waiting = DelayedPeerAnswer(sender.request_timeout, receiver, partitions, client_id, sender.now(), then)
+    waiting = DelayedPeerResponse(sender.request_timeout, receiver, partitions, client_id, sender.now(), then)
     if sender.inter_broker_purgatory.try_complete_else_watch(waiting, [number]):
         return
     assert receiver is not None
-    sender.cluster.network.send(receiver, _take, sender, receiver, BY_NAME[name], request, waiting)
+    sender.cluster.network.send(receiver, _receive, sender, receiver, BY_NAME[name], request, waiting)
 
 
-def _take(sender: Broker, receiver: Broker, api: Api, request: Message, waiting: DelayedPeerAnswer) -> None:
+def _receive(sender: Broker, receiver: Broker, api: Api, request: Message, waiting: DelayedPeerResponse) -> None:
     call: Any = PeerCall(sender, receiver, api, request, waiting)
     gate = receiver.cluster.gate
     if gate is None or not gate(call):

@@ -1,4 +1,4 @@
-"""What requests need from above them: the broker that handles them, its coordinators, and the cluster."""
+"""Protocols of what requests use from above: the broker that handles them, its coordinators, and the cluster."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from abeyant.broker.transactions.shard import TransactionShard
 
 
 class Gate(Protocol):
-    """Sees each request before it is handled."""
+    """Called with each request before it is handled."""
 
     def __call__(self, call: Any, /) -> bool:
-        """Return whether it has taken over a `Call`, `PeerCall` or `ReplicaFetchCall`.
+        """Return whether the gate takes over a `Call`, `PeerCall` or `ReplicaFetchCall`.
 
-        What it has taken over is its to `proceed`, `refuse` or `drop`, in the loop's thread, now or later.
+        If so, the gate has to call `proceed`, `refuse` or `drop` on it, in the loop's thread, now or later.
         """
 
 
 class Cluster(replica_ports.Cluster, Protocol):
-    """The cluster."""
+    """The cluster of the broker that handles a request."""
 
     gate: Gate | None
 
@@ -41,15 +41,15 @@ class Cluster(replica_ports.Cluster, Protocol):
 
     @property
     def clock(self) -> Clock:
-        """Return the one clock."""
+        """Return the cluster's clock."""
 
     @property
     def directory(self) -> DataDirectory | None:
-        """Return where logs are on disk; None for logs in memory."""
+        """Return the data directory; None for logs in memory."""
 
     @property
     def security(self) -> Security:
-        """Return the clients' security: TLS, SASL and users."""
+        """Return the security settings of clients: TLS, SASL and users."""
 
 
 class Broker(ports.Broker, Protocol):
@@ -67,11 +67,11 @@ class Broker(ports.Broker, Protocol):
 
     @property
     def cluster(self) -> Cluster:
-        """Return the cluster that it is part of."""
+        """Return its cluster."""
 
     @property
     def log_dir(self) -> str:
-        """Return where its logs are, as clients see it."""
+        """Return its log directory, as shown to clients."""
 
     def handle(self, call: Any) -> None:
-        """Handle a call; log an exception and answer with UNKNOWN_SERVER_ERROR."""
+        """Handle a call. If that raises, log the exception and answer with UNKNOWN_SERVER_ERROR."""

@@ -1,4 +1,4 @@
-"""Responses that have a result for each item of a request, each with its own error."""
+"""Build responses with one result per item of the request, each with its own error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 Failed = Callable[[Any, ErrorCode], Message]
-"""Returns the result of an item that has failed."""
+"""Returns the result of a failed item."""
 
 
 def results(
@@ -21,14 +21,14 @@ def results(
     key: str = "",
     repeated: str = "",
 ) -> list[Message]:
-    """Return `result(item)` for each item, or `failed(item, error)` with the message of the ApiError that it raises.
+    """Return `result(item)` for each item. If it raises ApiError, return `failed(item, error)` with its message.
 
-    `result` may also be the error of all items. With `key`, the name of an attribute, items that have one value of it
-    are one item that has failed: INVALID_REQUEST, with the message `repeated`, in which {} is the value.
+    `result` may also be one error for all items. With `key`, the name of an attribute, items that share its value get
+    one result: INVALID_REQUEST, with the message `repeated`, in which {} is the value.
     """
     by_key: dict[object, list[Any]] = {}
-    for place, item in enumerate(items):
-        by_key.setdefault(getattr(item, key) if key else place, []).append(item)
+    for index, item in enumerate(items):
+        by_key.setdefault(getattr(item, key) if key else index, []).append(item)
     found = []
     for value, same in by_key.items():
         try:
@@ -54,9 +54,9 @@ def by_topic(
     key: str = "",
     repeated: str = "",
 ) -> list[Message]:
-    """Return the topics of a request with `results` of their partitions, each of them `result(topic, partition)`.
+    """Return the topics of a request with the `results` of their partitions, by `result(topic, partition)`.
 
-    `name` and `partitions` are the attributes of a topic in the request, `into` that of its partitions in the response.
+    `name` and `partitions` are attributes of a topic in the request; `into` is that of its partitions in the response.
     """
     found = []
     for topic in topics:

@@ -15,26 +15,26 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 if TYPE_CHECKING:
     from abeyant.broker.requests.common.ports import Broker
 
-# Sets of operations, as bits: all of them, since there is no authorization.
+# Sets of authorized operations, as bits: all of them, since there is no authorization.
 CLUSTER_OPERATIONS = 0b1111110100000
 TOPIC_OPERATIONS = 0b110111111000
 GROUP_OPERATIONS = 0b110101001000
-NO_OPERATIONS = -(1 << 31)  # the request does not ask for them
+NO_OPERATIONS = -(1 << 31)  # not requested
 
 MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 """The errors with which Produce and Fetch name the current leader (KIP-951)."""
 
 
-_EVERYWHERE = ("", "0.0.0.0")  # a client would look for these on its own machine
+_EVERYWHERE = ("", "0.0.0.0")  # listening addresses that a client cannot connect to
 
 
 def host_for(call: Call, broker: Broker) -> str:
-    """Return the host of a broker for this client: its own address where the broker listens at every address."""
+    """Return a broker's host for this client; if the broker listens on all, the address that the client used."""
     return call.connection.host if broker.host in _EVERYWHERE else broker.host
 
 
-def brokers_alive(call: Call) -> list[Message]:
-    """Return the brokers that are registered and not fenced, in the order of their ids."""
+def live_brokers(call: Call) -> list[Message]:
+    """Return the brokers that are registered and not fenced, ordered by id."""
     cluster = call.broker.cluster
     return [
         Message(node_id=number, host=host_for(call, broker), port=broker.port, rack=cluster.settings["broker.rack"])
@@ -46,7 +46,7 @@ def brokers_alive(call: Call) -> list[Message]:
 def describe_topic(
     topic: Topic, states: Iterable[PartitionState], controller: Controller, operations: int = NO_OPERATIONS
 ) -> Message:
-    """Return a topic with these of its partitions, for Metadata or DescribeTopicPartitions."""
+    """Return a topic with these partitions, for Metadata or DescribeTopicPartitions."""
     return Message(
         name=topic.name,
         topic_id=topic.id,
@@ -71,7 +71,7 @@ def _describe_partition(state: PartitionState, controller: Controller) -> Messag
 
 
 def name_leader(response: Message, call: Call, name: str | None, topic_id: uuid.UUID | None, index: int) -> None:
-    """Name the leader, if it is known, in the part of a response that tells a client to look for another broker."""
+    """Set the current leader, if known, in a partition's response with an error of `MOVED`."""
     state = _state(call, name, topic_id, index)
     if state is not None:
         response.current_leader = Message(leader_id=state.leader, leader_epoch=state.leader_epoch)
@@ -80,7 +80,7 @@ def name_leader(response: Message, call: Call, name: str | None, topic_id: uuid.
 def leaders_of(call: Call, partitions: Iterable[tuple[str | None, uuid.UUID | None, int]]) -> list[Message]:
     """Return the brokers that lead these partitions."""
     leaders = {state.leader for key in partitions if (state := _state(call, *key)) is not None}
-    return [node for node in brokers_alive(call) if node.node_id in leaders]
+    return [node for node in live_brokers(call) if node.node_id in leaders]
 
 
 def _state(call: Call, name: str | None, topic_id: uuid.UUID | None, index: int) -> PartitionState | None:

@@ -17,24 +17,24 @@ _PRODUCER = Struct(">21xh20xqhi")  # a batch's attributes, producer id, epoch an
 _TRANSACTIONAL = 16
 _KNOWS_ABORTABLE_SINCE, _ADDS_SINCE = 11, 12  # versions
 
-# Older clients may not try these again; NOT_ENOUGH_REPLICAS they do, and look for no other leader first.
-_AGAIN = (
+# Older clients may not retry these. They do retry NOT_ENOUGH_REPLICAS, without looking for another leader.
+_RETRIABLE = (
     ErrorCode.network_exception, ErrorCode.coordinator_load_in_progress, ErrorCode.coordinator_not_available,
     ErrorCode.not_coordinator,
 )  # fmt: skip
 
 
 class Verified:
-    """The coordinator's result for the partitions that had to be verified."""
+    """The coordinator's results for the partitions that had to be verified."""
 
     def __init__(self, errors: dict[Key, ErrorCode], verifications: dict[Key, Verification], *, adds: bool) -> None:
-        """Take the errors and verifications by partition; with `adds` the client lets brokers add partitions."""
+        """`errors` and `verifications` are by partition. `adds`: the client leaves adding partitions to brokers."""
         self._errors = errors
         self._verifications = verifications
         self._adds = adds
 
-    def refuse(self, partition: Partition) -> None:
-        """Raise ApiError where the verification failed."""
+    def require(self, partition: Partition) -> None:
+        """Raise ApiError if the partition's verification failed."""
         key = partition.topic, partition.index
         error = self._errors.get(key, ErrorCode.none)
         if error is not ErrorCode.none:
@@ -42,7 +42,7 @@ class Verified:
             raise self._client_error(error)
 
     def check(self, partition: Partition, records: bytes) -> None:
-        """Raise a LogError for records that are not part of their transaction."""
+        """Raise a LogError for records that are not part of a verified transaction."""
         if partition.leads:
             verification = self._verifications.get((partition.topic, partition.index))
             for batch in split(records):
@@ -51,7 +51,7 @@ class Verified:
     def _client_error(self, error: ErrorCode) -> ApiError:
         if error is ErrorCode.invalid_txn_state:
             return ApiError(error, "Partition was not added to the transaction")
-        if error in _AGAIN or (error is ErrorCode.concurrent_transactions and not self._adds):
+        if error in _RETRIABLE or (error is ErrorCode.concurrent_transactions and not self._adds):
             return ApiError(
                 ErrorCode.not_enough_replicas,
                 "Unable to verify the partition has been added to the transaction. Underlying error:"
@@ -61,7 +61,7 @@ class Verified:
 
 
 def verify_then(call: Call, then: Callable[[Verified], object]) -> None:
-    """Verify with the coordinator what has to be verified, then call `then`."""
+    """Verify the request's transactional partitions with the coordinator, then call `then`."""
     adds = call.version >= _ADDS_SINCE
     verifications: dict[Key, Verification] = {}
     producers = set()
@@ -77,11 +77,11 @@ def verify_then(call: Call, then: Callable[[Verified], object]) -> None:
             try:
                 partition = call.partition(topic.name, topic.topic_id, data.index)
             except ApiError:
-                continue  # it gets its error when it is appended
+                continue  # the append reports the error
             if partition.leads and (needed := partition.verifications.needed(producer_id, epoch, sequence, bumps=adds)):
                 verifications[partition.topic, partition.index] = needed
     if len(producers) > 1:
-        response = call.api.refused(call.request, ErrorCode.invalid_producer_id_mapping)
+        response = call.api.error_response(call.request, ErrorCode.invalid_producer_id_mapping)
         for topic in response.responses:
             for partition in topic.partition_responses:
                 partition.error_message = "Transactional records contained more than one producer ID"
