@@ -281,7 +281,7 @@ def test_a_cluster_waits_for_no_handshake_when_it_ends(caplog: pytest.LogCapture
     host, _, port = kafka.bootstrap.partition(":")
     with socket.create_connection((host, int(port)), timeout=10) as silent:
         listener: Any = kafka.brokers[1]._listener
-        wait_until(lambda: listener._coming)
+        wait_until(lambda: listener._handshakes)
         kafka.close()  # asyncio would let the handshake wait for a minute
         silent.setblocking(False)
         assert silent.recv(1) == b""
