@@ -22,6 +22,7 @@ WORDS = {
     "cli": "the command abeyant",
     "pipeline": "Apache Spark",
     "broker": "a Kafka-compatible cluster",
+    "simulation": "all chance from one seed",
     "tables": "resolve, without Spark",
     "pages": "what reports are made of",
     "metrics": "for Prometheus",
@@ -34,8 +35,8 @@ WORDS = {
     "engine": "the timing wheel",
 }
 PLACES = {
-    "cli": 440, "broker": 210, "pipeline": 670, "aio": 210, "idle": 100, "purgatory": 320, "tables": 560, "pages": 780,
-    "metrics": 210, "resolver": 560, "timer": 210, "kernels": 560, "engine": 385,
+    "cli": 440, "broker": 210, "pipeline": 670, "simulation": 100, "aio": 210, "idle": 100, "purgatory": 320,
+    "tables": 560, "pages": 780, "metrics": 210, "resolver": 560, "timer": 210, "kernels": 560, "engine": 385,
 }  # fmt: skip
 """The middle of each room's box, in pixels from the left. Its height follows from what it imports."""
 WIDTH, WIDE, NARROW, HIGH, GAP, ABOVE = 880, 330, 190, 52, 20, 44  # pixels

@@ -100,8 +100,8 @@ class Broker:
         self.by_id: dict[tuple[uuid.UUID, int], Partition] = {}
         self.fetchers = Fetchers(self)
         self.sessions: dict[int, Session] = {}
-        self.connections: set[Connection] = set()
         self.answered: defaultdict[str, int] = defaultdict(int)  # requests by API, for the metrics
+        self.connections: dict[Connection, None] = {}  # in the order in which they came
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
         self.lag_max: float = settings["replica.lag.time.max.ms"] / 1000
         self.replica_fetch_wait: float = settings["replica.fetch.wait.max.ms"] / 1000
@@ -335,12 +335,12 @@ class Broker:
             connection.abort()
             return
         connection.login = self.cluster.security.login()
-        self.connections.add(connection)
+        self.connections[connection] = None
         self._idle.seen(connection)
 
     def disconnected(self, connection: Connection) -> None:
         """Forget a connection."""
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         self._quotas.leave(connection)
         if self._listener is not None:
             self._listener.check_room()

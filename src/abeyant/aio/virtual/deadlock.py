@@ -57,9 +57,13 @@ class DeadlockError(RuntimeError):
         return type(self), (self.reason, self.waiting)  # test runners send errors between processes
 
 
-def all_waiting(loop: asyncio.AbstractEventLoop, first: asyncio.Task[Any] | None = None) -> list[Waiting]:
-    """Return every unfinished task of `loop`, the task `first` first, the others by name."""
-    tasks = asyncio.all_tasks(loop)
+def all_waiting(
+    loop: asyncio.AbstractEventLoop,
+    first: asyncio.Task[Any] | None = None,
+    tasks: Iterable[asyncio.Task[Any]] | None = None,
+) -> list[Waiting]:
+    """Return every unfinished task of `loop`, or `tasks`, the task `first` first, the others by name."""
+    tasks = asyncio.all_tasks(loop) if tasks is None else tasks
     return [_waiting(task) for task in sorted(tasks, key=lambda task: (task is not first, _by_number(task.get_name())))]
 
 

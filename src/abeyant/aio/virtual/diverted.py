@@ -1,9 +1,10 @@
-"""A function of Python's `time` whose calls go elsewhere, also from where it was bound long ago.
+"""A function of Python's own in C whose calls go elsewhere, also from where it was bound long ago.
 
 `from time import monotonic`, a default argument, a class attribute: all refer to the one object that Python made. So
 it is this object that is changed, not the names by which it is known. It holds two pointers: to its definition in C,
 and to what C gets as `self`. Where the definition is one of `PyObject_CallObject(self, NULL)`, and `self` a function of
-Python's, a call of the object is a call of that function, whatever it raises included.
+Python's, a call of the object is a call of that function, whatever it raises included. With one argument it is
+`PyObject_GetItem(self, argument)`, and `self` has a `__getitem__`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-_NO_ARGUMENTS = 4  # METH_NOARGS
+_ONE_ARGUMENT = 8  # METH_O
+_ENTRIES = {4: "PyObject_CallObject", _ONE_ARGUMENT: "PyObject_GetItem"}  # 4 is METH_NOARGS
 
 
 class _Definition(ctypes.Structure):
@@ -30,13 +32,23 @@ class _Definition(ctypes.Structure):
 _current: dict[int, Diverted] = {}  # by the function's address
 
 
+class _ByItem:
+    """Calls a function with what is looked up."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+
+    def __getitem__(self, argument: Any) -> Any:
+        return self._function(argument)
+
+
 class Diverted:
-    """A function without arguments, and the one that it calls while it is diverted.
+    """A function with no argument or with one, and the one that it calls while it is diverted.
 
     Made once for a function and kept: a thread may be in the middle of such a call at any time.
     """
 
-    def __init__(self, function: Callable[[], Any], instead: Callable[[], Any]) -> None:
+    def __init__(self, function: Callable[..., Any], instead: Callable[..., Any]) -> None:
         """Divert nothing yet. Raises RuntimeError where `function` is none of Python's own, or not as expected."""
         if not isinstance(function, types.BuiltinFunctionType):
             raise RuntimeError(f"{function!r} is not Python's own: something has patched it")
@@ -45,14 +57,15 @@ class Diverted:
         self._owner = ctypes.c_void_p.from_address(head + ctypes.sizeof(ctypes.c_void_p))
         self._stock = self._definition.value, self._owner.value
         found = _Definition.from_address(self._stock[0] or 0) if self._stock[1] == id(function.__self__) else None
-        if found is None or found.name != function.__name__.encode() or found.flags != _NO_ARGUMENTS:
+        if found is None or found.name != function.__name__.encode() or found.flags not in _ENTRIES:
             raise RuntimeError(f"{function!r} is laid out as in no Python that is known: it cannot be diverted")
         make = ctypes.pythonapi.PyCFunction_NewEx
         make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
-        self.real: Callable[[], Any] = make(self._stock[0], function.__self__, function.__module__)
-        call = ctypes.cast(ctypes.pythonapi.PyObject_CallObject, ctypes.c_void_p).value
-        self._call = _Definition(found.name, call, _NO_ARGUMENTS, found.doc)
-        self._function, self._instead = function, instead  # kept: they are referred to in C only
+        self.real: Callable[..., Any] = make(self._stock[0], function.__self__, function.__module__)
+        call = ctypes.cast(getattr(ctypes.pythonapi, _ENTRIES[found.flags]), ctypes.c_void_p).value
+        self._call = _Definition(found.name, call, found.flags, found.doc)
+        # Kept: they are referred to in C only.
+        self._function, self._instead = function, _ByItem(instead) if found.flags == _ONE_ARGUMENT else instead
 
     def begin(self) -> None:
         """Call the other one from now on, also where the function is diverted already."""

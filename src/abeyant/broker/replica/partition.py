@@ -150,7 +150,7 @@ class Partition:
                 if remote.end == before:
                     remote.record_lag(before)
                 if remote.session is not None:
-                    remote.session.ready.add(self)
+                    remote.session.ready[self] = None
             if self._lag_check is None and self.remotes:
                 self._watch_lag()
             if self.raise_high_watermark():
@@ -339,7 +339,7 @@ class Partition:
     def _notify_followers(self) -> None:
         for remote in self.remotes.values():
             if remote.session is not None:
-                remote.session.ready.add(self)
+                remote.session.ready[self] = None
 
     def _set_min_isr(self, wanted: int) -> None:
         self.min_isr = min(wanted, len(self.state.replicas))

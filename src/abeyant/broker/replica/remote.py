@@ -12,7 +12,7 @@ class FollowerSession(Protocol):
 
     fetched_at: float
     """When its last fetch arrived, in seconds on the broker's clock."""
-    ready: set[Any]
+    ready: dict[Any, None]
     """The partitions with something new for the follower."""
 
     def leave(self, partition: Any, /) -> None:

@@ -34,7 +34,7 @@ class Session:
         self._errors: list[PartitionResponse] = []  # for the next response
         self._operation: DelayedReplicaFetch | None = None
         self._fetch: ReplicaFetch | None = None  # the last one
-        self.ready: set[Partition] = set()
+        self.ready: dict[Partition, None] = {}  # in the order in which they became so
         self.fetched_at = 0.0  # when its last fetch arrived, in seconds
 
     def fetch(self, fetch: ReplicaFetch) -> None:
@@ -61,7 +61,7 @@ class Session:
     def leave(self, partition: Partition) -> None:
         """Forget a partition that the follower no longer follows here."""
         self._partitions.pop(partition, None)
-        self.ready.discard(partition)
+        self.ready.pop(partition, None)
 
     def partition_keys(self) -> list[Key]:
         """Return the partitions that the follower follows here."""
@@ -127,7 +127,7 @@ class Session:
             or remote.sent_high_watermark < partition.high_watermark
             or remote.sent_start < log.start_offset
         ):
-            self.ready.add(partition)
+            self.ready[partition] = None
 
     def _out_of_range(self, partition: Partition, position: Position) -> None:
         error, log = ErrorCode.offset_out_of_range, partition.log
@@ -138,7 +138,7 @@ class Session:
             return  # the follower has started a new session meanwhile
         responses, self._errors = self._errors, []
         left = self._broker.replica_fetch_bytes
-        ready, self.ready = self.ready, set()
+        ready, self.ready = self.ready, {}
         for partition in ready:
             remote = partition.remotes.get(self.follower)
             if remote is None or remote.session is not self or not partition.leads:
@@ -148,7 +148,7 @@ class Session:
             records = None
             if remote.end < log.end_offset:
                 if left <= 0:
-                    self.ready.add(partition)
+                    self.ready[partition] = None
                     continue
                 try:
                     most = min(left, self._broker.replica_partition_bytes)

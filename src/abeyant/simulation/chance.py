@@ -1,0 +1,92 @@
+"""All chance of a run from one seed, in streams by name, so that leaving one thing out leaves the others as they were.
+
+Each stream counts its draws, and may be *quiet* from some draw on: it gives 0 from there, the least of everything. That
+is the tape of a run, in short: how many draws of each stream matter. Shrinking makes those numbers smaller.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar
+
+from abeyant.simulation.errors import SimulationError
+
+T = TypeVar("T")
+
+MAX_SEED: Final = 2**63 - 1
+_LOUD: Final = 1 << 62
+# Bound here: a run has `Random.seed` replaced.
+_Random: Final = random.Random
+_seed_of = random.Random.seed
+
+
+def checked_seed(seed: object, said: str = "a seed") -> int:
+    """Return the seed. Raises SimulationError unless it is a whole number from 0 to 2**63 - 1."""
+    if type(seed) is int and 0 <= seed <= MAX_SEED:
+        return seed
+    raise SimulationError(f"{said} must be a whole number from 0 to {MAX_SEED}, not {seed!r}")
+
+
+class Stream:
+    """One source of chance. O(1) a draw."""
+
+    __slots__ = ("_left", "_random", "drawn", "name")
+
+    def __init__(self, name: str, seed: int, loud: int = _LOUD) -> None:
+        """`loud` is how many draws are random; those after it give 0."""
+        self.name = name
+        self.drawn = 0
+        self._left = loud
+        self._random = _Random(f"{seed}/{name}")
+
+    def draw(self) -> float:
+        """Return a number from 0 up to, but not including, 1."""
+        self.drawn += 1
+        return self._random.random() if self.drawn <= self._left else 0.0
+
+    def below(self, count: int) -> int:
+        """Return a whole number from 0 to `count - 1`."""
+        return int(self.draw() * count)
+
+    def between(self, least: float, most: float) -> float:
+        """Return a number from `least` up to `most`."""
+        return least + (most - least) * self.draw()
+
+    def choose(self, among: Sequence[T]) -> T:
+        """Return one of `among`."""
+        return among[self.below(len(among))]
+
+    def bits(self, count: int) -> int:
+        """Return a whole number of `count` random bits; 0 where the stream is quiet."""
+        self.drawn += 1
+        return self._random.getrandbits(count) if self.drawn <= self._left else 0
+
+    def chance(self, probability: float) -> bool:
+        """Return True with this probability; False where the stream is quiet."""
+        return self.draw() >= 1 - probability
+
+
+class Chance:
+    """The streams of one run. The same seed and name give the same draws, in any process and on any machine."""
+
+    def __init__(self, seed: int, tape: Mapping[str, int] | None = None) -> None:
+        """`tape` says, by a stream's name, after how many draws it is quiet. Raises SimulationError for a bad seed."""
+        self.seed = checked_seed(seed)
+        self.tape = dict(tape or {})
+        self._streams: dict[str, Stream] = {}
+
+    def stream(self, name: str) -> Stream:
+        """Return the stream of this name; create it at the first call."""
+        found = self._streams.get(name)
+        if found is None:
+            found = self._streams[name] = Stream(name, self.seed, self._loud(name))
+        return found
+
+    def _loud(self, name: str) -> int:
+        """Return how many draws of a stream are random: by its name, or by the first word of it."""
+        return self.tape.get(name, self.tape.get(name.partition(" ")[0], _LOUD))
+
+    def drawn(self) -> dict[str, int]:
+        """Return how many numbers each stream has given so far."""
+        return {name: stream.drawn for name, stream in sorted(self._streams.items())}

@@ -1,0 +1,188 @@
+"""Python's own sources of time and chance, from one run: its loop's clock and its seed, from `begin` to `end`.
+
+They are changed where they are made, not where they are named, so that modules which bound them at import follow:
+functions of C by `Diverted`, methods of classes in their class. In other threads they stay real.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from abeyant.aio.virtual.diverted import Diverted
+from abeyant.lazy import missing, needs
+from abeyant.simulation.chance import MAX_SEED
+from abeyant.simulation.errors import SimulationError
+from abeyant.simulation.ports import OWNER
+from abeyant.simulation.refusals import Refusals
+
+if TYPE_CHECKING:
+    from abeyant.simulation.loop import SimulationLoop
+
+EPOCH: Final = 1_893_456_000  # seconds: 2030-01-01, at which each run begins
+_NANOSECONDS: Final = 10**9  # in a second
+_EXTRA: Final = {"clocks": ["time_machine"]}
+_NODE: Final = 0x02_00_00_00_00_01  # for uuid.uuid1: a hardware address of nobody
+
+_loop: SimulationLoop | None = None
+_thread = 0
+
+
+def _here() -> SimulationLoop | None:
+    """Return the loop of the run, in its thread; None in any other."""
+    return _loop if threading.get_ident() == _thread else None
+
+
+def wall(loop: SimulationLoop) -> float:
+    """Return seconds since 1970 in a run; a process may have a clock of its own."""
+    life = OWNER.get()
+    return EPOCH + loop.now + (0.0 if life is None else life.clock_ahead)
+
+
+class Control:
+    """Time and chance of this process's loop thread, for one run at a time."""
+
+    def __init__(self, loop: SimulationLoop) -> None:
+        """Change nothing yet. Raises AbeyantError where time-machine is missing."""
+        lacking = missing(_EXTRA)
+        if lacking:
+            raise needs("abeyant.simulation", lacking)
+        self._loop = loop
+        self._refusals = Refusals(loop)
+        self._undo: list[Callable[[], object]] = []
+
+    def begin(self) -> None:
+        """Take over. Raises SimulationError where another run has, or where the clocks are patched."""
+        global _loop, _thread
+        if _loop is not None:
+            raise SimulationError("a simulation runs already in this process: one at a time")
+        try:
+            diverted = _diverted()
+        except RuntimeError as error:
+            raise SimulationError(f"a simulation needs Python's own clocks and chance: {error}") from None
+        self._take_random()
+        self._take_wall_clock()
+        _loop, _thread = self._loop, threading.get_ident()
+        for one in diverted:
+            one.begin()
+            self._undo.append(one.end)
+        self._refusals.begin()
+        self._undo.append(self._refusals.end)
+
+    def end(self) -> None:
+        """Give everything back. A second call does nothing."""
+        global _loop
+        while self._undo:
+            self._undo.pop()()
+        if _loop is self._loop:
+            _loop = None
+
+    def foreign_threads(self) -> str | None:
+        """Return which threads have begun in C since `begin`, which nothing controls; None for none."""
+        return self._refusals.foreign_threads()
+
+    def _take_random(self) -> None:
+        chance = self._loop.chance
+        self._undo.append(partial(random.setstate, random.getstate()))
+        seeds = chance.stream("random")
+        self._set(random.Random, "seed", _seed_by(seeds.below, random.Random.seed))
+        random.seed(seeds.below(MAX_SEED))
+        numpy_random: Any = getattr(sys.modules.get("numpy"), "random", None)
+        if numpy_random is not None:
+            self._undo.append(partial(numpy_random.set_state, numpy_random.get_state()))
+            numpy_random.seed(seeds.below(2**32))
+        for name, value in (("_generate_time_safe", None), ("_UuidCreate", None), ("_node", _NODE)):
+            self._set(uuid, name, value)
+        self._set(uuid, "_last_timestamp", None)
+
+    def _take_wall_clock(self) -> None:
+        """Let `datetime.now` and its like follow: time-machine changes them in C."""
+        import time_machine
+
+        travel = time_machine.travel(EPOCH, tick=False)
+        traveller: Any = travel.start()
+        traveller.time_ns = lambda: _nanoseconds(wall(self._loop))
+        self._undo.append(travel.stop)
+
+    def _set(self, owner: Any, name: str, value: object) -> None:
+        self._undo.append(lambda: setattr(owner, name, before))
+        before = getattr(owner, name, None)
+        setattr(owner, name, value)
+
+
+def _seed_by(below: Callable[[int], int], seed: Callable[..., None]) -> Callable[..., None]:
+    """Return `Random.seed` that takes the run's chance where no seed is given."""
+
+    def seed_by_run(self: random.Random, a: Any = None, version: int = 2) -> None:
+        seed(self, below(MAX_SEED) if a is None and _here() is not None else a, version)
+
+    return seed_by_run
+
+
+def _nanoseconds(seconds: float) -> int:
+    whole = int(seconds)
+    return whole * _NANOSECONDS + round((seconds - whole) * _NANOSECONDS)
+
+
+def _clock(function: Callable[[], Any], read: Callable[[SimulationLoop], Any]) -> Diverted:
+    """Return a clock's stand-in, which reads the run's loop in its thread, and the machine elsewhere."""
+
+    def clock() -> Any:
+        loop = _here()
+        return diverted.real() if loop is None else read(loop)
+
+    diverted = Diverted(function, clock)
+    return diverted
+
+
+def _urandom() -> Diverted:
+    def urandom(size: int) -> bytes:
+        loop = _here()
+        if loop is None or size <= 0:
+            return diverted.real(size)  # type: ignore[no-any-return]
+        return loop.chance.stream("urandom").bits(8 * size).to_bytes(size, "big")
+
+    diverted = Diverted(os.urandom, urandom)
+    return diverted
+
+
+def _sleep() -> Diverted:
+    def sleep(seconds: float) -> None:
+        if _here() is not None:
+            raise SimulationError(f"time.sleep({seconds!r}) blocks the loop, and no time passes: await asyncio.sleep")
+        diverted.real(seconds)
+
+    diverted = Diverted(time.sleep, sleep)
+    return diverted
+
+
+_made: list[Diverted] = []
+
+
+def _diverted() -> list[Diverted]:
+    """Return the stand-ins; they are made at the first use, and kept. Raises RuntimeError where another has patched."""
+    if not _made:
+        made = [_clock(time.time, wall), _clock(time.time_ns, lambda loop: _nanoseconds(wall(loop)))]
+        for name in ("monotonic", "perf_counter", "process_time", "thread_time"):
+            made.append(_clock(getattr(time, name), lambda loop: loop.now))
+            made.append(_clock(getattr(time, f"{name}_ns"), lambda loop: _nanoseconds(loop.now)))
+        _made.extend([*made, _urandom(), _sleep()])
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_end_in_child)
+    return _made
+
+
+def _end_in_child() -> None:
+    """Leave a forked child's clocks real: the run goes on in the parent."""
+    global _loop
+    if _loop is not None:
+        _loop = None
+        for one in _made:
+            one.end()

@@ -1,0 +1,285 @@
+"""The event loop of a simulation: asyncio's, on the wheel, with virtual time and a network in memory.
+
+It waits for nothing: where nothing is ready, its clock goes to the next deadline. Sets of its tasks and futures have an
+order of their own, by chance in place of by address, so that `asyncio.wait` is the same at each run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import selectors
+from collections.abc import Callable, Mapping
+from contextvars import Context
+from typing import Any, Final, Never
+
+from abeyant.aio.loop import EventLoop
+from abeyant.aio.timer import timer_of
+from abeyant.aio.virtual.deadlock import DeadlockError, Waiting, all_waiting
+from abeyant.simulation.chance import Chance
+from abeyant.simulation.errors import SimulationError, SpinningError
+from abeyant.simulation.network import Latency, Network
+from abeyant.simulation.ports import OWNER, Life
+from abeyant.simulation.process import Process
+from abeyant.simulation.serving import Serving
+from abeyant.simulation.sockets import ListeningSocket
+from abeyant.simulation.trace import Trace
+
+_FREE_TURNS: Final = 1_000  # at one moment; from there on each takes time, as it does on a machine
+_SHORTEST_TURN: Final = 1e-6  # seconds
+_LONGEST_TURN: Final = 1e-3
+_MOST_TURNS: Final = 50_000  # without a deadline that was reached: then it spins
+_HASH_BITS: Final = 48
+
+
+class CountedFuture(asyncio.Future[Any]):
+    """A future whose hash is drawn by chance, not its address."""
+
+    def __init__(self, *, loop: SimulationLoop) -> None:
+        self._number = loop.next_hash()
+        super().__init__(loop=loop)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class CountedTask(asyncio.Task[Any]):
+    """A task whose hash is drawn by chance, not its address."""
+
+    def __init__(self, coro: Any, *, loop: SimulationLoop, **options: Any) -> None:
+        self._number = loop.next_hash()
+        context = options.get("context")
+        self._owner = OWNER.get() if context is None else context.get(OWNER)
+        super().__init__(coro, loop=loop, **options)
+
+    def is_dead(self) -> bool:
+        """Return whether it is of a killed process, and never runs again."""
+        return self._owner is not None and self._owner.dead
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class Wait(selectors.BaseSelector):
+    """Where a loop would wait for sockets: it has none, and its clock goes on instead."""
+
+    loop: SimulationLoop
+
+    def __init__(self) -> None:
+        self._turns = 0  # since a deadline was reached
+        self._step = _SHORTEST_TURN
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        """Return at once; where nothing is ready, at the next deadline."""
+        loop = self.loop
+        if timeout is not None and timeout <= 0:
+            self._turns += 1
+            if self._turns > _FREE_TURNS:
+                self._take_time()
+            return []
+        self._turns, self._step = 0, _SHORTEST_TURN
+        deadline = self._next_deadline()
+        if deadline is None:
+            raise DeadlockError(f"nothing can run any more at {loop.now:.9g} s", loop.waiting())
+        if deadline > loop.limit:
+            reason = f"the run has come to its limit of {loop.limit:g} s of virtual time"
+            raise DeadlockError(reason, loop.waiting())
+        if deadline > loop.now:
+            loop.now = deadline
+        return []
+
+    def _take_time(self) -> None:
+        """Let a turn take time, ever more of it, but not beyond the next deadline."""
+        loop = self.loop
+        if self._turns > _MOST_TURNS:
+            busy = ", ".join(dict.fromkeys(name for name in map(_task_name, loop._ready) if name)) or "callbacks"
+            raise SpinningError(f"{busy} spins: {self._turns} turns of the loop without a wait, at {loop.now:.9g} s")
+        deadline = self._next_deadline()
+        loop.now = min(loop.now + self._step, max(deadline, loop.now) if deadline is not None else math.inf)
+        self._step = min(2 * self._step, _LONGEST_TURN)
+
+    def _next_deadline(self) -> float | None:
+        loop: Any = self.loop
+        while (handle := loop._earliest()) is not None:
+            timer = timer_of(handle)
+            if timer is None or not timer._arm_at_earliest():
+                return float(handle.when()) if handle.when() < math.inf else None
+        return None
+
+    def _refuse(self, *_: Any) -> Never:
+        raise SimulationError("a real socket or file is not simulated: use asyncio's streams")
+
+    register = unregister = modify = get_key = _refuse  # type: ignore[assignment]
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        """Return nothing: it has no files."""
+        return {}
+
+    def close(self) -> None:
+        """Do nothing: it has no files."""
+
+
+def _task_name(handle: asyncio.Handle) -> str | None:
+    task = getattr(getattr(handle, "_callback", None), "__self__", None)
+    return task.get_name() if isinstance(task, asyncio.Task) else None
+
+
+class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
+    """One run's loop. `run` makes it; programs find it as the running loop."""
+
+    _ready: Any
+
+    def __init__(
+        self, chance: Chance, *, latency: Latency | None = None, limit: float = math.inf, keep_trace: bool = False
+    ) -> None:
+        """`limit`: for how many seconds of virtual time it may run; `keep_trace`: keep the events of the trace."""
+        wait = Wait()
+        super(EventLoop, self).__init__(wait)  # which does not warn where it runs interpreted
+        wait.loop = self
+        self.now = 0.0
+        self.limit = limit
+        self.chance = chance
+        self.trace = Trace(keep_trace)
+        self.processes: list[Process] = []
+        self.failures: list[tuple[Process, BaseException]] = []
+        """Processes that an error has ended, and the error."""
+        self._hashes = chance.stream("hashes")
+        self._context = Context()
+        self._use_clock(self._read)
+        self.network = Network(self, latency or Latency())
+        self.set_task_factory(_task)
+
+    def _read(self) -> float:
+        return self.now
+
+    def next_hash(self) -> int:
+        """Return the hash of the next task or future."""
+        return self._hashes.bits(_HASH_BITS)
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """Return a future of this loop."""
+        return CountedFuture(loop=self)
+
+    # -- processes
+
+    def process(self, name: str, main: Callable[..., Any], *args: Any) -> Process:
+        """Return a process that runs `main(*args)`, a coroutine function; it is not started yet."""
+        made = Process(self, name, main, args)
+        self.processes.append(made)
+        return made
+
+    def end_life(self, life: Life) -> None:
+        """Let nothing of a process run again, and end its connections. O(pending)."""
+        if life.dead:
+            return
+        life.dead = True
+        kept = [handle for handle in self._ready if not _is_of(handle, life)]
+        self._ready.clear()
+        self._ready.extend(kept)
+        schedule: Any = self
+        for handle in schedule._scheduled:
+            if _is_of(handle, life):
+                handle.cancel()
+        self.network.end_life(life)
+        # From now on calls for it are discarded. Before, they need not be looked at.
+        vars(self).setdefault("call_soon", self._call_soon_of_living)
+        vars(self).setdefault("call_at", self._call_at_of_living)
+
+    def waiting(self) -> list[Waiting]:
+        """Return what each unfinished task waits for; those of killed processes wait for nothing."""
+        return all_waiting(self, tasks=[task for task in asyncio.all_tasks(self) if not task.is_dead()])  # type: ignore[attr-defined]
+
+    def process_failed(self, process: Process, error: BaseException | None) -> None:
+        """Note that an error has ended a process."""
+        if error is not None:
+            self.failures.append((process, error))
+            self.trace.add(self.now, f"{process.name} failed: {type(error).__name__}")
+
+    def _call_soon_of_living(
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        if _is_dead(context):
+            return _cancelled(self, callback, args)
+        return EventLoop.call_soon(self, callback, *args, context=context)
+
+    def _call_at_of_living(
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        handle = EventLoop.call_at(self, when, callback, *args, context=context)
+        if _is_dead(context):
+            handle.cancel()
+        return handle
+
+    # -- what asyncio's loop does with the system
+
+    def _make_self_pipe(self) -> None:
+        pass
+
+    def _close_self_pipe(self) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
+        """Call `func(*args)` in the loop's own thread, a little later: so threads are under control, too."""
+        future = self.create_future()
+        wait = self.chance.stream("executor").between(0.0001, 0.005)
+        self.call_at(self.now + wait, _fulfil, future, func, args)
+        return future
+
+    def add_signal_handler(self, sig: int, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
+        """Accept a handler, which is never called: no signals come in a simulation. Kill a process instead."""
+
+    def remove_signal_handler(self, sig: int) -> bool:
+        """Return False: see `add_signal_handler`."""
+        return False
+
+    def add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:  # type: ignore[override]
+        """Call back when a client waits at a listening socket. Raises SimulationError for anything else."""
+        if not isinstance(fd, ListeningSocket):
+            raise SimulationError(f"a real file or socket is not simulated, so {fd!r} cannot be read from")
+        fd.set_reader(lambda: callback(*args))
+
+    def remove_reader(self, fd: Any) -> bool:
+        """Call back no longer."""
+        if isinstance(fd, ListeningSocket):
+            fd.set_reader(None)
+        return True
+
+    def close(self) -> None:
+        """Close. Tasks of killed processes are released unfinished."""
+        super().close()
+
+
+def _task(loop: Any, coro: Any, **options: Any) -> asyncio.Task[Any]:
+    return CountedTask(coro, loop=loop, **options)
+
+
+def _fulfil(future: asyncio.Future[Any], func: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    if future.cancelled():
+        return
+    try:
+        result = func(*args)
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # noqa: BLE001  the caller's to see
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def _is_of(handle: Any, life: Life) -> bool:
+    context = handle._context
+    return context is not None and context.get(OWNER) is life
+
+
+def _is_dead(context: Context | None) -> bool:
+    owner = OWNER.get() if context is None else context.get(OWNER)
+    return owner is not None and owner.dead
+
+
+def _cancelled(loop: asyncio.AbstractEventLoop, callback: Any, args: tuple[Any, ...]) -> asyncio.Handle:
+    handle = asyncio.Handle(callback, args, loop)
+    handle.cancel()
+    return handle

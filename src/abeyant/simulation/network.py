@@ -1,0 +1,149 @@
+"""The network of a simulation: who listens where, how long bytes travel, and what holds them up."""
+
+from __future__ import annotations
+
+import contextvars
+import ipaddress
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from abeyant.simulation.errors import SimulationError
+from abeyant.simulation.ports import OWNER, Address, Life, Loop
+from abeyant.simulation.sockets import ListeningSocket
+from abeyant.simulation.transport import Endpoint
+
+if TYPE_CHECKING:
+    from abeyant.simulation.chance import Stream
+
+_FIRST_PORT: Final = 40_001  # of those that listen at port 0
+_FIRST_CLIENT: Final = 50_001
+_ANY: Final = ("", "0.0.0.0", "::")
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """How long bytes travel, in seconds: from `least` to `most`, and by the chance of `slow` up to `slowest`."""
+
+    least: float = 0.0002
+    most: float = 0.002
+    slow: float = 0.01
+    slowest: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.least <= self.most <= self.slowest < math.inf or not 0 <= self.slow < 1:
+            raise SimulationError(f"latencies must have 0 <= least <= most <= slowest, and 0 <= slow < 1, not {self}")
+
+    def draw(self, stream: Stream) -> float:
+        """Return one latency. A quiet stream gives the least."""
+        drawn, usual = stream.draw(), 1 - self.slow
+        if drawn < usual:
+            return self.least + (self.most - self.least) * drawn / usual
+        return self.most + (self.slowest - self.most) * (drawn - usual) / self.slow
+
+
+class Network:
+    """The network of one loop."""
+
+    def __init__(self, loop: Loop, latency: Latency) -> None:
+        self.loop = loop
+        self.latency = latency
+        self.context = contextvars.copy_context()  # of no process: what is under way arrives when its sender is killed
+        self._listening: dict[Address, ListeningSocket] = {}
+        self._open: dict[str, Endpoint] = {}
+        self._streams: dict[str, Stream] = {}
+        self._names: dict[str, str] = {}
+        self._connections: dict[int, int] = {}
+        self._clogged: dict[int, float] = {}  # until when, by the port of the end that listened
+        self._next_port = _FIRST_PORT
+        self._next_client = _FIRST_CLIENT
+
+    # -- addresses
+
+    def resolve(self, host: str | None) -> str:
+        """Return the IP address of a host; a name that is no address gets one, the same at each run."""
+        if host is None or host in _ANY:
+            return "0.0.0.0"
+        if host in _LOOPBACK:
+            return "127.0.0.1"
+        try:
+            return str(ipaddress.ip_address(host))
+        except ValueError:
+            return self._names.setdefault(host, f"10.0.{len(self._names) // 250}.{len(self._names) % 250 + 1}")
+
+    def bind(self, listening: ListeningSocket, address: Address) -> Address:
+        """Let a socket listen; return its address, with a free port for port 0. Raises OSError where it is taken."""
+        host, port = self.resolve(address[0]), address[1]
+        if port == 0:
+            port, self._next_port = self._next_port, self._next_port + 1
+        if (host, port) in self._listening or ("0.0.0.0", port) in self._listening:
+            raise OSError(98, f"error while attempting to bind on address {(host, port)}: address already in use")
+        self._listening[host, port] = listening
+        return host, port
+
+    def unbind(self, listening: ListeningSocket) -> None:
+        """Free the port of a socket that listened."""
+        self._listening.pop(listening.address, None)
+
+    # -- connections
+
+    def connect(self, host: str, port: int) -> Endpoint:
+        """Return the client's end of a new connection, which has waited for nothing. Raises ConnectionRefusedError."""
+        address = self.resolve(host), port
+        listening = self._listening.get(address) or self._listening.get(("0.0.0.0", port))
+        local = "127.0.0.1", self._next_client
+        number = self._connections[port] = self._connections.get(port, 0) + 1
+        self._next_client += 1
+        client = Endpoint(self, f"{port}#{number}<", local, address, OWNER.get())
+        server = Endpoint(self, f"{port}#{number}>", address, local, None)
+        client.peer, server.peer = server, client
+        if listening is None or not listening.offer(server):
+            raise ConnectionRefusedError(111, f"Connect call failed {address}")
+        self.loop.trace.add(self.loop.now, f"{port}#{number} opens")
+        return client
+
+    def handshake(self, port: int) -> float:
+        """Return for how many seconds a client waits until it is connected, or refused."""
+        wait = self.latency.draw(self._stream(f"handshake {port}"))
+        return max(wait, self._clogged.get(port, 0.0) - self.loop.now + wait)
+
+    def arrival(self, sender: Endpoint) -> float:
+        """Return when bytes that are sent now arrive, in seconds of the loop's clock."""
+        at = self.loop.now + self.latency.draw(self._stream(f"link {sender.name}"))
+        if self._clogged:
+            port = sender.remote[1] if sender.name[-1] == "<" else sender.local[1]
+            until = self._clogged.get(port, 0.0)
+            if until > at:
+                return until + self.latency.least
+        return at
+
+    def clog(self, port: int, seconds: float) -> None:
+        """Let nothing arrive at or from the listener of this port for so long; then all of it, in order."""
+        self._clogged[port] = max(self._clogged.get(port, 0.0), self.loop.now + seconds)
+
+    def unclog(self) -> None:
+        """End every `clog`, for what is sent from now on."""
+        self._clogged.clear()
+
+    def opened(self, endpoint: Endpoint) -> None:
+        """Note an end that a transport has taken over."""
+        self._open[endpoint.name] = endpoint
+
+    def closed(self, endpoint: Endpoint) -> None:
+        """Forget an end."""
+        self._open.pop(endpoint.name, None)
+
+    def end_life(self, life: Life) -> None:
+        """End what a killed process had open, in the order in which it was opened. O(open)."""
+        for listening in [one for one in self._listening.values() if one.owner is life]:
+            listening.close()
+        for endpoint in [one for one in self._open.values() if one.owner is life]:
+            self.closed(endpoint)
+            endpoint.end_with_owner()
+
+    def _stream(self, name: str) -> Stream:
+        found = self._streams.get(name)
+        if found is None:
+            found = self._streams[name] = self.loop.chance.stream(name)
+        return found

@@ -1,0 +1,81 @@
+"""Processes of a simulation: coroutines that can be killed, as by SIGKILL, and begun again.
+
+A process is a context variable: tasks, timers and connections that are begun in it, and whatever they begin, are its
+own. When it is killed none of its code runs again, `finally` and `except` included; the system closes its connections.
+Its memory is what its coroutine made: begun again, it calls the function anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from abeyant.simulation.errors import SimulationError
+from abeyant.simulation.ports import OWNER, Life, Loop
+
+
+class Process:
+    """A program in a simulation. `kill` it and `start` it again; `wait` for its end."""
+
+    def __init__(
+        self, loop: Loop, name: str, main: Callable[..., Coroutine[Any, Any, Any]], args: tuple[Any, ...]
+    ) -> None:
+        self.name = name
+        self.starts = 0
+        """How often it was started."""
+        self.life: Life | None = None
+        self.clock_ahead = 0.0
+        """By how many seconds its wall clock is ahead, from its next start on; less than 0 for behind."""
+        self.task: asyncio.Task[Any] | None = None
+        self._loop = loop
+        self._main = main
+        self._args = args
+
+    @property
+    def running(self) -> bool:
+        """Return whether it has been started, and has neither ended nor been killed."""
+        return self.life is not None and not self.life.dead and self.task is not None and not self.task.done()
+
+    def start(self) -> None:
+        """Start it, with nothing of what an earlier start had in memory. Raises SimulationError while it runs."""
+        if self.running:
+            raise SimulationError(f"process {self.name!r} runs already: kill it first")
+        if self.life is not None:
+            self._loop.end_life(self.life)
+        self.starts += 1
+        life = self.life = Life(self.name, self.starts, self.clock_ahead)
+        context = contextvars.copy_context()
+        context.run(OWNER.set, life)
+        self._loop.trace.add(self._loop.now, f"start {self.name}")
+        self.task = self._loop.create_task(
+            context.run(self._main, *self._args), name=f"{self.name} {self.starts}", context=context
+        )
+        self.task.add_done_callback(self._ended)
+
+    def kill(self) -> None:
+        """Kill it, as SIGKILL does. Nothing of it runs again, and its connections end. Do nothing if it has ended."""
+        if self.life is not None and not self.life.dead:
+            self._loop.trace.add(self._loop.now, f"kill {self.name}")
+            self._loop.end_life(self.life)
+
+    async def wait(self) -> Any:
+        """Return what its function returned. Raises what it raised, and SimulationError where it was killed."""
+        task = self.task
+        if task is None:
+            raise SimulationError(f"process {self.name!r} has not been started")
+        while not task.done():
+            if self.life is not None and self.life.dead:
+                raise SimulationError(f"process {self.name!r} was killed")
+            await asyncio.sleep(0.01)
+        return task.result()
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        """Report an error that ended it, unless somebody waits for it: a process that fails is seen."""
+        if not task.cancelled() and task.exception() is not None and task is self.task:
+            self._loop.process_failed(self, task.exception())
+
+    def __repr__(self) -> str:
+        state = "running" if self.running else "not started" if self.life is None else "ended"
+        return f"<Process {self.name!r}, {state}>"

@@ -1,0 +1,97 @@
+"""What a simulation has no control over is refused by name (S4): threads, processes, real sockets, C clients."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Never
+
+from abeyant.aio.virtual.rest import native_threads
+from abeyant.simulation.errors import SimulationError
+from abeyant.simulation.sockets import ListeningSocket, SimulatedSocket
+
+if TYPE_CHECKING:
+    from abeyant.simulation.loop import SimulationLoop
+
+# By the beginning of a thread's name in the system: whose it is, and what to use instead.
+_KNOWN: Final = {"rdk:": "confluent-kafka (librdkafka) works in threads of its own in C: use aiokafka"}
+
+
+class Refusals:
+    """Classes and functions whose use ends the run with an error, from `begin` to `end`."""
+
+    def __init__(self, loop: SimulationLoop) -> None:
+        self._loop = loop
+        self._thread = threading.get_ident()
+        self._undo: list[Callable[[], object]] = []
+        self._natives: set[int] = set()
+
+    def begin(self) -> None:
+        """Refuse from now on, in the loop's thread."""
+        self._natives = native_threads()
+        thread = "a thread is not simulated ({}): use asyncio.to_thread, or a task"
+        self._refuse(threading.Thread, "start", thread, lambda self, *_: self.name)
+        process = "a subprocess is not simulated ({}): run its coroutine as a process of the simulation"
+        self._refuse(subprocess.Popen, "__init__", process, lambda _, args="", *__, **___: args)
+        for name in ("fork", "posix_spawn", "posix_spawnp", "system", "forkpty"):
+            if hasattr(os, name):
+                self._refuse(os, name, process, lambda *_, name=name, **__: f"os.{name}")
+        real = "a real socket is not simulated ({}): use asyncio's streams, or loop.create_connection"
+        self._refuse(socket.socket, "__init__", real, lambda *_, **__: "socket.socket")
+        self._refuse(socket, "create_connection", real, lambda address="", *_, **__: address)
+        self._replace(socket, "socket", SimulatedSocket)
+        self._replace(socket, "create_server", self._listen)
+        self._replace(socket, "getaddrinfo", self._address)
+
+    def end(self) -> None:
+        """Refuse no longer."""
+        while self._undo:
+            self._undo.pop()()
+
+    def foreign_threads(self) -> str | None:
+        """Return what to say of threads that have begun in C since `begin`; None for none."""
+        pythons = {thread.native_id for thread in threading.enumerate()}
+        begun = [_name_of(one) for one in sorted(native_threads() - self._natives - pythons)]
+        if not begun:
+            return None
+        for beginning, what in _KNOWN.items():
+            if any(name.startswith(beginning) for name in begun):
+                return what
+        return f"threads in C are not simulated: {', '.join(dict.fromkeys(begun))} began during the run"
+
+    def _listen(self, address: tuple[str, int], *, backlog: int | None = None, **_: Any) -> Any:
+        return ListeningSocket(self._loop.network, address[:2], backlog or 128)
+
+    def _address(self, host: Any, port: Any, *_: Any, **__: Any) -> list[tuple[Any, ...]]:
+        address = self._loop.network.resolve(host), int(port or 0)
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)]
+
+    def _refuse(self, owner: Any, name: str, message: str, said: Callable[..., object]) -> None:
+        real = getattr(owner, name)
+
+        def refuse(*args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() != self._thread:
+                return real(*args, **kwargs)
+            return _raise(message.format(said(*args, **kwargs)))
+
+        self._replace(owner, name, refuse)
+
+    def _replace(self, owner: Any, name: str, value: object) -> None:
+        real = getattr(owner, name)
+        self._undo.append(lambda: setattr(owner, name, real))
+        setattr(owner, name, value)
+
+
+def _raise(message: str) -> Never:
+    raise SimulationError(message)
+
+
+def _name_of(native_id: int) -> str:
+    try:
+        return Path(f"/proc/self/task/{native_id}/comm").read_text(encoding="ascii", errors="replace").strip()
+    except OSError:  # it has ended
+        return f"thread {native_id}"

@@ -1,0 +1,177 @@
+"""One run of a program by one seed, and a search over many."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import warnings
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from abeyant.simulation.chance import Chance
+from abeyant.simulation.control import Control
+from abeyant.simulation.errors import SimulationError
+from abeyant.simulation.hashes import hashes_are_fixed
+from abeyant.simulation.loop import SimulationLoop
+from abeyant.simulation.network import Latency
+from abeyant.simulation.trace import Event
+
+Main = Callable[[], Coroutine[Any, Any, Any]]
+
+_LIMIT = 86_400.0  # seconds of virtual time
+_CLOSINGS = 100  # of a coroutine that goes on after it was closed
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run came to."""
+
+    seed: int
+    hash: str
+    """Of its trace: equal for equal runs (S1)."""
+    value: Any
+    """What the program returned."""
+    error: BaseException | None
+    """What the program raised."""
+    seconds: float
+    """How long it took, in virtual time."""
+    events: int
+    """How many events its trace has."""
+    drawn: Mapping[str, int]
+    """How many numbers were drawn from each stream of chance."""
+    trace: tuple[Event, ...] | None
+    """Its events, where they were kept."""
+
+
+def run(
+    main: Main,
+    *,
+    seed: int,
+    tape: Mapping[str, int] | None = None,
+    latency: Latency | None = None,
+    limit: float = _LIMIT,
+    keep_trace: bool = False,
+    any_hashes: bool = False,
+) -> Run:
+    """Run the coroutine function `main` by a seed, on a loop of its own, and return what came of it.
+
+    `tape`: after how many draws each stream of chance is quiet. `latency`: of the network. `limit`: seconds of virtual
+    time, after which what still waits is reported. `any_hashes`: run also where the order of sets of strings differs
+    from process to process. The program's own error is in the result. Raises SimulationError for what it cannot
+    control: a bad seed, hashes that are not fixed, a thread, a real socket, `time.sleep`, a client in C.
+    """
+    if not any_hashes and not hashes_are_fixed():
+        raise SimulationError(
+            "sets of strings have another order in each process: begin with simulation.fix_hashes(), which runs the "
+            "program again with PYTHONHASHSEED=0"
+        )
+    if asyncio._get_running_loop() is not None:
+        raise SimulationError("a simulation has a loop of its own: it cannot begin in a running event loop")
+    with _garbage_of_its_own():
+        result, foreign = _attempt(
+            main, SimulationLoop(Chance(seed, tape), latency=latency, limit=limit, keep_trace=keep_trace)
+        )
+    if foreign is not None:
+        raise SimulationError(foreign)
+    if isinstance(result.error, SimulationError):
+        raise result.error
+    return result
+
+
+def _attempt(main: Main, loop: SimulationLoop) -> tuple[Run, str | None]:
+    """Run `main` on a loop; return what came of it, and which threads in C nobody controls."""
+    control = Control(loop)
+    value: Any = None
+    failure: BaseException | None = None
+    try:
+        control.begin()
+        asyncio.set_event_loop(loop)
+        try:
+            value = loop.run_until_complete(main())
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001  the program's, for the result
+            failure = error
+        foreign = control.foreign_threads()
+        loop.trace.add(loop.now, "end")
+        result = Run(
+            loop.chance.seed, loop.trace.hash(), value, failure, loop.now, loop.trace.count, loop.chance.drawn(),
+            None if loop.trace.events is None else tuple(loop.trace.events),
+        )  # fmt: skip
+        _dispose(loop)
+    finally:
+        control.end()
+        asyncio.set_event_loop(None)
+        loop.close()
+    return result, foreign
+
+
+@contextlib.contextmanager
+def _garbage_of_its_own() -> Iterator[None]:
+    """Collect no garbage inside of the block, and afterwards all that it has made, but look at nothing older.
+
+    Collections at their usual moments would come at others in another process.
+    """
+    enabled, frozen = gc.isenabled(), gc.get_freeze_count()
+    gc.disable()
+    if not frozen:
+        gc.freeze()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # of connections that are open where the run ends
+            yield
+            gc.collect()
+    finally:
+        if not frozen:
+            gc.unfreeze()
+        if enabled:
+            gc.enable()
+
+
+def search(main: Main, seeds: Iterable[int], **options: Any) -> int:
+    """Run `main` by each seed; return how many. Raises the first error, with a note that names the seed."""
+    count = 0
+    for seed in seeds:
+        result = run(main, seed=seed, **options)
+        if result.error is not None:
+            result.error.add_note(f"seed {seed}: simulation.run(..., seed={seed}) repeats it")
+            raise result.error
+        count += 1
+    return count
+
+
+def current() -> SimulationLoop:
+    """Return the loop of the simulation that runs. Raises SimulationError outside of one."""
+    loop = asyncio._get_running_loop()
+    if not isinstance(loop, SimulationLoop):
+        raise SimulationError("no simulation runs here: start one with simulation.run(main, seed=0)")
+    return loop
+
+
+def _dispose(loop: SimulationLoop) -> None:
+    """Release what still waits, without a word: each program ends where the run ends."""
+    loop.set_exception_handler(lambda *_: None)
+    logger, level = logging.getLogger("asyncio"), logging.getLogger("asyncio").level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            warnings.simplefilter("ignore", RuntimeWarning)  # coroutines that were never awaited
+            loop._ready.clear()
+            for task in asyncio.all_tasks(loop):
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                _close(task.get_coro())
+            loop._ready.clear()  # what `finally` clauses have ordered
+            loop.processes.clear()
+    finally:
+        logger.setLevel(level)
+
+
+def _close(coroutine: Any) -> None:
+    for _ in range(_CLOSINGS):
+        with contextlib.suppress(BaseException):
+            coroutine.close()
+            return

@@ -1,0 +1,37 @@
+"""What happened in a run, as a hash: equal hashes mean the same bytes at the same times in the same order (S1)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+
+class Event(NamedTuple):
+    """One line of a trace that is kept."""
+
+    at: float
+    what: str
+    size: int
+    digest: str
+    """Of the bytes, if it has any."""
+
+
+class Trace:
+    """A running hash of events; with `keep`, the events too, to find the first difference of two runs."""
+
+    def __init__(self, keep: bool = False) -> None:
+        self.events: list[Event] | None = [] if keep else None
+        self.count = 0
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def add(self, at: float, what: str, data: bytes = b"") -> None:
+        """Add an event at a time of the loop's clock. O(bytes)."""
+        self.count += 1
+        self._hash.update(f"{at!r} {what} {len(data)}\n".encode())
+        self._hash.update(data)
+        if self.events is not None:
+            self.events.append(Event(at, what, len(data), hashlib.blake2b(data, digest_size=6).hexdigest()))
+
+    def hash(self) -> str:
+        """Return the hash of all events so far: 32 hexadecimal digits."""
+        return self._hash.hexdigest()

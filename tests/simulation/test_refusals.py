@@ -1,0 +1,84 @@
+"""S4: what a simulation does not control is refused by name, in one line."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from abeyant import simulation
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: time.sleep(1.5), r"time\.sleep\(1\.5\) blocks the loop"),
+    (lambda: threading.Thread(target=print, name="worker").start(), r"a thread is not simulated \(worker\)"),
+    (lambda: subprocess.run(["true"]), r"a subprocess is not simulated \(\['true'\]\)"),
+    (lambda: os.system("true"), r"a subprocess is not simulated \(os\.system\)"),
+    (lambda: socket.create_connection(("shop", 80)), r"a real socket is not simulated \(\('shop', 80\)\)"),
+    (lambda: socket.socket().connect(("shop", 80)), "a real socket is not simulated"),
+    (lambda: socket.socket(type=socket.SOCK_DGRAM), "carries TCP only"),
+    (lambda: asyncio.get_running_loop().add_reader(0, print), "a real file or socket is not simulated"),
+]
+
+
+@pytest.mark.parametrize(("misuse", "said"), REFUSED, ids=[said for _, said in REFUSED])
+def test_misuse_is_named(misuse: Callable[[], Any], said: str) -> None:
+    async def main() -> None:
+        misuse()
+
+    with pytest.raises(simulation.SimulationError, match=said) as caught:
+        simulation.run(main, seed=1, any_hashes=True)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("misuse", "said"),
+    [
+        (lambda: asyncio.open_connection("shop", 443, ssl=True), "TLS is not simulated"),
+        (lambda: asyncio.create_subprocess_exec("true"), "a subprocess is not simulated"),
+        (lambda: asyncio.open_unix_connection("/tmp/none"), "Unix sockets are not simulated"),
+        (
+            lambda: asyncio.get_running_loop().create_datagram_endpoint(asyncio.DatagramProtocol),
+            "datagrams are not simulated",
+        ),
+    ],
+)
+def test_awaited_misuse_is_named(misuse: Callable[[], Any], said: str) -> None:
+    async def main() -> None:
+        await misuse()
+
+    with pytest.raises(simulation.SimulationError, match=said):
+        simulation.run(main, seed=1, any_hashes=True)
+
+
+def test_a_client_in_c_is_named() -> None:
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    kept = []
+
+    async def main() -> None:
+        kept.append(confluent_kafka.Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}))
+
+    with pytest.raises(simulation.SimulationError, match=r"confluent-kafka .* use aiokafka"):
+        simulation.run(main, seed=1, any_hashes=True)
+
+
+@pytest.mark.parametrize("seed", [-1, "7", 1.5, None, True, 2**63])
+def test_a_seed_that_is_no_number_is_refused(seed: Any) -> None:
+    with pytest.raises(simulation.SimulationError, match="a seed must be a whole number from 0"):
+        simulation.run(lambda: asyncio.sleep(0), seed=seed, any_hashes=True)
+
+
+def test_no_run_inside_of_a_loop() -> None:
+    async def main() -> None:
+        simulation.run(lambda: asyncio.sleep(0), seed=1, any_hashes=True)
+
+    with pytest.raises(simulation.SimulationError, match="a loop of its own"):
+        asyncio.run(main())
+    with pytest.raises(simulation.SimulationError, match="no simulation runs here"):
+        simulation.current()
