@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -32,10 +31,10 @@ PARSED: Final = StructType(
 )
 
 _OPERATED: Final = (
-    *("number", "api", "start", "wait_us", "client_id", "local_ms", "send_ms", "throttle_ms"),
-    *("kind", "timeout_ms", "keys", "required", "condition", "outcome", "error_code", "size_bytes"),
+    *("number", "api", "start", "wait_us", "has_waited", "client_id", "local_ms", "send_ms", "throttle_ms"),
+    *("kind", "timeout_ms", "keys", "condition", "outcome", "error_code", "size_bytes"),
 )
-"""What is known of an operation, of most by the column's name."""
+"""What is known of an operation, of most by the column's name; how many keys it has."""
 
 _TABLES: Final = {"operation": "operations", "rejected": "rejected", "requests": "requests"}
 """Where the rows of each record belong."""
@@ -116,6 +115,8 @@ class _Rows:
         self._schema = arrow_schema(PARSED)
         self._file = chunk.file
         self.operated: list[tuple[Any, ...]] = []
+        self._keys: list[str] = []  # of all of them: a list each would be work for the garbage collector
+        self._required: list[int | None] = []
         self.rejected: list[tuple[int, str, str]] = []
         self._requests: Counter[tuple[str, int]] = Counter()
         self._waited: Counter[tuple[str, int]] = Counter()
@@ -123,18 +124,23 @@ class _Rows:
     def add(self, number: int, found: Read) -> None:
         """Take what a line says."""
         api, start_us, wait_us, waited, client_id, local_ms, send_ms, throttle_ms, operated = found
-        second = api, start_us // _COUNTED_US
-        self._requests[second] += 1
-        if waited:
-            self._waited[second] += 1
-        if operated is not None:
-            self.operated.append((number, api, start_us, wait_us, client_id, local_ms, send_ms, throttle_ms, *operated))
+        if operated is None:
+            second = api, start_us // _COUNTED_US
+            self._requests[second] += 1
+            self._waited[second] += waited
+            return
+        kind, timeout_ms, keys, required, condition, outcome, error_code, size_bytes = operated
+        self._keys += keys
+        self._required += required
+        times = start_us, wait_us, waited, client_id, local_ms, send_ms, throttle_ms
+        how = kind, timeout_ms, len(keys), condition, outcome, error_code, size_bytes
+        self.operated.append((number, api, *times, *how))
 
     def take(self) -> Iterator[pa.RecordBatch]:
         """Yield the operations and the rejected lines since the last call."""
         if self.operated:
             yield self._operations(dict(zip(_OPERATED, zip(*self.operated, strict=True), strict=True)))
-            self.operated = []
+            self.operated, self._keys, self._required = [], [], []
         if self.rejected:
             numbers, reasons, excerpts = zip(*self.rejected, strict=True)
             about = {"line_number": numbers, "reason": reasons, "excerpt": excerpts}
@@ -150,24 +156,34 @@ class _Rows:
             yield self._batch("requests", len(apis), counted | {"requests": list(self._requests.values())})
 
     def _operations(self, columns: dict[str, Any]) -> pa.RecordBatch:
-        numbers, keys, required = columns["number"], columns["keys"], columns["required"]
+        numbers, waits = columns.pop("number"), pa.array(columns.pop("wait_us"), pa.float64())
+        seconds = (start // _COUNTED_US for start in columns["start"])
+        started = Counter(zip(columns["api"], seconds, columns.pop("has_waited"), strict=True))
+        for (api, second, has_waited), count in started.items():
+            self._requests[api, second] += count
+            self._waited[api, second] += count * has_waited
         labels = pa.repeat(self._file.label, len(numbers))
         columns["op_id"] = pc.binary_join_element_wise(labels, pa.array(numbers).cast(pa.string()), ":")
-        columns["waited_ms"] = pc.divide(pa.array(columns["wait_us"], pa.float64()), 1000.0)
+        columns["waited_ms"] = pc.divide(waits, 1000.0)
         kind = self._schema.field("watches").type
-        offsets = pc.cumulative_sum(pa.array([0, *map(len, keys)], pa.int32()))
-        flat = [pa.array(chain.from_iterable(keys), pa.string()), pa.array(chain.from_iterable(required), pa.int64())]
+        offsets = pc.cumulative_sum(pa.array([0, *columns.pop("keys")], pa.int32()))
+        flat = [pa.array(self._keys, pa.string()), pa.array(self._required, pa.int64())]
         watches = pa.StructArray.from_arrays(flat, fields=list(kind.value_type))
         columns["watches"] = pa.ListArray.from_arrays(offsets, watches, type=kind)
         return self._batch("operation", len(numbers), columns)
 
     def _batch(self, record: str, count: int, columns: dict[str, Any]) -> pa.RecordBatch:
-        """Return a batch of one table's columns, with null in those of the other tables."""
+        """Return a batch of one table's columns, with null in those of the other tables.
+
+        Raises KeyError for a column that no table has.
+        """
         columns |= {"record": pa.repeat(record, count), "instance": pa.repeat(self._file.instance, count)}
         arrays = []
         for field in self._schema:
-            column = columns.get(field.name)
+            column = columns.pop(field.name, None)
             if column is None:
                 column = pa.nulls(count, field.type)
             arrays.append(column if isinstance(column, pa.Array) else pa.array(column, field.type))
+        if columns:
+            raise KeyError(f"no table of a log has the columns {', '.join(columns)}")
         return pa.record_batch(arrays, schema=self._schema)

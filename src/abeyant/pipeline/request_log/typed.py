@@ -241,58 +241,57 @@ class TypedParser:
             self._second_us = sent_us - int(one[2]) * 1000
         return sent_us
 
-    def _name(self, topic: _Topic) -> str | None:
-        name = topic.name or topic.topic
-        return self._topics.get(topic.topic_id, topic.topic_id) if name is None and topic.topic_id is not None else name
-
     def _fetch(self, line: _FetchLine) -> Operated | None:
-        request, response = line.request, line.response
+        request, response, remote_ms = line.request, line.response, line.remote_time_ms
         keys: list[str] = []
         required: list[int | None] = []
         for topic in request.topics or ():
-            if (name := self._name(topic)) is None:
+            if (name := topic.name or topic.topic) is None and (name := self._name(topic)) is None:
                 return None
             for partition in topic.partitions or ():
                 keys.append(f"{name}-{partition.partition}")
                 offset = partition.fetch_offset
                 required.append(offset + 1 if offset >= 0 else None)
-        if _repeats(keys):
+        if len(keys) > 1 and len(set(keys)) < len(keys):
             return None
-        errors = {response.error_code}
+        errors = [response.error_code] if response.error_code else []
         size: int | None = None
         for answered in response.responses or ():
             for fetched in answered.partitions or ():
-                errors.add(fetched.error_code)
+                if fetched.error_code:
+                    errors.append(fetched.error_code)
                 if fetched.records_size_in_bytes is not UNSET:
                     size = (size or 0) + fetched.records_size_in_bytes
         limit = request.max_wait_ms
-        if not line.remote_time_ms:
+        if not remote_ms:
             outcome: str | None = COMPLETED
         elif limit < 0:
             outcome = None
         else:
-            outcome = EXPIRED if line.local_time_ms + line.remote_time_ms >= limit - EARLY_MS else COMPLETED
+            outcome = EXPIRED if line.local_time_ms + remote_ms >= limit - EARLY_MS else COMPLETED
         replica = request.replica_id if request.replica_state is None else request.replica_state.replica_id
         if line.listener == "CONTROLLER" or (line.request_header.client_id or "").startswith("raft-client-"):
             kind = "FETCH_RAFT"
         else:
             kind = "FETCH_FOLLOWER" if replica >= 0 else "FETCH_CONSUMER"
-        return kind, limit if limit >= 0 else None, keys, required, "any", outcome, first_error(errors), size
+        error = first_error(set(errors)) if errors else 0
+        return kind, limit if limit >= 0 else None, keys, required, "any", outcome, error, size
 
     def _produce(self, line: _ProduceLine) -> Operated | None:
         bases: dict[str, int] = {}
-        errors: set[int] = set()
+        errors: list[int] = []
         for answered in line.response.responses or ():
-            if (name := self._name(answered)) is None:
+            if (name := answered.name or answered.topic) is None and (name := self._name(answered)) is None:
                 return None
             for appended in answered.partition_responses or ():
-                errors.add(appended.error_code)
+                if appended.error_code:
+                    errors.append(appended.error_code)
                 bases[f"{name}-{appended.index}"] = appended.base_offset
         keys: list[str] = []
         required: list[int | None] = []
         size: int | None = None
         for topic in line.request.topic_data or ():
-            if (name := self._name(topic)) is None:
+            if (name := topic.name or topic.topic) is None and (name := self._name(topic)) is None:
                 return None
             for partition in topic.partition_data or ():
                 key = f"{name}-{partition.index}"
@@ -301,15 +300,16 @@ class TypedParser:
                 required.append(base + 1 if base >= 0 else None)
                 if partition.records_size_in_bytes is not UNSET:
                     size = (size or 0) + partition.records_size_in_bytes
-        if not errors or _repeats(keys):
+        if not bases or (len(keys) > 1 and len(set(keys)) < len(keys)):
             return None
         limit = line.request.timeout_ms
         outcome = EXPIRED if REQUEST_TIMED_OUT in errors else COMPLETED
-        return "PRODUCE", limit if limit >= 0 else None, keys, required, "all", outcome, first_error(errors), size
+        error = first_error(set(errors)) if errors else 0
+        return "PRODUCE", limit if limit >= 0 else None, keys, required, "all", outcome, error, size
 
-
-def _repeats(keys: list[str]) -> bool:
-    return len(keys) > 1 and len(set(keys)) < len(keys)
+    def _name(self, topic: _Topic) -> str | None:
+        """Return the name of a topic that a line names by its id, if at all."""
+        return None if topic.topic_id is None else self._topics.get(topic.topic_id, topic.topic_id)
 
 
 def _is_utf8(line: bytes) -> bool:
