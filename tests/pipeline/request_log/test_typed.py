@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
+from abeyant.pipeline.request_log import rows
 from abeyant.pipeline.request_log.files import Chunk, find_logs
 from abeyant.pipeline.request_log.line import ApiRequest, BadLineError, LineParser, topic_names
 from abeyant.pipeline.request_log.operation import Read, read_request
@@ -175,6 +176,15 @@ def test_what_no_column_can_hold_is_rejected(tmp_path: Path, one: bytes, reason:
     [file] = find_logs(tmp_path)
     found = plain(parse_chunk(Chunk(file, 0, file.size), {}, ZoneInfo("UTC")))
     assert [(row["line_number"], row["reason"]) for row in found if row["record"] == "rejected"] == [(2, reason)]
+
+
+def test_a_column_that_no_table_has_is_an_error_and_no_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kafka-request.log").write_bytes(produce())
+    [file] = find_logs(tmp_path)
+    misspelt = tuple("size_byte" if name == "size_bytes" else name for name in rows._OPERATED)
+    monkeypatch.setattr(rows, "_OPERATED", misspelt)
+    with pytest.raises(KeyError, match="no table of a log has the columns size_byte"):
+        list(parse_chunk(Chunk(file, 0, file.size), {}, ZoneInfo("UTC")))
 
 
 def test_a_request_without_its_bodies() -> None:
