@@ -27,7 +27,7 @@ from abeyant.pipeline.analysis.columns import observed
 from abeyant.pipeline.analysis.pending import Span, pending_rows, plot_rows
 from abeyant.pipeline.analysis.small_tables import time_tables, waits_tables
 from abeyant.pipeline.analysis.suspects import find_suspects, suspect_rows
-from abeyant.pipeline.analysis.written import write_operations
+from abeyant.pipeline.analysis.written import write_operations, write_rows
 from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, read_lines
 from abeyant.pipeline.request_log.layout import layouts
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
@@ -40,7 +40,7 @@ from abeyant.pipeline.schemas import PENDING, REJECTED, TABLES
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.errors import explained
 from abeyant.pipeline.spark.jobs import cancel_jobs, name_jobs
-from abeyant.pipeline.spark.packed import PackedRows
+from abeyant.pipeline.spark.packed import PACKED, PackedRows, packed_rows, unpack
 from abeyant.pipeline.spark.progress import Steps
 from abeyant.pipeline.spark.versions import versions_of
 
@@ -69,7 +69,6 @@ _SORTED_BY: Final[Mapping[str, tuple[str, ...]]] = {
 
 # Small jobs are mostly waiting for the driver: a few at a time keep the cores busy.
 _JOBS_AT_ONCE: Final = 4
-_BATCH_ROWS: Final = 1 << 20
 _BATCH_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 _CANCEL_SECONDS: Final = 0.1
 _FULL: Final = ("No space left on device", "Disk quota exceeded")
@@ -181,17 +180,13 @@ class _Run:
         self._put({"suspects": suspect_rows(suspects)})
 
     def _pending(self, operations: PackedRows, span: Span) -> None:
-        """Write what was pending, and what of it is drawn.
-
-        The latter not by Spark: a look at a few columns takes less time than the smallest of its jobs.
-        """
-        self._write("pending", pending_rows(observed(operations), span))
-        kept = arrow_schema(PENDING).empty_table()
-        for file in self._result.files("pending"):
-            for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS):
-                rows = pa.Table.from_batches([batch]).cast(kept.schema)
-                kept = plot_rows(pa.concat_tables([kept, rows]), span.first_us, span.last_us)
-        self._put({"pending_plot": kept})
+        """Write what was pending, and what of it is drawn."""
+        if self._stopping:
+            return
+        rows, times = pending_rows(observed(operations), span), (span.first_us, span.last_us)
+        drawn = write_rows(self._result, "pending", rows, PENDING, partial(_drawn, times=times), PACKED)
+        parts = [arrow_schema(PENDING).empty_table(), *map(unpack, drawn["rows"].to_pylist())]
+        self._put({"pending_plot": plot_rows(pa.concat_tables(parts), *times)})
 
     def _put(self, tables: Mapping[str, pa.Table]) -> None:
         """Write those of the tables that belong to the result, sorted."""
@@ -280,6 +275,10 @@ class _Run:
             rejected, key=lambda row: (row["reason"] == NOT_A_REQUEST, row["file"], row["line_number"]), default=None
         )
         return f"{first['file']} line {first['line_number']}: {first['reason']}" if first else "it is empty"
+
+
+def _drawn(rows: pa.Table, *, times: tuple[int, int]) -> pa.RecordBatch:
+    return packed_rows("pending_plot", plot_rows(rows, *times))
 
 
 def _sorted(table: pa.Table, names: Sequence[str]) -> pa.Table:

@@ -1,8 +1,8 @@
-"""The operations of a log written as Parquet, and what has to be known of all of them before they are analyzed."""
+"""Large tables written as Parquet by Python workers, and what has to be known of all rows, in one job."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from abeyant.pipeline.results.local import check_shared
 from abeyant.pipeline.results.sink import ResultWriter
@@ -21,7 +23,7 @@ from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.chunks import gathered
 from abeyant.pipeline.spark.packed import PackedRows
 
-__all__ = ["write_operations"]
+__all__ = ["write_operations", "write_rows"]
 
 OPERATIONS: Final = "operations"
 
@@ -39,26 +41,44 @@ _GROUP_ROWS: Final = 1 << 17
 
 
 def write_operations(result: ResultWriter, operations: PackedRows) -> dict[str, Any]:
-    """Write the operations, and return their number and times (`pending.Span` reads the latter), null where none is.
-
-    One job. Into a directory of this machine the workers write the files; elsewhere Spark does, in a job more.
-    """
-    folder = None if isinstance(result.report, str) else str(result.folder / OPERATIONS)
-    of_tasks = operations.mapInArrow(partial(_write_part, folder=folder), _TIMES)
-    times = of_tasks.toArrow()
+    """Write the operations, and return their number and times (`pending.Span` reads the latter), null where none is."""
+    times = write_rows(result, OPERATIONS, operations, OBSERVED, _times, _TIMES)
     found = {name: getattr(pc, merge)(times[name]).as_py() for name, merge in _MERGED.items()}
-    if folder is None:
-        result.write(OPERATIONS, operations.table(OBSERVED))
-    elif found["operations"]:
-        check_shared(Path(folder))
-    else:
-        put_table(Path(folder), arrow_schema(OBSERVED).empty_table())
     return {**found, "operations": found["operations"] or 0}
 
 
-def _write_part(batches: Iterator[pa.RecordBatch], *, folder: str | None) -> Iterator[pa.RecordBatch]:
-    """Write a task's rows into a file, whole or not at all; return their times."""
-    context, schema = TaskContext.get(), arrow_schema(OBSERVED)
+def write_rows(
+    result: ResultWriter,
+    name: str,
+    rows: DataFrame | PackedRows,
+    schema: StructType,
+    tell: Callable[[pa.Table], pa.RecordBatch],
+    told: str,
+) -> pa.Table:
+    """Write a table, and return what `tell` says of some of its rows at a time, of the schema `told`.
+
+    One job. Into a directory of this machine the workers write the files; elsewhere Spark does, in a job more.
+    """
+    folder = None if isinstance(result.report, str) else str(result.folder / name)
+    found = rows.mapInArrow(partial(_write_part, folder=folder, schema=arrow_schema(schema), tell=tell), told).toArrow()
+    if folder is None:
+        result.write(name, rows.table(schema) if isinstance(rows, PackedRows) else rows)
+    elif found.num_rows:
+        check_shared(Path(folder))
+    else:
+        put_table(Path(folder), arrow_schema(schema).empty_table())
+    return found
+
+
+def _write_part(
+    batches: Iterator[pa.RecordBatch],
+    *,
+    folder: str | None,
+    schema: pa.Schema,
+    tell: Callable[[pa.Table], pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Write a task's rows into a file, whole or not at all; return what is told of them."""
+    context = TaskContext.get()
     writer = part = passing = None
     if folder is not None and context is not None:
         part = Path(folder) / f"part-{context.partitionId():05}.zstd.parquet"
@@ -69,7 +89,7 @@ def _write_part(batches: Iterator[pa.RecordBatch], *, folder: str | None) -> Ite
             passing.parent.mkdir(exist_ok=True)
             writer = writer or pq.ParquetWriter(passing, schema, compression="zstd")
             writer.write_table(rows)
-        yield _times(rows)
+        yield tell(rows)
     if writer is not None and passing is not None and part is not None:
         writer.close()
         passing.replace(part)
