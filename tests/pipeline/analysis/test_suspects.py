@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from abeyant.pipeline.analysis.activity import Activity, Incident
-from abeyant.pipeline.analysis.suspects import find_suspects
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.pipeline.analysis import suspects
+from abeyant.pipeline.analysis.activity import ACTIVITY, Activity, Incident
+from abeyant.pipeline.analysis.suspects import Suspect
 
 END_S = 100
 CLUSTER = ("b1", "b2", "b3")
+
+
+def find(incidents: list[Incident], rows: Sequence[Activity], end_s: int = END_S) -> list[Suspect]:
+    return suspects.find_suspects(incidents, as_table(rows), end_s * 1_000_000)
+
+
+def as_table(rows: Sequence[Activity]) -> pa.Table:
+    ordered = sorted(rows, key=lambda row: row.first_us)
+    return pa.table({name: [getattr(row, name) for row in ordered] for name in ACTIVITY.names}, ACTIVITY)
 
 
 def activity(
@@ -56,7 +70,7 @@ def cluster(frozen: int | None, silent: range = range(40, 48), end: int = END_S)
 
 
 def test_a_broker_that_stands_still_is_named_once() -> None:
-    (suspect,) = find_suspects([INCIDENT], cluster(frozen=3), END_S * 1_000_000)
+    (suspect,) = find([INCIDENT], cluster(frozen=3))
     assert (suspect.incident, suspect.suspect, suspect.kind) == (1, "broker 3", "silent_broker")
     assert suspect.confidence == 0.95
     assert suspect.evidence == (
@@ -68,25 +82,25 @@ def test_a_broker_that_stands_still_is_named_once() -> None:
 def test_a_follower_that_leaves_one_leader_alone_is_less_certain() -> None:
     rows = [row for row in cluster(None) if (row.instance, row.client_id) != ("b1", "broker-2-fetcher-0")]
     rows += fetches(1, 2, silent=range(41, 49))
-    (suspect,) = find_suspects([INCIDENT], rows, END_S * 1_000_000)
+    (suspect,) = find([INCIDENT], rows)
     assert (suspect.suspect, suspect.confidence) == ("broker 2", 0.6)
 
 
 def test_a_broker_that_never_comes_back_is_named() -> None:
     rows = [row for row in cluster(None) if row.second < 41 or ("2" not in row.instance + (row.client_id or ""))]
-    (suspect,) = find_suspects([INCIDENT], rows, END_S * 1_000_000)
+    (suspect,) = find([INCIDENT], rows)
     assert (suspect.suspect, suspect.confidence) == ("broker 2", 0.95)
 
 
 def test_nobody_is_named_where_nobody_was_silent() -> None:
-    assert find_suspects([INCIDENT], cluster(None), END_S * 1_000_000) == []
-    assert find_suspects([INCIDENT], cluster(3, silent=range(60, 70)), END_S * 1_000_000) == [], "another time"
-    assert find_suspects([INCIDENT], cluster(None, end=49), 49_000_000) == [], "the end of the log is no silence"
-    assert find_suspects([INCIDENT], [], END_S * 1_000_000) == []
+    assert find([INCIDENT], cluster(None)) == []
+    assert find([INCIDENT], cluster(3, silent=range(60, 70))) == [], "another time"
+    assert find([INCIDENT], cluster(None, end=49), 49) == [], "the end of the log is no silence"
+    assert find([INCIDENT], []) == []
 
 
 def named(rows: list[Activity], incident: Incident = INCIDENT) -> list[tuple[str, str, float]]:
-    found = find_suspects([incident], rows, END_S * 1_000_000)
+    found = find([incident], rows)
     assert all(suspect.incident == incident.number and suspect.evidence for suspect in found)
     return [(suspect.kind, suspect.suspect, suspect.confidence) for suspect in found]
 
@@ -193,3 +207,35 @@ def test_a_client_that_alone_waits_is_named_if_nobody_else_is() -> None:
     assert named([*rows, hasty]) == [], "two have trouble"
     frozen = [row for row in rows if row.second not in range(40, 48) or row.instance != "b3"]
     assert named([*frozen, *cluster(3)]) == [("silent_broker", "broker 3", 0.95)]
+
+
+def repeated(table: pa.Table, times: int) -> pa.Table:
+    """The same activity again and again, every `END_S`."""
+    parts = []
+    for number in range(times):
+        later = table
+        for name, step in (("second", END_S), ("first_us", END_S * 1_000_000), ("last_us", END_S * 1_000_000)):
+            column = pc.add(later[name], number * step)
+            later = later.set_column(later.column_names.index(name), name, column)
+        parts.append(later)
+    return pa.concat_tables(parts).combine_chunks()
+
+
+def test_memory_is_bounded_by_one_incident_and_not_by_their_number() -> None:
+    def peak(times: int) -> int:
+        step = END_S * 1_000_000
+        found = [
+            INCIDENT._replace(
+                number=number + 1, first_us=INCIDENT.first_us + number * step, last_us=INCIDENT.last_us + number * step
+            )
+            for number in range(times)
+        ]
+        table = repeated(as_table([*usual(), *cluster(3)]), times)
+        tracemalloc.start()
+        named = suspects.find_suspects(found, table, times * step)
+        memory = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert [(one.incident, one.suspect) for one in named] == [(number + 1, "broker 3") for number in range(times)]
+        return memory
+
+    assert peak(40) < 1.5 * peak(10)

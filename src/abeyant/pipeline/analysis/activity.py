@@ -15,7 +15,16 @@ from abeyant.pipeline.analysis.columns import TIMES, microseconds, observed
 from abeyant.pipeline.analysis.packed import Packed, collected, merging
 from abeyant.pipeline.spark.packed import PACKED, PackedRows
 
-__all__ = ["NEAR_S", "Activity", "Incident", "activity_near", "activity_of", "incidents_of"]
+__all__ = [
+    "ACTIVITY",
+    "NEAR_S",
+    "Activity",
+    "Incident",
+    "activity_near",
+    "activity_of",
+    "activity_rows",
+    "incidents_of",
+]
 
 NEAR_S: Final = 60
 """Activity is read from so long before an incident until so long after it."""
@@ -83,27 +92,33 @@ def incidents_of(table: pa.Table) -> list[Incident]:
     ]
 
 
-def activity_near(operations: DataFrame | PackedRows, incidents: Sequence[Incident]) -> list[Activity]:
-    """Count what was done near the incidents: one job, none where there is no incident."""
+def activity_near(operations: DataFrame | PackedRows, incidents: Sequence[Incident]) -> pa.Table:
+    """Count what was done near incidents (`ACTIVITY`, in order of time): one job, none where there is no incident."""
     if not incidents:
-        return []
+        return ACTIVITY.empty_table()
     count = partial(_batches, times_us=_times(incidents))
     rows = observed(operations, "client_id", "error_code", "keys", *TIMES, "size_bytes").mapInArrow(count, PACKED)
-    found = collected(rows, {"activity": _SCHEMA})["activity"]
-    return _activity(found)
+    return _in_order(collected(rows, {"activity": ACTIVITY})["activity"])
 
 
-def activity_of(operations: pa.Table, incidents: Sequence[Incident]) -> list[Activity]:
+def activity_of(operations: pa.Table, incidents: Sequence[Incident]) -> pa.Table:
     """Count what was done near the incidents by operations in memory, with the columns of `observed`."""
-    return _activity(next(_count(operations, _times(incidents)))[1]) if incidents else []
+    return _in_order(next(_count(operations, _times(incidents)))[1]) if incidents else ACTIVITY.empty_table()
 
 
-def _activity(counts: pa.Table) -> list[Activity]:
-    merged = _merge("activity", counts).select(list(Activity._fields))
-    return [Activity(*row) for row in zip(*(column.to_pylist() for column in merged.columns), strict=True)]
+def activity_rows(activity: pa.Table) -> Iterator[Activity]:
+    """Yield the rows of `ACTIVITY`."""
+    for batch in activity.to_batches(_ROWS):
+        yield from map(Activity._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-_SCHEMA: Final = pa.schema({name: pa.string() if name in _NAMES else pa.int64() for name in (*_GROUP, *_MERGED)})
+def _in_order(counts: pa.Table) -> pa.Table:
+    merged = _merge("activity", counts)
+    return merged.sort_by([("second", "ascending"), ("first_us", "ascending")]).combine_chunks()
+
+
+ACTIVITY: Final = pa.schema({name: pa.string() if name in _NAMES else pa.int64() for name in Activity._fields})
+_ROWS: Final = 1 << 12
 
 
 def _times(incidents: Iterable[Incident]) -> list[tuple[int, int]]:
@@ -161,4 +176,4 @@ def _groups(rows: pa.Table) -> pa.Array:
 
 def _merge(name: str, rows: pa.Table) -> pa.Table:
     merged = rows.group_by(list(_GROUP), use_threads=False).aggregate(list(_MERGED.items()))
-    return merged.rename_columns([*_GROUP, *_MERGED]).cast(_SCHEMA)
+    return merged.rename_columns([*_GROUP, *_MERGED]).select(ACTIVITY.names).cast(ACTIVITY)

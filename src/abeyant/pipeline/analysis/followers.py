@@ -8,13 +8,25 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from abeyant.pipeline.analysis.activity import Activity
+import pyarrow as pa
+import pyarrow.compute as pc
 
-__all__ = ["SILENT_MS", "Pace", "Silence", "broker_ids", "fetch_paces", "follower_pairs", "replica_of", "silences"]
+from abeyant.pipeline.analysis.activity import Activity, activity_rows
+
+__all__ = [
+    "SILENT_MS",
+    "Pace",
+    "Silence",
+    "broker_ids",
+    "fetch_paces",
+    "follower_pairs",
+    "followers",
+    "replica_of",
+    "silences",
+]
 
 SILENT_MS: Final = 1500
 
@@ -39,20 +51,27 @@ class Pace(NamedTuple):
     fetches: int
 
 
+def followers(activity: pa.Table) -> Iterator[Activity]:
+    """Yield the fetches of followers among `ACTIVITY`, in its order."""
+    return activity_rows(activity.filter(pc.equal(activity["kind"], "FETCH_FOLLOWER")))
+
+
 def silences(activity: Iterable[Activity], end_us: int) -> list[Silence]:
-    """Return the times of `SILENT_MS` or more in which a follower sent no fetch to a leader, and none was waiting."""
+    """Return the times of `SILENT_MS` or more in which a follower sent no fetch to a leader, and none was waiting.
+
+    `activity` is in order of time.
+    """
     found = []
-    for (instance, replica), rows in _by_follower(activity).items():
-        rows.sort(key=lambda row: row.first_us)
-        times = [(row.last_us, after.first_us) for row, after in pairwise(rows)]
-        # What waits when the log ends is not in the log: allow it a second turn.
-        times.append((rows[-1].last_us, end_us - SILENT_MS * 1000))
-        reached = 0
-        for began, ended in times:
-            reached = max(reached, began)
-            if ended - reached >= SILENT_MS * 1000:
-                found.append(Silence(instance, replica, reached, ended))
-    return found
+    reached: dict[tuple[str, int], int] = {}
+    for row in activity:
+        if (replica := _follower(row)) is not None:
+            pair = row.instance, replica
+            if row.first_us - reached.get(pair, row.first_us) >= SILENT_MS * 1000:
+                found.append(Silence(*pair, reached[pair], row.first_us))
+            reached[pair] = max(reached.get(pair, row.last_us), row.last_us)
+    # What waits when the log ends is not in the log: allow it a second turn.
+    allowed = end_us - SILENT_MS * 1000
+    return found + [Silence(*pair, at, allowed) for pair, at in reached.items() if allowed - at >= SILENT_MS * 1000]
 
 
 def fetch_paces(
@@ -77,11 +96,12 @@ def fetch_paces(
 
 def broker_ids(activity: Iterable[Activity]) -> dict[str, int]:
     """Return the broker that wrote each log."""
-    followers: dict[str, set[int]] = defaultdict(set)
-    for instance, replica in _by_follower(activity):
-        followers[instance].add(replica)
-    everyone = set().union(*followers.values())
-    own = {instance: everyone - there for instance, there in followers.items()}
+    fetching: dict[str, set[int]] = defaultdict(set)
+    for row in activity:
+        if (replica := _follower(row)) is not None:
+            fetching[row.instance].add(replica)
+    everyone = set().union(*fetching.values())
+    own = {instance: everyone - there for instance, there in fetching.items()}
     return {instance: ids.pop() for instance, ids in own.items() if len(ids) == 1}
 
 
@@ -99,7 +119,10 @@ def replica_of(client_id: str | None) -> int | None:
 def _by_follower(activity: Iterable[Activity]) -> Mapping[tuple[str, int], list[Activity]]:
     found: dict[tuple[str, int], list[Activity]] = defaultdict(list)
     for row in activity:
-        replica = replica_of(row.client_id) if row.kind == "FETCH_FOLLOWER" else None
-        if replica is not None:
+        if (replica := _follower(row)) is not None:
             found[row.instance, replica].append(row)
     return found
+
+
+def _follower(row: Activity) -> int | None:
+    return replica_of(row.client_id) if row.kind == "FETCH_FOLLOWER" else None

@@ -38,20 +38,29 @@ The rules read `Activity`, counts by second near the incidents, so they cost lit
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import compress
 from statistics import median
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from abeyant.pages.words import duration
-from abeyant.pipeline.analysis.activity import NEAR_S, Activity, Incident
-from abeyant.pipeline.analysis.followers import SILENT_MS, Silence, broker_ids, fetch_paces, follower_pairs, silences
+from abeyant.pipeline.analysis.activity import NEAR_S, Activity, Incident, activity_rows
+from abeyant.pipeline.analysis.followers import (
+    SILENT_MS,
+    Silence,
+    broker_ids,
+    fetch_paces,
+    follower_pairs,
+    followers,
+    silences,
+)
 from abeyant.pipeline.schemas import SUSPECTS
 from abeyant.pipeline.spark.arrow import arrow_schema
 
@@ -95,11 +104,11 @@ class _Case:
 
     incident: Incident
     activity: Sequence[Activity]
+    calm: Sequence[Activity]
+    """Of these, what was done outside of every incident."""
     silences: Sequence[Silence]
     brokers: dict[str, int]
     """The broker that wrote each log."""
-    troubled: frozenset[int]
-    """The seconds of all incidents."""
 
     @cached_property
     def seconds(self) -> range:
@@ -108,10 +117,6 @@ class _Case:
     @cached_property
     def during(self) -> list[Activity]:
         return [row for row in self.activity if row.second in self.seconds]
-
-    @cached_property
-    def calm(self) -> list[Activity]:
-        return [row for row in self.activity if row.second not in self.troubled]
 
     @cached_property
     def silent(self) -> list[Silence]:
@@ -160,23 +165,25 @@ class _Case:
         return Suspect(self.incident.number, name, rule, evidence, confidence, *times)
 
 
-def find_suspects(incidents: Iterable[Incident], activity: Iterable[Activity], end_us: int) -> list[Suspect]:
+def find_suspects(incidents: Iterable[Incident], activity: pa.Table, end_us: int) -> list[Suspect]:
     """Return the suspects of each incident, the likeliest first; `end_us` is the end of the log.
 
-    O(n log n) in the rows of activity, and for each incident O(n) in those near it.
+    `activity` is what `activity_near` returns. O(n) in it, and for each incident O(n log n) in what was near it. Of that
+    alone rows are made: beside the table, memory is bounded by the busiest incident.
     """
     incidents = list(incidents)
-    rows = sorted(activity, key=lambda row: row.second)
-    seconds = [row.second for row in rows]
-    quiet, brokers = silences(rows, end_us), broker_ids(rows)
-    troubled = frozenset(
-        second for one in incidents for second in range(one.first_us // 1_000_000, one.last_us // 1_000_000 + 2)
-    )
+    second = activity["second"].to_numpy()
+    is_calm = np.ones(len(second), bool)
+    for one in incidents:
+        begin, end = np.searchsorted(second, [one.first_us // 1_000_000, one.last_us // 1_000_000 + 2])
+        is_calm[begin:end] = False
+    quiet, brokers = silences(followers(activity), end_us), broker_ids(followers(activity))
     found = []
     for incident in incidents:
-        begin = bisect_left(seconds, incident.first_us // 1_000_000 - NEAR_S)
-        end = bisect_right(seconds, incident.last_us // 1_000_000 + NEAR_S)
-        case = _Case(incident, rows[begin:end], quiet, brokers, troubled)
+        near = incident.first_us // 1_000_000 - NEAR_S, incident.last_us // 1_000_000 + NEAR_S + 1
+        begin, end = np.searchsorted(second, near)
+        rows = list(activity_rows(activity.slice(begin, end - begin)))
+        case = _Case(incident, rows, list(compress(rows, is_calm[begin:end])), quiet, brokers)
         mine = _without_doubles([suspect for rule in _RULES for suspect in rule(case)]) or list(_lone_client(case))
         found += sorted(mine, key=lambda suspect: -suspect.confidence)
     return found
