@@ -168,8 +168,8 @@ class _Case:
 def find_suspects(incidents: Iterable[Incident], activity: pa.Table, end_us: int) -> list[Suspect]:
     """Return the suspects of each incident, the likeliest first; `end_us` is the end of the log.
 
-    `activity` is what `activity_near` returns. O(n) in it, and for each incident O(n log n) in what was near it. Of that
-    alone rows are made: beside the table, memory is bounded by the busiest incident.
+    `activity` is what `activity_near` returns. O(n) in it, and for each incident O(n log n) in what was near it. Rows
+    are made of that alone: beside the table, memory is bounded by the busiest incident.
     """
     incidents = list(incidents)
     second = activity["second"].to_numpy()
