@@ -27,6 +27,7 @@ __all__ = [
     "REJECTED_ROWS",
     "TIMEOUT_US",
     "TIME_FORMAT",
+    "deadline_us",
     "operation_reason",
     "rejected_rows_of",
 ]
@@ -49,6 +50,11 @@ _LACKS: Final = "if(size(watches) = 1, watches[0].{0}, get(sort_array(watches.{0
 # An array of other values, or without one, is looked at in compiled code; a lambda is not.
 _UNKNOWN_ROLE: Final = f"size(array_except(watches.role, array({', '.join(map(repr, ROLES))}, NULL))) > 0"
 _PAUSES: Final = "size(watches) - size(array_remove(watches.role, 'pause'))"
+
+
+def deadline_us(columns: Sequence[str]) -> str:
+    """Return, as SQL, the end of an operation's time in microseconds, of a completed table with these columns."""
+    return _DEADLINES_US[next(name for name in HOW_LONG if name in columns)]
 
 
 def operation_reason(schema: StructType, conditions: Sequence[str] = ALL_CONDITIONS) -> str:

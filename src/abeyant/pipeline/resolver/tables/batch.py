@@ -21,7 +21,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.resolver.tables.by_words import resolve_by_words
+from abeyant.pipeline.resolver.tables.by_words import SEVERAL_KEYS, resolve_by_words
 from abeyant.pipeline.resolver.tables.from_spark import packed_by_spark
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, Sample
 from abeyant.pipeline.resolver.tables.packing import ALONE, COMBINED, KINDS, READ, SHARDS
@@ -115,8 +115,10 @@ def resolve(
     sizes = [] if sample is not None else [estimated_size(table) for table in ours]
     small = small_table_plan(operations.sparkSession, sizes) if sizes else None
     if asks_more(operations, words) or ("condition" in columns and _has_steps(operations, ours[0])):
-        several = not columns.isdisjoint(("watches", "cancel_key", "extend_key", "pause_key"))
-        return resolve_by_words(operations, events, words, unique_ids=unique_ids, several=several, small=small)
+        several = not columns.isdisjoint(SEVERAL_KEYS)
+        return resolve_by_words(
+            operations, events, words, unique_ids=unique_ids, several=several, small=small, sample=sample
+        )
     if small is not None:
         return _plain_of_small(operations, events, deadline, small)
     return _plain(operations, events, files_of(*ours), deadline, unique_ids=unique_ids, sample=sample)

@@ -9,6 +9,8 @@ keys, by way of the shard of each key, which knows where it is needed. So an eve
 operations that watch its key, and to none if nobody does; one that may serve a single operation meets all of them,
 since they have one home. Where every operation names one key, events go there at once.
 
+A hot key is cut, where the words permit it: see `hot_times`.
+
 Rows are packed on the map side, and shuffled as few binary values; see `packing`.
 
 Memory of a task: a chunk of rows on the map side; the events and operations of one shard on the reduce side,
@@ -28,6 +30,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.kernels.dealing import deal
+from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, Sample
+from abeyant.pipeline.resolver.tables.hot_times import HotTime, HotTimes, find_hot_times, may_be_cut
 from abeyant.pipeline.resolver.tables.packing import binary
 from abeyant.pipeline.resolver.tables.small import SmallTablePlan
 from abeyant.pipeline.resolver.tables.spreading import spread
@@ -40,7 +44,10 @@ from abeyant.tables.columns import integers, microseconds
 from abeyant.tables.keys import Integers, PairHash, draw_seed
 from abeyant.tables.words import Words
 
-__all__ = ["resolve_by_words"]
+__all__ = ["SEVERAL_KEYS", "Shards", "resolve_by_words"]
+
+SEVERAL_KEYS: Final = ("watches", "cancel_key", "extend_key", "pause_key")
+"""Columns by which an operation may name several keys."""
 
 _SHARDS: Final = 256
 _FEW_SHARDS: Final = 8  # of small tables
@@ -58,9 +65,14 @@ def resolve_by_words(
     unique_ids: bool,
     several: bool,
     small: SmallTablePlan | None,
+    sample: Sample | None,
 ) -> DataFrame:
-    """Return the outcomes of completed tables, by all the words. `several`: an operation may name several keys."""
+    """Return the outcomes of completed tables, by all the words. `several`: an operation may name several keys.
+
+    Unless they are small, jobs look for hot keys at once, where these may be cut.
+    """
     valid = valid_operations(operations) if unique_ids else distinct_operations(operations)
+    happened = valid_events(events).select(*_EVENT)
 
     def by_shard(packed: DataFrame) -> DataFrame:
         if small is not None:
@@ -70,31 +82,44 @@ def resolve_by_words(
             shuffled = packed.repartition(F.expr(spread("shard", _SHARDS, partitions)))
         return shuffled.sortWithinPartitions("shard", "kind")
 
-    shards = _Shards(draw_seed(), _SHARDS if small is None else _FEW_SHARDS)
+    seed, number = draw_seed(), _SHARDS if small is None else _FEW_SHARDS
+    hot: list[HotTime] = []
+    if small is None and not several and may_be_cut(words):
+        hot = find_hot_times(valid_operations(operations), happened, sample or DEFAULT_SAMPLE, seed, number)
+    shards = Shards(seed, number, words, tuple(hot))
     packed = valid.mapInArrow(partial(shards.pack_operations, needs=several), _PACKED)
-    rows = by_shard(packed.union(valid_events(events).select(*_EVENT).mapInArrow(shards.pack_events, _PACKED)))
+    rows = by_shard(packed.union(happened.mapInArrow(shards.pack_events, _PACKED)))
     if several:
         rows = by_shard(rows.mapInArrow(shards.forward, _PACKED))
-    return rows.mapInArrow(partial(shards.resolve, words=words), DETAILS if words.details else OUTCOMES)
+    return rows.mapInArrow(shards.resolve, DETAILS if words.details else OUTCOMES)
 
 
 # -- in the workers ------------------------------------------------------------------------------------------------
 
 
-class _Shards(NamedTuple):
-    """The seed by which keys are hashed, and how many shards there are: a power of two."""
+class Shards(NamedTuple):
+    """The seed by which keys are hashed, how many shards there are (a power of two), the words, and the hot keys."""
 
     seed: bytes
     shards: int
+    words: Words
+    hot: tuple[HotTime, ...] = ()
 
     def pack_events(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """(instance, key, progress, at) -> `_PACKED`: rows of place, identity, progress, at."""
         freeze_imports()
-        pairs = PairHash(self.seed)
+        pairs, hot = PairHash(self.seed), HotTimes(self.hot, self.words)
         for chunk in chunks(batches):
             table = pa.Table.from_batches([chunk])
             places, identities = pairs(table["instance"], table["key"])
             progress, at = integers(table["progress"], "events: progress"), microseconds(table["at"], "events: at")
+            if hot:
+                rows = np.column_stack([places, identities, progress, at])
+                rows, parts, pieces = hot.events(rows)
+                shard = (self._shard_of(parts[:, 0]) + pieces) % self.shards
+                by_shard = parts[np.argsort(shard, kind="stable")]
+                yield _packed_rows(_EVENTS, np.bincount(shard, minlength=self.shards), by_shard)
+                places, identities, progress, at = rows.T
             yield self._dealt(_EVENTS, places, identities, progress, at)
 
     def pack_operations(self, batches: Iterable[pa.RecordBatch], needs: bool) -> Iterator[pa.RecordBatch]:
@@ -103,10 +128,14 @@ class _Shards(NamedTuple):
         With `needs` also rows of place, identity, home shard, 0, by the shard of the key; each once in a chunk.
         """
         freeze_imports()
-        pairs = PairHash(self.seed)
+        pairs, hot = PairHash(self.seed), HotTimes(self.hot, self.words)
         for chunk in chunks(batches):
-            watches = HashedWatches(read_batch(chunk), pairs)
+            operations = read_batch(chunk)
+            watches = HashedWatches(operations, pairs)
             home = self._shard_of(watches.homes(chunk.num_rows))
+            starts = operations.start[watches.operation]
+            for rows, pieces in hot.operations(watches.places, watches.identities, starts):
+                home[watches.operation[rows]] = (home[watches.operation[rows]] + pieces) % self.shards
             by_home = chunk.take(pa.array(np.argsort(home, kind="stable")))
             counts = np.bincount(home, minlength=self.shards)
             ends = np.cumsum(counts)
@@ -136,7 +165,7 @@ class _Shards(NamedTuple):
                         by_home = rows[np.argsort(home, kind="stable")]
                         yield _packed_rows(kind, np.bincount(home, minlength=self.shards), by_home)
 
-    def resolve(self, batches: Iterable[pa.RecordBatch], words: Words) -> Iterator[pa.RecordBatch]:
+    def resolve(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """`_PACKED` by home, with events and operations -> outcomes, shard by shard: two may have the same event."""
         freeze_imports()
         pairs = PairHash(self.seed)
@@ -149,7 +178,7 @@ class _Shards(NamedTuple):
                 else:
                     tables.append(pa.ipc.open_stream(value).read_all())
             if tables:
-                found = outcomes_of_rows(read_batch(pa.concat_tables(tables)), rows, words, pairs)
+                found = outcomes_of_rows(read_batch(pa.concat_tables(tables)), rows, self.words, pairs)
                 yield from found.to_batches(max_chunksize=_ROWS)
 
     def _shard_of(self, places: Integers) -> Integers:

@@ -130,7 +130,7 @@ class HotKeys:
         O(log c) an event of a key with c cuts, and a row a piece that has one below it.
         """
         told = []
-        for key, rows in self._among(events[:, 0], events[:, 1]):
+        for key, rows in self.among(events[:, 0], events[:, 1]):
             place, cuts, some = self._places[key], self._cuts[key], events[rows]
             piece = np.searchsorted(cuts, some[:, 2], side="right")
             events[rows, 0] = _place(place, piece)
@@ -144,14 +144,14 @@ class HotKeys:
 
     def cut_operations(self, places: Integers, identities: Integers, required: Integers) -> None:
         """Move the places of operations on hot keys to those of their pieces. O(log c) an operation."""
-        for key, rows in self._among(places, identities):
+        for key, rows in self.among(places, identities):
             lowest = np.searchsorted(self._cuts[key], required[rows], side="left")
             highest = np.searchsorted(self._cuts[key], required[rows], side="right")
             piece = lowest + np.arange(len(rows)) % (highest - lowest + 1)
             places[rows] = _place(self._places[key], piece)
 
-    def _among(self, places: Integers, identities: Integers) -> Iterator[tuple[int, Integers]]:
-        """Yield which hot keys are there, and the rows of each."""
+    def among(self, places: Integers, identities: Integers) -> Iterator[tuple[int, Integers]]:
+        """Yield which hot keys are there, by their number in the order of place and identity, and the rows of each."""
         if not len(self._places):
             return
         nearest = np.searchsorted(self._places, places).clip(max=len(self._places) - 1)

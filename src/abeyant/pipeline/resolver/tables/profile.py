@@ -34,7 +34,7 @@ from abeyant.pipeline.resolver.tables.hot_keys import IDENTITY, PLACE, Integers,
 from abeyant.pipeline.resolver.tables.packing import binary
 from abeyant.pipeline.spark.chunks import freeze_imports, gathered
 
-__all__ = ["GROUP_SHIFT", "PROFILE", "is_repeated", "merge_profiles", "pack_profile", "profile_tables"]
+__all__ = ["GROUP_SHIFT", "PROFILE", "is_drawn", "is_repeated", "merge_profiles", "pack_profile", "profile_tables"]
 
 _ID: Final = "instance, op_id"
 GROUP_SHIFT: Final = 44
@@ -61,7 +61,7 @@ def profile_tables(
     rows = _of_operations(operations, sample.fraction if events is not None else 0.0, ids=ids)
     if events is not None:
         # Sampled before anything is computed of a row: most are only skipped.
-        few = events.where(f"xxhash64(monotonically_increasing_id()) <= {_least_hashes(sample.fraction)}L")
+        few = events.where(is_drawn(sample.fraction))
         of_event = f"array({_SAMPLED}L, 0L, {PLACE}, {IDENTITY}, progress)"
         rows = rows.union(few.where("progress IS NOT NULL").selectExpr(of_event))
     return merge_profiles(rows.mapInArrow(_profile, PROFILE), sample)
@@ -111,13 +111,13 @@ def _of_operations(operations: DataFrame, fraction: float, *, ids: bool) -> Data
     return seen.where("about > 0 OR value IS NOT NULL").selectExpr(rows)
 
 
-def _least_hashes(fraction: float) -> int:
-    """Return the greatest of that fraction of all hashes which are the least.
+def is_drawn(fraction: float) -> str:
+    """Return the condition that a row is in a sample of that fraction of all rows: those whose hashes are the least.
 
     The same rows at every run where the partitions are the same. (DataFrame.sample draws a random number a row, which
     takes several times as long.)
     """
-    return min(int(fraction * 2**64), 2**64 - 1) - 2**63
+    return f"xxhash64(monotonically_increasing_id()) <= {min(int(fraction * 2**64), 2**64 - 1) - 2**63}L"
 
 
 # -- in the workers ------------------------------------------------------------------------------------------------

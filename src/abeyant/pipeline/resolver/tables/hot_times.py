@@ -1,0 +1,157 @@
+"""Hot keys of `by_words`, cut along the time, so that no shard has to hold all of such a key.
+
+With words, an operation asks when events came, so a key cannot be cut along its progress, as the plain question's can
+(`hot_keys`). But it needs only the events from its start to its deadline, and of those before what they came to. So
+operations of a hot key go to pieces by their start, and a piece gets
+
+    the events from its begin to the last deadline that its operations may have;
+    of each packed chunk one row for what was before: the greatest, the sum, or the last (with `count="always"`).
+
+Cuts are at least twice as far apart as the longest wait of the key. So an event goes to one piece or two, and a key
+whose operations wait too long for that stays whole. All keys stay whole where
+
+    an event serves one operation: which, depends on all that wait for the key;
+    a deadline may move (extensions, pauses, a calendar): nobody knows beforehand how far;
+    an operation may name several keys: it is resolved where the first one is;
+    details tell since when a watch is met, or how many events counted, of those before the start.
+
+A sample finds hot keys, in a job of its own. The cuts go to all tasks with the job. They decide about balance alone:
+no outcome depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyant.pipeline.resolver.rejected import deadline_us
+from abeyant.pipeline.resolver.tables.hot_keys import HotKey, HotKeys, Sample
+from abeyant.pipeline.resolver.tables.profile import is_drawn
+from abeyant.tables.keys import Integers, PairHash
+from abeyant.tables.words import Words
+
+__all__ = ["HotTime", "HotTimes", "find_hot_times", "may_be_cut"]
+
+_PLACE, _IDENTITY, _PROGRESS, _AT = range(4)
+_LOW: Final = (1 << 32) - 1
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+
+
+class HotTime(NamedTuple):
+    """A hot key by its hashes, where it is cut, and how long its operations wait at most; in microseconds."""
+
+    place: int
+    identity: int
+    cuts: Integers
+    longest: int
+
+
+def may_be_cut(words: Words) -> bool:
+    """Return whether hot keys may be cut, of operations that name one key each."""
+    told = words.details and words.count == "always"
+    return words.serves == "every" and words.calendar is None and not told
+
+
+def find_hot_times(operations: DataFrame, events: DataFrame, sample: Sample, seed: bytes, most: int) -> list[HotTime]:
+    """Return the hot keys of valid tables that can be cut, each into `most` pieces at most.
+
+    By a job over a sample, and one over the operations if any key is hot. The driver gets a number for each
+    `sample.piece` rows in the sample that are of one hot key.
+    """
+    key, drawn = ("instance", "watches[0].key AS key"), is_drawn(sample.fraction)
+    started = operations.where(drawn).selectExpr(*key, "unix_micros(start) AS at")
+    happened = events.where(drawn).selectExpr("instance", "key", "unix_micros(at) AS at")
+    times = started.union(happened).groupBy("instance", "key").agg(F.sort_array(F.collect_list("at")).alias("times"))
+    cuts = f"filter(times, (at, n) -> n % {sample.piece} = 0) AS cuts"
+    hot = times.where(F.size("times") > sample.piece).selectExpr("instance", "key", cuts).collect()
+    if not hot:
+        return []
+    names = [(row.instance, row.key) for row in hot]
+    of_names = operations.sparkSession.createDataFrame(names, "instance string, key string")
+    waits = operations.selectExpr(*key, f"{deadline_us(operations.columns)} - unix_micros(start) AS us")
+    waits = (
+        waits.join(F.broadcast(of_names), ["instance", "key"]).groupBy("instance", "key").agg(F.max("us").alias("us"))
+    )
+    longest = {(row.instance, row.key): row.us for row in waits.collect()}
+    texts = (pa.chunked_array([pa.array(some, pa.string())]) for some in zip(*names, strict=True))
+    places, identities = (hashes.tolist() for hashes in PairHash(seed)(*texts))
+    found = []
+    for name, row, place, identity in zip(names, hot, places, identities, strict=True):
+        us = longest.get(name, 0)
+        found.append(HotTime(place, identity, _apart(row.cuts, 2 * us, most - 1), us))
+    return [key for key in found if len(key.cuts)]
+
+
+def _apart(times: Sequence[int], least: int, most: int) -> Integers:
+    """Return those of sorted times that are at least so far apart, but for the first, and at most `most` of them."""
+    kept = [times[0]]
+    for time in times[1:]:
+        if time - kept[-1] >= max(least, 1):
+            kept.append(time)
+    return np.array(kept[1 :: -(-len(kept) // most)], np.int64)
+
+
+# -- in the workers ------------------------------------------------------------------------------------------------
+
+
+class HotTimes:
+    """The hot keys, and to which piece of them rows go."""
+
+    def __init__(self, keys: Iterable[HotTime], words: Words) -> None:
+        self._sorted = sorted(keys, key=lambda key: key[:2])
+        self._keys = HotKeys(HotKey(key.place, key.identity, key.cuts) for key in self._sorted)
+        self._words = words
+
+    def __bool__(self) -> bool:
+        """Return whether any key is hot."""
+        return bool(self._keys)
+
+    def operations(
+        self, places: Integers, identities: Integers, starts: Integers
+    ) -> Iterator[tuple[Integers, Integers]]:
+        """Yield the rows of each hot key among operations, and to which of its pieces they go."""
+        for number, rows in self._keys.among(places, identities):
+            yield rows, np.searchsorted(self._sorted[number].cuts, starts[rows], side="right")
+
+    def events(self, rows: Integers) -> tuple[Integers, Integers, Integers]:
+        """Return the rows (place, identity, progress, at) of other keys; those for pieces; and the piece of each."""
+        whole, parts, pieces = np.ones(len(rows), np.bool_), [], []
+        columns = (np.ascontiguousarray(rows[:, n]) for n in (_PLACE, _IDENTITY))
+        for number, mine in self._keys.among(*columns):
+            whole[mine] = False
+            for piece, some in self._pieces(self._sorted[number], rows[mine]):
+                parts.append(some)
+                pieces.append(np.full(len(some), piece))
+        if not parts:
+            return rows, rows[:0], np.empty(0, np.int64)
+        return rows[whole], np.concatenate(parts), np.concatenate(pieces)
+
+    def _pieces(self, key: HotTime, rows: Integers) -> Iterator[tuple[int, Integers]]:
+        rows = rows[np.lexsort((rows[:, _PROGRESS], rows[:, _AT]))]
+        at = rows[:, _AT]
+        begins = np.searchsorted(at, key.cuts, side="left")  # of all pieces but the first
+        # Whoever starts before the next cut waits for less than `longest` after it.
+        ends = np.append(np.searchsorted(at, key.cuts + key.longest, side="left"), len(rows))
+        for piece, (begin, end) in enumerate(zip([0, *begins.tolist()], ends.tolist(), strict=True)):
+            some = rows[begin:end]
+            if begin and self._words.count == "always":
+                some = np.concatenate([self._before(rows[:begin]), some])
+            if len(some):
+                yield piece, some
+
+    def _before(self, rows: Integers) -> Integers:
+        """Return one row that comes to what these do, for all that starts later; they are sorted by time."""
+        if self._words.combine == "max":
+            greatest = int(np.argmax(rows[:, _PROGRESS]))
+            return rows[greatest : greatest + 1]
+        last = rows[-1:].copy()  # of one instant, the greatest
+        if self._words.combine == "sum":
+            progress = rows[:, _PROGRESS]
+            total = (int((progress >> 32).sum()) << 32) + int((progress & _LOW).sum())
+            last[0, _PROGRESS] = min(max(total, _LEAST), _MOST)
+        return last
