@@ -88,6 +88,15 @@ def test_keys_of_a_few_are_those_of_their_own_instances(spark: SparkSession, tmp
     ]
 
 
+def test_what_is_pending_for_ever_is_counted_apart(tmp_path: Path) -> None:
+    rows = [(str(n), outcome, wait) for n, (outcome, wait) in enumerate([("completed", 1.0), *[("pending", None)] * 2])]
+    ids, ends, waits = zip(*rows, strict=True)
+    table = {"instance": [""] * 3, "op_id": ids, "kind": ["k"] * 3, "outcome": ends, "waited_ms": waits}
+    pq.write_table(pa.table({name: list(values) for name, values in table.items()}), tmp_path / "outcomes.parquet")
+    found = count_outcomes([tmp_path / "outcomes.parquet"])
+    assert (found.pending, found.count("completed"), found.count("pending")) == (2, 1, 0)
+
+
 def test_a_sample_keeps_few_of_many_and_each_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outcomes_module, "EXACT_UP_TO", 100)
     sample = Sample()

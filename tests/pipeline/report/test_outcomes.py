@@ -8,10 +8,10 @@ import pytest
 from abeyant.pipeline.report.outcomes import Outcomes, outcome_tiles
 
 
-def outcomes(**counts: int) -> Outcomes:
+def outcomes(pending: int = 0, **counts: int) -> Outcomes:
     rows = [("order", outcome, 10, 5.0, operations) for outcome, operations in counts.items()]
     waits = pd.DataFrame(rows, columns=["kind", "outcome", "bin", "most_ms", "operations"])
-    return Outcomes(waits=waits, keys=None, aside={}, made={})
+    return Outcomes(waits=waits, keys=None, aside={}, made={"pending_for_ever": pending} if pending else {})
 
 
 def test_tiles_have_each_way_to_end() -> None:
@@ -22,6 +22,17 @@ def test_tiles_have_each_way_to_end() -> None:
         ("expired", "3"),
         ("cancelled", "1"),
     ]
+
+
+def test_what_is_paused_for_ever_is_an_operation_too() -> None:
+    found = outcomes(pending=2, completed=6)
+    assert found.title.startswith("8 operations: 6 completed, ")
+    assert found.title.endswith(", 2 pending for ever")
+    assert [tile.value for tile in outcome_tiles(found) if tile.name in ("operations", "pending for ever")] == [
+        "8",
+        "2",
+    ]
+    assert "pending" not in outcomes(completed=6).title
 
 
 @pytest.mark.parametrize("counts", [{"completed": 6}, {"completed": 6, "expired": 3}])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -53,6 +53,8 @@ class Ended:
     """(kind, outcome, bin, most_ms, operations): counts, and the longest wait of each bin; `kind` '' where none is."""
     sample: pa.Table | None = None
     """(instance, op_id) of operations that expired: all, or `EXACT_UP_TO` at most. None where none were drawn."""
+    pending: int = 0
+    """Operations that never end: their countdown is paused for ever. `waits` has none of them."""
 
     @property
     def expired(self) -> int:
@@ -113,15 +115,16 @@ class Counted:
 
 def count_outcomes(files: Iterable[Path]) -> Ended:
     """Count outcomes by kind, outcome and length of wait, in bins of 0.5 %, and draw a sample of those that expired."""
-    found = Counted()
+    found, pending = Counted(), 0
     for file in files:
         columns = ["instance", "op_id", "kind", "outcome", "waited_ms"]
         for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=columns):
+            pending += batch.column("waited_ms").null_count
             batch = batch.filter(pc.is_valid(batch.column("waited_ms")))  # what is pending for ever has no length
             found.waits.add(bins(batch))
             expired = batch.select(SAMPLED).filter(pc.equal(batch.column("outcome"), "expired"))
             found.sample.add(pa.Table.from_batches([expired]))
-    return found.ended()
+    return replace(found.ended(), pending=pending)
 
 
 def binned(outcomes: DataFrame) -> DataFrame:

@@ -38,6 +38,8 @@ def write_summary(
     counts = {"completed": ended.count("completed"), "expired": ended.expired}
     if cancelled := ended.count("cancelled"):
         counts["cancelled"] = cancelled
+    if ended.pending:
+        counts["pending_for_ever"] = ended.pending
     written = [*tables, "waits"]
     if operations is not None and ended.expired:
         put_table(directory / "expired_keys", expired_keys(ended, operations))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyant.ending import add_output_options
@@ -95,9 +96,10 @@ def run(args: argparse.Namespace) -> int:
     """
     check_place(args)
     check_extra("resolve")
+    words = words_of(args)
     sources = table_source(args, "operations", args.operations), table_source(args, "events", args.events)
     with spark_for(args, "abeyant resolve", brief=are_small(*sources)) as spark:
-        result, reported = _resolve(spark, args, *sources)
+        result, reported = _resolve(spark, args, words, *sources)
     from abeyant.pipeline.commands.summary_text import outcomes_found, print_outcomes
     from abeyant.pipeline.report.outcomes import read_outcomes
 
@@ -111,7 +113,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _resolve(
-    spark: SparkSession, args: argparse.Namespace, given_operations: Source, given_events: Source
+    spark: SparkSession,
+    args: argparse.Namespace,
+    words: Mapping[str, Any],
+    given_operations: Source,
+    given_events: Source,
 ) -> tuple[ResultWriter, bool]:
     """Write the result; return it, and whether there is a report."""
     from abeyant.pipeline import invalid_events, invalid_operations, resolve
@@ -127,7 +133,7 @@ def _resolve(
     check_instances([*operations.columns, *dict(args.operation)], [*events.columns, *dict(args.event)])
     operations, events = operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
     tables = {
-        "outcomes": resolve(operations, events, deadline=args.deadline, **words_of(args), unique_ids=args.unique_ids),
+        "outcomes": resolve(operations, events, deadline=args.deadline, **words, unique_ids=args.unique_ids),
         "invalid_operations": invalid_operations(operations),
         "invalid_events": invalid_events(events),
     }

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Callable
+from datetime import date
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from abeyant.errors import AbeyantError
 
 if TYPE_CHECKING:
     from abeyant.tables.calendar import Calendar
@@ -33,7 +40,7 @@ _HELP: Final = {
 
 
 def add_words(parser: argparse.ArgumentParser) -> None:
-    """Add --count, --combine, --holds, --serves, --within, --calendar and --details."""
+    """Add --count, --combine, --holds, --serves, --within, --calendar, --holidays and --details."""
     group = parser.add_argument_group("other questions", "Defined in docs/design-resolve.md.")
     for name, values in WORDS.items():
         group.add_argument(f"--{name}", choices=values, default=values[0], help=_HELP[name] + " (default: %(default)s)")
@@ -44,20 +51,63 @@ def add_words(parser: argparse.ArgumentParser) -> None:
         help="count down in these hours only, such as 'Mon-Fri 09:00-17:00 Europe/Berlin' (default zone: UTC)",
     )
     group.add_argument(
+        "--holidays",
+        type=_holidays,
+        metavar="DATES",
+        help="days on which the calendar opens no hours: 2026-12-25,2026-12-26, or a file of one date per line",
+    )
+    group.add_argument(
         "--details", action="store_true", help="add to the outcomes which watch decided, and how many events counted"
     )
 
 
 def words_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the words as `resolve` and `resolve_stream` take them."""
-    return {name: getattr(args, name) for name in DEFAULTS}
+    """Return the words as `resolve` and `resolve_stream` take them.
+
+    Raises `AbeyantError` for words that contradict each other, and for holidays without a calendar.
+    """
+    from abeyant.resolver.words import Words
+
+    words = {name: getattr(args, name) for name in DEFAULTS}
+    if args.calendar is not None:
+        words["calendar"] = args.calendar(holidays=args.holidays or [])
+    elif args.holidays is not None:
+        raise AbeyantError("--holidays needs --calendar: without one, every hour of every day counts")
+    try:
+        Words(deadline=args.deadline, **words)
+    except ValueError as error:
+        raise AbeyantError(str(error)) from error
+    return words
 
 
-def _calendar(text: str) -> Calendar:
+def _calendar(text: str) -> Callable[..., Calendar]:
+    """Return what makes the calendar of some holidays; hours that cannot be read are refused here."""
     from abeyant.tables.calendar import Calendar
 
     hours, _, last = text.rpartition(" ")
+    make = partial(Calendar, text) if ":" in last else partial(Calendar, hours, zone=last)
     try:
-        return Calendar(text) if ":" in last else Calendar(hours, zone=last)
+        make()
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+    return make
+
+
+def _holidays(text: str) -> list[date]:
+    try:
+        return sorted({date.fromisoformat(day.strip()) for day in text.split(",")})
+    except ValueError as error:
+        if not Path(text).is_file():
+            raise argparse.ArgumentTypeError(f"{text!r} is neither a file nor dates such as 2026-12-25") from error
+    days = set[date]()
+    lines = Path(text).read_text(encoding="utf-8-sig").splitlines()
+    for number, line in enumerate(lines, 1):
+        day, *_ = re.split(r"[\s,;#]", line.strip(), maxsplit=1)  # a name may follow
+        if day:
+            try:
+                days.add(date.fromisoformat(day))
+            except ValueError as error:
+                raise argparse.ArgumentTypeError(
+                    f"{text}, line {number}: {day!r} is no date such as 2026-12-25"
+                ) from error
+    return sorted(days)

@@ -51,14 +51,20 @@ class Outcomes:
         return int(self.waits.loc[self.waits["outcome"] == outcome, "operations"].sum())
 
     @property
+    def pending(self) -> int:
+        """How many operations never end, since their countdown is paused for ever."""
+        return int(self.made.get("pending_for_ever", 0))
+
+    @property
     def title(self) -> str:
         """How many operations there were, and how they ended, in one line."""
         completed, expired, cancelled = (self.count(outcome) for outcome in ("completed", "expired", "cancelled"))
-        total = completed + expired + cancelled
+        total = completed + expired + cancelled + self.pending
         if not total:
             return "No operation was resolved"
         ended = f"{count(completed)} completed, {count(expired)} expired ({percent(expired / total)})"
         ended += f", {count(cancelled)} cancelled" if cancelled else ""
+        ended += f", {count(self.pending)} pending for ever" if self.pending else ""
         return f"{counted(total, 'operation')}: {ended}"
 
     @cached_property
@@ -110,7 +116,7 @@ def outcome_tiles(found: Outcomes) -> list[Tile]:
     rows = found.summary
     if rows.empty:
         return []
-    total, expired = int(rows["operations"].sum()), found.count("expired")
+    total, expired = int(rows["operations"].sum()) + found.pending, found.count("expired")
     slow = rows.sort_values("p95_ms", ascending=False, kind="stable").iloc[0]
     of = f"of {shortened(slow['kind'], 24)}, which waits longest" if len(rows) > 1 else "of all waits"
     kinds = f"of {counted(len(rows), 'kind')}" if len(rows) > 1 else ""
@@ -122,6 +128,8 @@ def outcome_tiles(found: Outcomes) -> list[Tile]:
     ]
     if cancelled := found.count("cancelled"):
         made.insert(3, Tile("cancelled", count(cancelled), percent(cancelled / total)))
+    if found.pending:
+        made.insert(-1, Tile("pending for ever", count(found.pending), "paused, and never resumed"))
     rejected = sum(found.aside.values())
     return [*made, Tile("rejected rows", count(rejected), link="rejected-rows")] if rejected else made
 

@@ -14,9 +14,10 @@ from pyspark.sql import SparkSession
 
 from abeyant import pipeline
 from abeyant import tables as in_process
+from abeyant.pipeline.resolver.tables import by_words
 from abeyant.pipeline.resolver.tables.by_words import Shards
 from abeyant.pipeline.resolver.tables.hot_keys import Sample
-from abeyant.pipeline.resolver.tables.hot_times import HotTime, may_be_cut
+from abeyant.pipeline.resolver.tables.hot_times import HotTime, find_hot_times, may_be_cut
 from abeyant.tables.keys import PairHash, draw_seed
 from abeyant.tables.words import Words
 from pipeline.resolver.tables.test_words import rows_of
@@ -31,7 +32,7 @@ CUT: list[dict[str, Any]] = [
 ]
 
 
-def world(dice: random.Random, size: int, span: int, longest: int, others: int = 10) -> tuple[pa.Table, pa.Table]:
+def world(dice: random.Random, size: int, span: int, longest: int, others: int = 10) -> tuple[pa.Table, ...]:
     """Return operations and events, half of them of one key, at few instants."""
     keys = ["hot", *(f"{n}" for n in range(others))]
     weights = [others, *[1] * others]
@@ -51,7 +52,7 @@ def world(dice: random.Random, size: int, span: int, longest: int, others: int =
         "progress": [dice.randint(-3, 4) for _ in range(2 * size)],
     }
     kinds: dict[str, pa.DataType] = {"start": TIME, "at": TIME, "timeout": pa.duration("us"), "required": pa.int64()}
-    return tuple(  # type: ignore[return-value]
+    return tuple(
         pa.table({name: pa.array(values, kinds.get(name)) for name, values in table.items()})
         for table in (waits, events)
     )
@@ -109,7 +110,12 @@ def test_details_of_what_came_after_the_start_may_be_cut() -> None:
 
 def test_what_needs_the_whole_key_is_not_cut() -> None:
     calendar = in_process.Calendar("Mon-Fri 09:00-17:00")
-    refused = [{"serves": "oldest"}, {"serves": "newest"}, {"calendar": calendar}, {"details": True}]
+    refused: list[dict[str, Any]] = [
+        {"serves": "oldest"},
+        {"serves": "newest"},
+        {"calendar": calendar},
+        {"details": True},
+    ]
     assert not any(may_be_cut(Words(**given)) for given in refused)
 
 
@@ -132,15 +138,15 @@ def test_on_spark_hot_keys_are_found_and_cut(spark: SparkSession, monkeypatch: p
     operations, events = world(random.Random(3), 400, span=4_000, longest=60)
     operations = operations.append_column("again", operations["start"])
     seen: list[HotTime] = []
-    find = pipeline.resolver.tables.by_words.find_hot_times
 
     def note(*given: Any) -> list[HotTime]:
-        seen[:] = find(*given)
+        seen[:] = find_hot_times(*given)
         return seen
 
-    monkeypatch.setattr(pipeline.resolver.tables.by_words, "find_hot_times", note)
+    monkeypatch.setattr(by_words, "find_hot_times", note)
     frames = [spark.createDataFrame(table).repartition(2) for table in (operations, events)]
-    for words in ({"combine": "sum"}, {"count": "after_start", "details": True}):
+    some: list[dict[str, Any]] = [{"combine": "sum"}, {"count": "after_start", "details": True}]
+    for words in some:
         found = pipeline.resolve(*frames, **words, sample=Sample(0.5, 40))
         assert rows_of(found) == rows_of(in_process.resolve(operations, events, **words))
         (hot,) = seen

@@ -1,0 +1,48 @@
+"""The words as options, before Spark: calendars with holidays, and words that contradict each other."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.commands.arguments import add_deadline
+from abeyant.pipeline.commands.words import add_words, words_of
+
+OFFICE = ["--calendar", "Mon-Fri 09:00-17:00 Europe/Berlin"]
+
+
+def words(*options: str) -> dict[str, Any]:
+    parser = argparse.ArgumentParser(prog="words")
+    add_deadline(parser)
+    add_words(parser)
+    return words_of(parser.parse_args(options))
+
+
+def test_holidays_are_dates_or_a_file_of_them(tmp_path: Path) -> None:
+    file = tmp_path / "holidays.txt"
+    file.write_text("# Berlin\n\n2026-12-26 second day\n2026-12-25,Christmas\n2026-12-25\n")
+    said = "Calendar('Mon-Fri 09:00-17:00', zone='Europe/Berlin', holidays=['2026-12-25', '2026-12-26'])"
+    for given in ("2026-12-26, 2026-12-25", str(file)):
+        assert repr(words(*OFFICE, "--holidays", given)["calendar"]) == said
+    assert repr(words("--calendar", "Mon 09:00-10:00")["calendar"]).endswith("zone='UTC', holidays=[])")
+    assert words()["calendar"] is None
+
+
+def test_what_cannot_be_read_or_contradicts_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "odd").write_text("2026-12-25\n25.12.2026\n")
+    for options, why in (
+        ([*OFFICE, "--holidays", "Christmas"], "'Christmas' is neither a file nor dates such as 2026-12-25"),
+        ([*OFFICE, "--holidays", str(tmp_path / "odd")], "odd, line 2: '25.12.2026' is no date such as 2026-12-25"),
+        (["--calendar", "Mon-Fri"], "hours must be such as"),
+    ):
+        with pytest.raises(SystemExit):
+            words(*options)
+        assert why in capsys.readouterr().err
+    with pytest.raises(AbeyantError, match="--holidays needs --calendar"):
+        words("--holidays", "2026-12-25")
+    with pytest.raises(AbeyantError, match="serves='oldest' and combine='last' do not go together"):
+        words("--serves", "oldest", "--combine", "last")
