@@ -1,12 +1,12 @@
 """The pytest plugin: `@pytest.mark.virtual_time` on an `async def` test, and the fixture `virtual_time`.
 
-A marked test runs in virtual time (see `abeyant.aio.virtual`), and so does one that asks for the fixture, which is the
-clock. Where pytest-asyncio, anyio's plugin or `unittest` runs the test, its body is in virtual time on their loop;
-otherwise it gets a loop of its own, which is virtual from its first moment.
+A marked test runs in virtual time (see `abeyant.aio.virtual`), and so does a test that uses the fixture, which is the
+clock. If pytest-asyncio, anyio's plugin or `unittest` runs the test, its body is in virtual time on their loop;
+otherwise it gets a new loop in virtual time.
 
-The plugin is loaded by every pytest run in whose environment abeyant is installed, wanted or not. So it stands outside
-of the package, whose import it leaves to the first test that is marked: nothing of abeyant or asyncio is loaded
-before, and coverage of abeyant itself begins before its import.
+Every pytest run in an environment with abeyant loads this plugin, whether it is used or not. So it is outside of the
+package, and imports abeyant and asyncio only for the first marked test; thus coverage of abeyant starts before its
+import.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 _MARKER = (
     "virtual_time(start=None, autojump=True, io_grace=0.1, patience=30.0, limit=inf, clocks=False, ignore_threads=(), "
-    "loop_factory=None): run this async test in virtual time, where sleeps and time-outs are over at once; see "
-    "abeyant.aio.VirtualClock for the options. loop_factory makes the loop where no other plugin does."
+    "loop_factory=None): run this async test in virtual time, where sleeps and time-outs take no real time; see "
+    "abeyant.aio.VirtualClock for the options. loop_factory makes the loop if no other plugin does."
 )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Register the marker."""
     config.addinivalue_line("markers", _MARKER)
 
 
@@ -38,42 +38,42 @@ def virtual_time(request: pytest.FixtureRequest) -> VirtualClock:
     """The virtual clock of this `async def` test, set up by its marker if it has one."""
     item = request.node
     if not (isinstance(item, pytest.Function) and _is_async(item)):
-        pytest.fail("the fixture virtual_time is for `async def` tests: no other has a loop", pytrace=False)
+        pytest.fail("the fixture virtual_time is for `async def` tests: others have no loop", pytrace=False)
     return _new_clock(item)
 
 
-@pytest.hookimpl(hookwrapper=True, tryfirst=True)  # the old way: a pluggy before 1.2 knows no other
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)  # the old style, for pluggy before 1.2
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
-    """Put the test's function in virtual time, before those get at it who run it."""
+    """Wrap the test function so that it runs in virtual time, before other plugins call it."""
     if not (isinstance(item, pytest.Function) and _is_virtual(item)):
         yield
         return
     with pytest.MonkeyPatch.context() as patch:
-        holder, name = _place_of_function(item)
+        holder, name = _function_attribute(item)
         patch.setattr(holder, name, _in_virtual_time(item, getattr(holder, name)))
         yield
 
 
 def _is_virtual(item: pytest.Function) -> bool:
     if _is_async(item):
-        return item.get_closest_marker("virtual_time") is not None or _given_clock(item) is not None
-    if any(mark.name == "virtual_time" for mark in item.own_markers):  # a marker of its class or module is no mistake
+        return item.get_closest_marker("virtual_time") is not None or _fixture_clock(item) is not None
+    if any(mark.name == "virtual_time" for mark in item.own_markers):  # not for a marker of its class or module
         pytest.fail("@pytest.mark.virtual_time is for `async def` tests: this one has no loop", pytrace=False)
     return False
 
 
 def _is_async(item: pytest.Function) -> bool:
-    return inspect.iscoroutinefunction(_test_of(item))
+    return inspect.iscoroutinefunction(_test_function(item))
 
 
-def _test_of(item: pytest.Function) -> Callable[..., Any]:
-    """The user's function; Hypothesis wraps it in one that calls it many times, and is not async."""
+def _test_function(item: pytest.Function) -> Callable[..., Any]:
+    """Return the user's function. Hypothesis wraps it in one that is not async and calls it many times."""
     test: Callable[..., Any] = getattr(getattr(item.obj, "hypothesis", None), "inner_test", item.obj)
     return test
 
 
-def _place_of_function(item: pytest.Function) -> tuple[Any, str]:
-    """The attribute from which the function is taken to be called."""
+def _function_attribute(item: pytest.Function) -> tuple[Any, str]:
+    """Return the object and attribute name from which the function will be called."""
     if hasattr(item.obj, "hypothesis"):
         return item.obj.hypothesis, "inner_test"
     if _host(item) == "unittest":
@@ -82,7 +82,7 @@ def _place_of_function(item: pytest.Function) -> tuple[Any, str]:
 
 
 def _host(item: pytest.Function) -> str | None:
-    """Who else makes this test's loop."""
+    """Return the name of what else makes this test's loop; None if nothing does."""
     if item.get_closest_marker("asyncio") is not None and item.config.pluginmanager.has_plugin("asyncio"):
         return "pytest-asyncio"
     if "anyio_backend" in item.funcargs:
@@ -95,7 +95,7 @@ def _host(item: pytest.Function) -> str | None:
 
 
 def _in_virtual_time(item: pytest.Function, test: Callable[..., Any]) -> Callable[..., Any]:
-    clock = _given_clock(item) or _new_clock(item)
+    clock = _fixture_clock(item) or _new_clock(item)
     loop_factory = _options(item).get("loop_factory")
     host = _host(item)
     if host is None:
@@ -110,11 +110,9 @@ def _in_virtual_time(item: pytest.Function, test: Callable[..., Any]) -> Callabl
         return on_own_loop
 
     if loop_factory is not None:
-        pytest.fail(
-            f"virtual_time(loop_factory=...): the loop of this test is made by {host}; set it there", pytrace=False
-        )
+        pytest.fail(f"virtual_time(loop_factory=...): {host} makes the loop of this test; set it there", pytrace=False)
     if host == "anyio" and "trio" in str(item.funcargs["anyio_backend"]):
-        pytest.fail("virtual_time is for asyncio; for trio there is trio.testing.MockClock", pytrace=False)
+        pytest.fail("virtual_time is for asyncio; for trio use trio.testing.MockClock", pytrace=False)
 
     @functools.wraps(test)
     async def on_their_loop(*args: Any, **kwargs: Any) -> Any:
@@ -125,8 +123,8 @@ def _in_virtual_time(item: pytest.Function, test: Callable[..., Any]) -> Callabl
     return on_their_loop
 
 
-def _given_clock(item: pytest.Function) -> VirtualClock | None:
-    """The fixture's, ours or one that the user put in its place; not what another fixture of that name gives."""
+def _fixture_clock(item: pytest.Function) -> VirtualClock | None:
+    """Return the clock of the fixture, ours or the user's; None if the fixture has another type or is not used."""
     clock: Any = item.funcargs.get("virtual_time")
     return clock if type(clock).__module__.startswith("abeyant.") else None
 
@@ -147,5 +145,5 @@ def _options(item: pytest.Function) -> dict[str, Any]:
     if marker is None:
         return {}
     if marker.args:
-        pytest.fail(f"@pytest.mark.virtual_time takes named options only, not {marker.args}", pytrace=False)
+        pytest.fail(f"@pytest.mark.virtual_time takes only named options, not {marker.args}", pytrace=False)
     return dict(marker.kwargs)

@@ -1,7 +1,6 @@
-"""asyncio on the timing wheel: a loop in place of asyncio's own, or a timer and a purgatory on any; virtual time.
+"""asyncio on the timing wheel: a drop-in event loop, a timer and a purgatory for any loop, and virtual time.
 
-The loop on uvloop, `UvloopEventLoop`, is there when uvloop is installed. It, the purgatory and virtual time are
-imported when they are first asked for.
+`UvloopEventLoop` needs uvloop. It, the purgatory and virtual time are imported on first use.
 """
 
 from typing import TYPE_CHECKING

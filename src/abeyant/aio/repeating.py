@@ -1,4 +1,4 @@
-"""`call_every` of the timers and loops of asyncio: what it starts runs in a context."""
+"""`call_every` for asyncio's timers and loops, whose callbacks run in a context."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def call_every(
     *args: Unpack[Ts],
     context: Context | None = None,
 ) -> RepeatingTask:
-    """Run `callback(*args)` every `interval` seconds, first one interval from now, until it is cancelled.
+    """Run `callback(*args)` every `interval` seconds, starting one interval from now, until it is cancelled.
 
-    At `start + n * interval` exactly; see `abeyant.Timer.call_every` for runs that are late. All runs share `context`.
+    Run n is at `start + n * interval`, without drift; see `abeyant.Timer.call_every` for late runs. All runs share
+    `context`.
     """
     check_callback(callback, "callback")
     return RepeatingTask(self, interval, callback, args, context=context or copy_context())

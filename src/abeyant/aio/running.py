@@ -1,4 +1,4 @@
-"""Running a program on the wheel's loop."""
+"""Run a program on our event loop."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 
 def loop_factory() -> asyncio.AbstractEventLoop:
-    """Return a new `EventLoop`: for `asyncio.Runner(loop_factory=...)` and the like."""
+    """Return a new `EventLoop`, for `asyncio.Runner(loop_factory=...)` and the like."""
     return EventLoop()
 
 
 def uvloop_factory() -> asyncio.AbstractEventLoop:
-    """Return a new `UvloopEventLoop`: uvloop, with timers on the wheel. Raises ImportError without uvloop."""
+    """Return a new `UvloopEventLoop`, uvloop with timers on the wheel. Raises ImportError without uvloop."""
     try:
         from abeyant.aio.uvloop_loop import UvloopEventLoop
     except ModuleNotFoundError as error:
@@ -36,9 +36,9 @@ def run(
     debug: bool | None = None,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = loop_factory,
 ) -> T:
-    """`asyncio.run` on our loop: run the coroutine to its end and return what it returns.
+    """Run a coroutine on our loop and return its result, like `asyncio.run`.
 
-    `loop_factory=aio.uvloop_factory` runs it on uvloop's. Raises RuntimeError when a loop runs in this thread already.
+    `loop_factory=aio.uvloop_factory` uses uvloop. Raises RuntimeError if a loop is already running in this thread.
     """
     try:
         if asyncio._get_running_loop() is not None:

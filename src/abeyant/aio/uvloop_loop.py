@@ -1,9 +1,8 @@
-"""uvloop's loop with its timers on the wheel: one uvloop timer, armed for the next bucket, stands for all of them.
+"""uvloop's loop with its timers on the wheel, driven by one uvloop timer that is armed for the next bucket.
 
-By itself uvloop counts a timer's time in whole milliseconds from a clock that it has rounded down, so it may call up to
-a millisecond early, and its clock stands still within a turn. Here `time()` is the machine's monotonic clock, and a
-callback is called when that clock has reached its deadline (T1): within a millisecond after it, for libuv wakes by
-the millisecond.
+uvloop itself counts whole milliseconds from a clock that is rounded down, so it may call a timer up to a millisecond
+early, and its clock stands still within a turn. Here `time()` is the machine's monotonic clock, and a callback runs
+once that clock has reached its deadline (T1), at most a millisecond later, as libuv wakes by the millisecond.
 """
 
 from __future__ import annotations
@@ -25,26 +24,26 @@ from abeyant.engine import is_compiled
 from abeyant.timer.base import Ts
 
 _MILLISECONDS = 1000.0  # in a second
-_LONGEST = 86400.0  # seconds: an alarm further away is set anew when it goes off
+_LONGEST = 86400.0  # seconds: a longer alarm is set in several steps
 
 
 class UvloopEventLoop(uvloop.Loop):
-    """`uvloop.Loop` with `call_later` and `call_at`, and what rests on them, on the hierarchical wheel."""
+    """`uvloop.Loop` with all its timers on the hierarchical wheel."""
 
     def __init__(self) -> None:
-        """Warn, once in a process, where it is interpreted."""
+        """Create the loop. Warn, once per process, if our modules are not compiled."""
         if not is_compiled():
             _interpreted.warn_once("abeyant.aio.UvloopEventLoop", stacklevel=2)
         super().__init__()
         self._schedule = Schedule(self, None)
-        self._schedule.use_clock(None)  # to begin at the present time
-        self._due: deque[Any] = deque()  # handed out and not yet called
-        self._alarm: asyncio.Handle | None = None  # uvloop's timer, or its `call_soon` when something is due already
+        self._schedule.use_clock(None)  # start at the current time
+        self._due: deque[Any] = deque()  # due and not yet called
+        self._alarm: asyncio.Handle | None = None  # uvloop's timer, or its `call_soon` if something is already due
         self._alarm_at = math.inf
-        self._alarm_context = Context()  # of no one's: so that the alarm keeps no context variables alive
+        self._alarm_context = Context()  # empty, so that the alarm keeps no context variables alive
 
     def time(self) -> float:
-        """Return the machine's monotonic clock, in seconds. As uvloop's own, it follows no patch."""
+        """Return the machine's monotonic clock, in seconds. Like uvloop's, it ignores patches of `time`."""
         return self._schedule.now()
 
     def call_later(
@@ -54,7 +53,7 @@ class UvloopEventLoop(uvloop.Loop):
         *args: Unpack[Ts],
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """As `EventLoop.call_later`."""
+        """Schedule a call after a delay; see `EventLoop.call_later`."""
         if delay is None:
             raise TypeError("delay must not be None")
         return self.call_at(self._schedule.now() + delay, callback, *args, context=context)
@@ -66,7 +65,7 @@ class UvloopEventLoop(uvloop.Loop):
         *args: Unpack[Ts],
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """As `EventLoop.call_at`."""
+        """Schedule a call at a time; see `EventLoop.call_at`."""
         if when is None:
             raise TypeError("when cannot be None")
         if self.is_closed():
@@ -77,15 +76,15 @@ class UvloopEventLoop(uvloop.Loop):
         handle: Any = self._schedule.add(self, when, callback, args, context, debug)
         if when < self._alarm_at:
             self._set_alarm(when)
-            # libuv reckons how long to wait from when the turn began: too long by what this callback still takes. One
-            # of its handles that is being closed makes it look at the sockets without waiting, and then at the clock.
+            # libuv computes its wait from the start of the turn, which is too long by what this callback still takes.
+            # A closing handle makes it poll the sockets without waiting, and then read the clock.
             super().call_later(1, _nothing, context=self._alarm_context).cancel()
         return handle  # type: ignore[no-any-return]
 
     call_every = call_every
 
     def close(self) -> None:
-        """As uvloop's. Pending timers are let go of, and never called."""
+        """Close the loop. Pending timers are released, and never called."""
         super().close()
         self._schedule.clear()
         self._due.clear()
@@ -95,13 +94,13 @@ class UvloopEventLoop(uvloop.Loop):
             self._alarm.cancel()
         now = self._schedule.now()
         when = min(when, now + _LONGEST)
-        # In libuv's terms: from the millisecond that has begun to the first that begins at or after `when`.
+        # In libuv's milliseconds: from the current one to the first that starts at or after `when`.
         delay = math.ceil(when * _MILLISECONDS) - math.floor(now * _MILLISECONDS) if when > now else 0
         self._alarm = super().call_later(delay / _MILLISECONDS, self._turn, context=self._alarm_context)
         self._alarm_at = when
 
     def _turn(self) -> None:
-        """Call what is due, at most one turn's worth; set the alarm for what comes next."""
+        """Call what is due, within a turn's budget, and set the alarm for the next deadline."""
         self._alarm = None
         self._schedule.collect(self._due)
         try:

@@ -180,7 +180,7 @@ def test_time_is_never_told_to_go_back(run_virtual: RunVirtual) -> None:
         assert now() == 1.0
 
     run_virtual(main(), clock)
-    assert repr(clock) == "<VirtualClock at 1s, jumping, on no loop>"
+    assert repr(clock) == "<VirtualClock at 1s, autojump, not in use>"
 
 
 def test_a_step_to_the_next_deadline_runs_what_is_due_there(run_virtual: RunVirtual) -> None:
@@ -207,7 +207,7 @@ def test_a_step_to_the_next_deadline_runs_what_is_due_there(run_virtual: RunVirt
         assert now() == 3610.25
 
     run_virtual(main(), clock)
-    with pytest.raises(RuntimeError, match="on no loop"):
+    with pytest.raises(RuntimeError, match="not in use"):
         asyncio.run(clock.advance_to_next())
 
 

@@ -254,7 +254,7 @@ def test_a_ticker_that_runs_for_ever_comes_to_the_limit(run_virtual: RunVirtual)
         ticker.cancel()
 
     error = deadlock(run_virtual, main(), aio.VirtualClock(start=50, limit=100.5))
-    assert error.reason == "the clock has come to its limit: at 150 s what goes on next is at 151 s"
+    assert error.reason == "the clock has reached its limit: at 150 s the next deadline is at 151 s"
     assert [waiting.task for waiting in error.waiting][1:] == ["ticker"]
 
 
@@ -274,7 +274,7 @@ def test_a_socket_that_stays_silent_is_told_when_patience_ends(run_virtual: RunV
     error = deadlock(run_virtual, main(), aio.VirtualClock(patience=0.1))
     assert time.monotonic() - began >= 0.1
     assert (
-        "nothing happened for 0.1 s of real time, the clock's patience, at 0 s of virtual time: it waits for the "
+        "nothing happened for 0.1 s of real time, the clock's patience, at 0 s of virtual time, while waiting for the "
         in error.reason
     )
     assert "the socket 127.0.0.1:" in error.reason
@@ -290,7 +290,7 @@ def test_a_job_that_never_ends_is_told_when_patience_ends(run_virtual: RunVirtua
         await asyncio.wait_for(asyncio.to_thread(job), HOUR)
 
     error = deadlock(run_virtual, main(), aio.VirtualClock(patience=0.1))
-    assert "of virtual time: it waits for the executor job " in error.reason
+    assert "of virtual time, while waiting for the executor job " in error.reason
     assert "test_a_job_that_never_ends_is_told_when_patience_ends.<locals>.job" in error.reason
 
 

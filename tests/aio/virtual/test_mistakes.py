@@ -12,7 +12,7 @@ from aio.virtual.loops import HOUR, RunReal, RunVirtual
 
 def test_virtual_time_inside_of_virtual_time_is_refused(run: RunReal, run_virtual: RunVirtual) -> None:
     async def main() -> None:
-        with pytest.raises(RuntimeError, match=r"virtual time holds on this loop already, by <VirtualClock at"):
+        with pytest.raises(RuntimeError, match=r"this loop is in virtual time already, with <VirtualClock at"):
             await aio.virtual_time().__aenter__()
         await asyncio.sleep(HOUR)
 
@@ -61,7 +61,7 @@ def test_a_loop_without_a_selector_is_refused_and_the_mend_is_told() -> None:
 
 
 def test_advance_outside_of_the_block_is_refused() -> None:
-    with pytest.raises(RuntimeError, match="this clock is on no loop"):
+    with pytest.raises(RuntimeError, match="this clock is not in use"):
         asyncio.run(aio.VirtualClock().advance(1))
 
 
@@ -72,7 +72,7 @@ def test_run_virtual_takes_a_coroutine_and_makes_the_loop() -> None:
     async def main() -> None:
         aio.run_virtual(asyncio.sleep(1))
 
-    with pytest.raises(RuntimeError, match="inside of one use `async with virtual_time"):
+    with pytest.raises(RuntimeError, match="inside a running one use `async with virtual_time"):
         asyncio.run(main())
 
 

@@ -433,7 +433,7 @@ def test_a_signal_handler_that_stood_before_is_named_and_not_waited_for(run_virt
 
     with (
         alarm_in(HOUR, print),
-        pytest.raises(aio.DeadlockError, match=r"nothing open to the outside \(the handler of SIGALRM stood before"),
+        pytest.raises(aio.DeadlockError, match=r"nothing open to the outside \(the handler of SIGALRM was set before"),
     ):
         run_virtual(main(), aio.VirtualClock(patience=HOUR))
 
@@ -445,7 +445,7 @@ def test_a_signal_without_a_name_is_told_by_its_number(run_virtual: RunVirtual) 
         asyncio.get_running_loop().add_signal_handler(number, print)
         await asyncio.Event().wait()
 
-    with pytest.raises(aio.DeadlockError, match=f"it waits for a handler of signal {number}"):
+    with pytest.raises(aio.DeadlockError, match=f"while waiting for a handler of signal {number}"):
         run_virtual(main(), aio.VirtualClock(patience=0.05))
 
 

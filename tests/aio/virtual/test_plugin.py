@@ -183,9 +183,9 @@ async def test_unmarked(): pass
     output = result.stdout.str()
     assert "@pytest.mark.virtual_time: it got an unexpected keyword argument 'speed'" in output
     assert "@pytest.mark.virtual_time: start must be seconds (a number or a timedelta), not 'now'" in output
-    assert "@pytest.mark.virtual_time takes named options only, not (5,)" in output
+    assert "@pytest.mark.virtual_time takes only named options, not (5,)" in output
     assert "@pytest.mark.virtual_time is for `async def` tests: this one has no loop" in output
-    assert "the fixture virtual_time is for `async def` tests: no other has a loop" in output
+    assert "the fixture virtual_time is for `async def` tests: others have no loop" in output
     assert "async def functions are not natively supported" in output  # as without the plugin
 
 
@@ -291,7 +291,9 @@ async def test_deadlock_under_a_fixture(hour):
 """
     result = run(pytester, tests, *WITH_OTHERS)
     result.assert_outcomes(passed=8, failed=3)
-    result.stdout.fnmatch_lines(["*DeadlockError: nothing can run any more*", "*made by pytest-asyncio; set it there*"])
+    result.stdout.fnmatch_lines(
+        ["*DeadlockError: nothing can run any more*", "*pytest-asyncio makes the loop of this test; set it there*"]
+    )
 
 
 def test_with_pytest_asyncio_in_strict_mode_unclaimed_tests_get_a_loop_of_their_own(pytester: pytest.Pytester) -> None:
@@ -347,9 +349,7 @@ async def test_trio(): pass
 """
     result = run(pytester, tests, *WITH_OTHERS, "-p", "no:asyncio")
     result.assert_outcomes(passed=1, failed=2)
-    result.stdout.fnmatch_lines(
-        ["*DeadlockError: nothing can run any more*", "*for trio there is trio.testing.MockClock"]
-    )
+    result.stdout.fnmatch_lines(["*DeadlockError: nothing can run any more*", "*for trio use trio.testing.MockClock"])
 
 
 def test_on_uvloop_it_is_told_why_not(pytester: pytest.Pytester) -> None:

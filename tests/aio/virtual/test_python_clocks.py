@@ -111,7 +111,7 @@ def test_they_are_given_back_whatever_is_raised(run: RunReal, run_virtual: RunVi
 def test_one_loop_at_a_time_has_them(run: RunReal) -> None:
     async def main() -> None:
         async with aio.virtual_time(clocks=True):
-            with pytest.raises(RuntimeError, match="already, and can show that of one loop at a time"):
+            with pytest.raises(RuntimeError, match="only one loop at a time can have them"):
                 await asyncio.to_thread(aio.run_virtual, asyncio.sleep(1), clock=virtual())
             await asyncio.to_thread(aio.run_virtual, asyncio.sleep(HOUR))  # without them it may
             began = time.time()
@@ -198,8 +198,8 @@ def test_it_is_refused_in_one_line_while_freezegun_holds_them(run: RunReal) -> N
                 async with aio.virtual_time(clocks=True):
                     pass
             assert str(refused.value) == (
-                "clocks=True: freezegun holds time.monotonic at this moment: enter virtual time before it, or leave "
-                "one of the two out"
+                "clocks=True: freezegun patches time.monotonic at this moment: enter virtual time before it, or use "
+                "only one of the two"
             )
         assert "VirtualSelector" not in type(loop._selector).__name__  # type: ignore[attr-defined]
         await asyncio.sleep(0)

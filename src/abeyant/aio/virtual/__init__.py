@@ -1,20 +1,19 @@
-"""Virtual time for asyncio: the clock jumps to the next expiration whenever nothing else can run.
+"""Virtual time for asyncio: the clock jumps to the next deadline whenever nothing else can run.
 
-For tests and simulations. `asyncio.sleep(3600)`, `asyncio.timeout`, `wait_for`, `call_later` and whatever is built on
-them finish at once, in the order of their deadlines, the same way at every run. docs/virtual-time.md is its manual.
+For tests and simulations. `asyncio.sleep(3600)`, `asyncio.timeout`, `wait_for`, `call_later` and everything built on
+them finish at once, in deadline order, the same way in every run. docs/virtual-time.md is the manual.
 
-The idea is that of trio's MockClock with its autojump, and of fluxcapacitor before it: time is only ever waited for, so
-when everybody waits, nobody sees whether it passed slowly or at once. How the rooms divide:
+The idea is that of trio's MockClock with autojump, and of fluxcapacitor before it: while every task waits, no task can
+tell whether time passes slowly or at once. The modules:
 
-* `clock` is what the user holds, and the block in which it holds; `timeline` beneath it, what time it is and where
-  it may go next.
-* `selector` is the place where a loop sleeps. It decides what is done there instead.
-* `outside` finds what could still wake the loop from outside: `sockets`, `connects`, `threads`, `signals`,
-  executor jobs, processes. `rest` asks the system how a thread sleeps.
-* `mount` puts a clock on a loop and takes it off.
-* `python_clocks` lets `time.time`, `time.monotonic` and their like go with a loop; `diverted` changes such a function;
-  `real_clocks` finds who waits for those without that.
-* `deadlock` tells what every task waits for.
+* `clock` has the user's `VirtualClock`; `timeline`, its base, has the current time and where it may go next.
+* `selector` replaces the selector in which a loop sleeps, and moves the clock there.
+* `outside` finds what could still wake the loop from outside: `sockets`, `connects`, `threads`, `signals`, executor
+  jobs, processes. `rest` asks the system how a thread sleeps.
+* `mount` installs a clock on a loop and removes it.
+* `python_clocks` makes `time.time`, `time.monotonic` and the like show the loop's time; `diverted` redirects such a
+  function; `real_clocks` detects tasks that wait for the real clocks instead.
+* `deadlock` reports what every task awaits.
 """
 
 from abeyant.aio.virtual.clock import VirtualClock, virtual_time

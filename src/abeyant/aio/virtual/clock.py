@@ -1,4 +1,4 @@
-"""What the user holds: a virtual clock, and the block in which it holds."""
+"""The virtual clock, a context manager for virtual time on the running loop."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ PATIENCE = 30.0
 
 
 class VirtualClock(Timeline):
-    """A clock for an asyncio loop that moves when nothing else can, and then all at once.
+    """A clock for an asyncio loop that jumps to the next deadline when nothing else can run.
 
-    `async with clock:` holds it on the running loop, `run_virtual(main(), clock=clock)` on a loop of its own. All
-    of it belongs to the loop's thread; `time` may be read from any.
+    `async with clock:` uses it on the running loop, `run_virtual(main(), clock=clock)` on a new one. Use it from the
+    loop's thread; only `time` is thread-safe.
 
-    Not thread time: `time.sleep` and timers of other threads are real, and without `clocks` Python's clocks are, too.
+    It does not affect threads: `time.sleep` and other threads' timers are real, and without `clocks` so are Python's
+    clocks.
     """
 
     def __init__(
@@ -37,21 +38,19 @@ class VirtualClock(Timeline):
         clocks: bool = False,
         ignore_threads: str | Iterable[str] = (),
     ) -> None:
-        """Times in seconds, or timedelta.
+        """Times are in seconds, or timedelta.
 
-        `start`: what the loop's time is to be on entering; else, on a loop of the clock's own, 0, and on a running
-        one the next whole second, so that adding seconds stays exact, or, where timers are pending, its time as it
-        is. `autojump`: move by itself, else only in `advance`. `io_grace`: while a socket to somewhere outside the
-        loop is open or another thread runs, so much *real* silence is waited for before the clock moves. `patience`:
-        so much *real* silence is waited for while an executor job or a subprocess runs, or while only the outside
-        could go on, before that is reported as a deadlock. `limit`: so much virtual time may pass after entering
-        before whatever is still waiting is reported. `clocks`: let `time.time`, `datetime.now`, `time.monotonic` and
-        their like show the loop's time, not the machine's; needs time-machine (AbeyantError where it is missing).
-        `ignore_threads`: threads that are not waited for, by their names
-        or their classes' names, or patterns of those as in `fnmatch` ("*" is all).
+        `start`: the loop's time on entering. Default: 0 on a new loop; on a running one the next whole second, so that
+        adding seconds stays exact, or if timers are pending, its current time. `autojump`: jump automatically, else
+        only in `advance`. `io_grace`: *real* time to wait for I/O before each jump, while a socket to outside the loop
+        is open or another thread runs. `patience`: *real* time to wait for an executor job or a subprocess, or if only
+        the outside could continue, before that is reported as a deadlock. `limit`: virtual time after entering, after
+        which pending tasks are reported. `clocks`: make `time.time`, `datetime.now`, `time.monotonic` and the like show
+        the loop's time; needs time-machine (AbeyantError if it is missing). `ignore_threads`: threads not to wait for,
+        by their name or class name, or patterns of these as in `fnmatch` ("*" is all).
 
-        Raises TypeError for what is no time and ValueError for one that is negative or not finite (`patience` and
-        `limit` may be infinite).
+        Raises TypeError for a value that is not a time, and ValueError for one that is negative or infinite (`patience`
+        and `limit` may be infinite).
         """
         super().__init__(
             start=start,
@@ -64,10 +63,10 @@ class VirtualClock(Timeline):
         )
         if clocks:
             check_installed()
-        self._mount: Mount | None = None  # of its own block; where the loop is the clock's, that is virtual throughout
+        self._mount: Mount | None = None  # of `async with`; `run_virtual` has its own
 
     async def __aenter__(self) -> Self:
-        """Hold this clock on the running loop. Raises RuntimeError where one is held, or none can be."""
+        """Start virtual time on the running loop. Raises RuntimeError if it has it already, or cannot have it."""
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._mount = Mount(loop, self)
@@ -79,16 +78,16 @@ class VirtualClock(Timeline):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Let the loop's time go on from here at its usual pace; raise the deadlock if there was one."""
+        """Let the loop's time continue from here in real time. Raise the deadlock if there was one."""
         mount, deadlock, task = self._mount, self._deadlock, self._task
         self._mount = self._deadlock = self._task = None
         if mount is not None:
-            mount.take_off()
+            mount.remove()
         if deadlock is not None:
             if task is not None:
                 task.uncancel()
             if isinstance(error, asyncio.CancelledError):
-                raise deadlock.with_traceback(traceback) from None  # from where this task waited
+                raise deadlock.with_traceback(traceback) from None  # raised where this task waited
             raise deadlock from error
 
 
@@ -102,9 +101,9 @@ def virtual_time(
     clocks: bool = False,
     ignore_threads: str | Iterable[str] = (),
 ) -> VirtualClock:
-    """Return a clock to hold with `async with ... as clock`: virtual time on the running loop. See `VirtualClock`.
+    """Return a clock that starts virtual time on the running loop with `async with`. See `VirtualClock`.
 
-    Works on asyncio's selector loops, ours included. Raises DeadlockError, at the end of the block, when nothing can
+    Works on asyncio's selector loops, including ours. Raises DeadlockError, at the end of the block, when nothing can
     run any more.
     """
     return VirtualClock(

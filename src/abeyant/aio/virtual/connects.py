@@ -1,7 +1,7 @@
-"""Which connections are still to be taken: where a backlog is full, the kernel tries again after 1, 3, 7 real seconds.
+"""Track connections that are not accepted yet. If a backlog is full, the kernel retries after 1, 3, 7 real seconds.
 
-One to a listening socket of the same loop is taken sooner or later, for its server accepts. Of one to somewhere else on
-this machine nobody knows, and two attempts are waited for; another machine is given what any socket is.
+A connection to a listening socket of the same loop will be accepted, as its server runs. One to elsewhere on this
+machine may be, and gets the time of two retries; one to another machine gets `io_grace`, like any socket.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-ATTEMPTS: Final = 3.5  # real seconds: the kernel's second attempt and its third, and what they take
+ATTEMPTS: Final = 3.5  # real seconds: up to the kernel's second retry, and some time for it
 _ANY: Final = ("0.0.0.0", "::")
 
 
 class Pending(NamedTuple):
-    """Connections that have not been taken."""
+    """Connections that are not accepted yet."""
 
     here: list[str]  # descriptions of those to listening sockets of the same loop
-    active: bool  # whether others are to be given time, up to `ATTEMPTS` of silence
+    active: bool  # whether to wait for others, up to `ATTEMPTS` seconds
 
 
 class _Attempt:
@@ -28,15 +28,15 @@ class _Attempt:
 
 
 class Connects:
-    """Follows the calls of one loop's `sock_connect`, with which it makes all connections."""
+    """Tracks the calls of a loop's `sock_connect`, which makes all its connections."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Of `loop`, from now on."""
+        """Track calls on `loop`, once `watch` is installed."""
         self._loop: Any = loop
         self._attempts: list[_Attempt] = []
 
     def watch(self) -> Callable[..., Any]:
-        """Return `sock_connect` to put in the place of the loop's."""
+        """Return a `sock_connect` that replaces the loop's."""
         connect = self._loop.sock_connect
 
         async def sock_connect(sock: Any, address: Any) -> Any:
@@ -50,14 +50,14 @@ class Connects:
         return sock_connect
 
     def look(self, listening: Iterable[Any], waited: float) -> Pending:
-        """Return what is pending; `listening` are addresses, `waited` the real seconds slept since the last look."""
+        """Return what is pending. `listening`: the loop's listening addresses; `waited`: real seconds since then."""
         if not self._attempts:
             return Pending([], False)
-        here, active, places = list[str](), False, list(listening)
+        here, active, addresses = list[str](), False, list(listening)
         for attempt in self._attempts:
             host, port = _host_and_port(attempt.address)
-            if any(port == _host_and_port(place)[1] and _is_at(host, place) for place in places):
-                here.append(f"a connection to {host}:{port}, which is not taken yet")
+            if any(port == _host_and_port(address)[1] and _reaches(host, address) for address in addresses):
+                here.append(f"a connection to {host}:{port}, which is not accepted yet")
             elif is_this_machine(host):
                 attempt.waited += waited
                 active = active or attempt.waited < ATTEMPTS
@@ -68,8 +68,8 @@ def _host_and_port(address: Any) -> tuple[str, object]:
     return (str(address[0]), address[1]) if isinstance(address, tuple) and len(address) > 1 else (str(address), None)
 
 
-def _is_at(host: str, place: Any) -> bool:
-    listens = _host_and_port(place)[0]
+def _reaches(host: str, listening: Any) -> bool:
+    listens = _host_and_port(listening)[0]
     return host == listens or (listens in _ANY and is_this_machine(host)) or host == "localhost"
 
 

@@ -1,4 +1,4 @@
-"""What every task of a loop waits for, and the error that tells it."""
+"""Find out what every task of a loop awaits, for the error that reports a deadlock."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from typing import Any
 _SHOWN = 50  # tasks in a message
 _LONGEST = 160  # characters of a repr
 
-# Frames of these are how a task waits; the innermost one outside of them is where.
+# Frames of these show how a task waits; the innermost frame outside of them shows where.
 _LIBRARIES = ("asyncio", "anyio", "abeyant.aio")
 _OURS = ("abeyant.aio.virtual.run", "pytest_abeyant")  # frames around the user's coroutine
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A task and what it waits for, in words."""
+    """A task and what it awaits, in words."""
 
     task: str
     coroutine: str
     place: str  # file:line of the await
     source: str  # that line
     awaits: str
-    on_tasks: tuple[str, ...]  # names of the tasks among what it waits for
+    on_tasks: tuple[str, ...]  # names of the tasks that it awaits
 
     def __str__(self) -> str:
-        """Four lines at most."""
+        """Return at most four lines."""
         lines = [f"{self.task}, {self.coroutine}", f"  at {self.place}: {self.source}", f"  waits for {self.awaits}"]
         if self.on_tasks:
             lines.append(f"  that is, for {', '.join(self.on_tasks)}")
@@ -41,10 +41,10 @@ class Waiting:
 
 
 class DeadlockError(RuntimeError):
-    """Nothing can run any more in virtual time. `waiting` and the message tell what each task waits for."""
+    """Nothing can run any more in virtual time. `waiting` and the message list what each task awaits."""
 
     def __init__(self, reason: str, waiting: Iterable[Waiting]) -> None:
-        """`reason` is how it came to that."""
+        """`reason` begins the message."""
         self.reason = reason
         self.waiting = tuple(waiting)
         shown = "\n".join(map(str, self.waiting[:_SHOWN]))
@@ -62,13 +62,13 @@ def all_waiting(
     first: asyncio.Task[Any] | None = None,
     tasks: Iterable[asyncio.Task[Any]] | None = None,
 ) -> list[Waiting]:
-    """Return every unfinished task of `loop`, or `tasks`, the task `first` first, the others by name."""
+    """Return every unfinished task of `loop`, or `tasks`: first the task `first`, then the others by name."""
     tasks = asyncio.all_tasks(loop) if tasks is None else tasks
     return [_waiting(task) for task in sorted(tasks, key=lambda task: (task is not first, _by_number(task.get_name())))]
 
 
 def _by_number(name: str) -> list[tuple[int, str]]:
-    """Task-9 before Task-10."""
+    """Return a sort key that puts Task-9 before Task-10."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
@@ -77,7 +77,7 @@ def _waiting(task: asyncio.Task[Any]) -> Waiting:
     own = [depth for depth, frame in enumerate(frames) if not _is_library(frame)]
     inner = frames[own[-1] + 1 :] if own else frames
     future = getattr(task, "_fut_waiter", None)
-    if not frames:  # a coroutine that is no Python
+    if not frames:  # a coroutine that is not written in Python
         return Waiting(task.get_name(), _short(task.get_coro()), "an unknown place", "", _short(future), ())
     where = frames[own[-1] if own else -1]
     return Waiting(
@@ -91,7 +91,7 @@ def _waiting(task: asyncio.Task[Any]) -> Waiting:
 
 
 def _frames(step: object) -> Iterator[FrameType]:
-    """Yield the frames in which a coroutine is suspended, from the outermost to the innermost."""
+    """Yield the frames in which a coroutine is suspended, outermost first."""
     while step is not None:
         if isinstance(step, CoroutineType):
             frame, step = step.cr_frame, step.cr_await
@@ -99,7 +99,7 @@ def _frames(step: object) -> Iterator[FrameType]:
             frame, step = step.gi_frame, step.gi_yieldfrom
         elif isinstance(step, AsyncGeneratorType):
             frame, step = step.ag_frame, step.ag_await
-        else:  # what stands between a coroutine and an async generator tells nothing, but refers to it
+        else:  # the object between a coroutine and an async generator only refers to the latter
             links = (CoroutineType, GeneratorType, AsyncGeneratorType)
             frame, step = None, next((to for to in gc.get_referents(step) if isinstance(to, links)), None)
         if frame is not None and frame.f_globals.get("__name__") not in _OURS:
@@ -123,7 +123,7 @@ def _place(frame: FrameType) -> str:
 
 
 def _awaited(inner: list[FrameType], future: object) -> str:
-    """Return the library's call that was made, and on what; else the bare future."""
+    """Return the library call that waits, and on what; else the bare future."""
     if not inner:
         return "a task" if isinstance(future, asyncio.Task) else _short(future)
     variables = inner[0].f_locals
@@ -145,7 +145,7 @@ def _short(thing: object) -> str:
 
 
 def _tasks_in(inner: list[FrameType], future: Any) -> Iterator[asyncio.Task[Any]]:
-    """Yield the unfinished tasks behind a future: itself, gathered, in a group, or in a set for `asyncio.wait`."""
+    """Yield the unfinished tasks behind a future: itself, or those of `gather`, a task group or `asyncio.wait`."""
     found: list[Any] = [future, *getattr(future, "_children", ())]
     for frame in inner:
         variables = frame.f_locals

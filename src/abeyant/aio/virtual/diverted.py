@@ -1,10 +1,10 @@
-"""A function of Python's own in C whose calls go elsewhere, also from where it was bound long ago.
+"""Redirect a built-in function of `time` to another one, even for code that has bound it already.
 
-`from time import monotonic`, a default argument, a class attribute: all refer to the one object that Python made. So
-it is this object that is changed, not the names by which it is known. It holds two pointers: to its definition in C,
-and to what C gets as `self`. Where the definition is one of `PyObject_CallObject(self, NULL)`, and `self` a function of
-Python's, a call of the object is a call of that function, whatever it raises included. With one argument it is
-`PyObject_GetItem(self, argument)`, and `self` has a `__getitem__`.
+`from time import monotonic`, default arguments and class attributes all refer to the one built-in function object. So
+this patches the object, and not the names that refer to it. The object has two pointers: to its C definition, and to
+the `self` that the C function gets. With a definition that calls `PyObject_CallObject(self, NULL)`, and a Python
+function as `self`, a call of the object calls that Python function. For functions with one
+argument it is `PyObject_GetItem(self, argument)`, and `self` has a `__getitem__`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class _Definition(ctypes.Structure):
     )
 
 
-_current: dict[int, Diverted] = {}  # by the function's address
+_current: dict[int, Diverted] = {}  # by the id of the function
 
 
 class _ByItem:
-    """Calls a function with what is looked up."""
+    """Calls a function for each lookup."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
@@ -43,13 +43,13 @@ class _ByItem:
 
 
 class Diverted:
-    """A function with no argument or with one, and the one that it calls while it is diverted.
+    """Redirects a built-in function with at most one argument to another one, between `begin` and `end`.
 
-    Made once for a function and kept: a thread may be in the middle of such a call at any time.
+    Never free it: a thread may be in the middle of a redirected call at any time.
     """
 
     def __init__(self, function: Callable[..., Any], instead: Callable[..., Any]) -> None:
-        """Divert nothing yet. Raises RuntimeError where `function` is none of Python's own, or not as expected."""
+        """Prepare without redirecting. Raises RuntimeError if `function` is patched or has an unknown memory layout."""
         if not isinstance(function, types.BuiltinFunctionType):
             raise RuntimeError(f"{function!r} is not Python's own: something has patched it")
         head = id(function) + object.__basicsize__
@@ -58,24 +58,24 @@ class Diverted:
         self._stock = self._definition.value, self._owner.value
         found = _Definition.from_address(self._stock[0] or 0) if self._stock[1] == id(function.__self__) else None
         if found is None or found.name != function.__name__.encode() or found.flags not in _ENTRIES:
-            raise RuntimeError(f"{function!r} is laid out as in no Python that is known: it cannot be diverted")
+            raise RuntimeError(f"{function!r} cannot be redirected: this Python has another memory layout of functions")
         make = ctypes.pythonapi.PyCFunction_NewEx
         make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
         self.real: Callable[..., Any] = make(self._stock[0], function.__self__, function.__module__)
         call = ctypes.cast(getattr(ctypes.pythonapi, _ENTRIES[found.flags]), ctypes.c_void_p).value
         self._call = _Definition(found.name, call, found.flags, found.doc)
-        # Kept: they are referred to in C only.
+        # kept alive, as only C refers to them
         self._function, self._instead = function, _ByItem(instead) if found.flags == _ONE_ARGUMENT else instead
 
     def begin(self) -> None:
-        """Call the other one from now on, also where the function is diverted already."""
+        """Redirect calls from now on, even if the function is redirected already."""
         _current[id(self._function)] = self
-        # In this order, so that a thread between the two sees what works: C's clocks do not look at their `self`.
+        # In this order, so that calls between the two work: C's clocks ignore their `self`.
         self._owner.value = id(self._instead)
         self._definition.value = ctypes.addressof(self._call)
 
     def end(self) -> None:
-        """Call Python's own from now on, unless another has diverted the function since."""
+        """Restore the function, unless another object has redirected it since."""
         if _current.get(id(self._function)) is not self:
             return
         del _current[id(self._function)]

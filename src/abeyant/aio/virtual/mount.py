@@ -1,4 +1,4 @@
-"""A clock on a loop: what of the loop is shadowed while virtual time holds, and what is left when it ends."""
+"""Install a virtual clock on a loop and remove it, by shadowing attributes of the loop instance."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _STEP_BACK = 1.0  # seconds
 
 
 class Mount:
-    """Attributes of one loop instance, shadowed by ours: its time, the selector it sleeps in, the calls to watch.
+    """A virtual clock on a loop instance, whose `time`, selector and some methods it shadows.
 
-    A loop may offer `_use_clock(clock)`, as ours does: it is told by which clock to go, besides.
+    If a loop has `_use_clock(clock)`, as ours does, that is called with the new clock too.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Timeline, *, fresh: bool = False) -> None:
-        """Put `clock` on `loop`, which is `fresh` where it was made for it. Raises RuntimeError where it cannot be."""
+        """Install `clock` on `loop`. `fresh`: the loop is new. Raises RuntimeError if that is impossible."""
         if clock._loop is not None:
             raise RuntimeError(f"{clock!r} is in use on another loop")
         selector = getattr(loop, "_selector", None)
         if isinstance(selector, VirtualSelector):
-            raise RuntimeError(f"virtual time holds on this loop already, by {selector.clock!r}: use that clock")
+            raise RuntimeError(f"this loop is in virtual time already, with {selector.clock!r}: use that clock")
         if not isinstance(selector, selectors.BaseSelector):
             raise RuntimeError(
                 f"virtual time needs a loop that waits in a Python selector, and {_name(loop)} has none (uvloop waits "
@@ -51,26 +51,26 @@ class Mount:
             "time": clock.time,
             "_selector": self._selector,
             "_clock_resolution": math.ulp(clock.time()),
-            **outside.watched(),
+            **outside.wrappers(),
         }
         if _keeps_heap(loop):
-            shadows["call_at"] = _in_order_of_calls(loop.call_at)
+            shadows["call_at"] = _ordered_call_at(loop.call_at)
         self._shadows = tuple(shadows)
         self._shadowed = {name: vars(loop)[name] for name in shadows if name in vars(loop)}
         vars(loop).update(shadows)
-        _tell(loop, clock.time)
-        for thing in everything():  # made before, and used to a clock that may have been ahead of this one
+        _use_clock(loop, clock.time)
+        for thing in everything():  # these were created with a clock that may have been ahead of this one
             if isinstance(thing, (Timer, IdleDetector)):
                 thing._set_back(loop)
         if self._pythons is not None:
             try:
                 self._pythons.begin()
             except BaseException:
-                self.take_off()
+                self.remove()
                 raise
 
     def _start(self, fresh: bool) -> float:
-        """What the loop's time is to be from now on. Where timers are pending it stays: they keep their delays."""
+        """Return the loop's new time. With pending timers it is the current one, so that they keep their delays."""
         start, now = self._clock._start, self.loop.time()
         pending = sum(not timer.cancelled() for timer in getattr(self.loop, "_scheduled", ()))
         if start is None:
@@ -82,8 +82,8 @@ class Mount:
             )
         return start
 
-    def take_off(self) -> None:
-        """Give the loop its own back. Its time goes on from where the clock stands: never back, and no leap (T7)."""
+    def remove(self) -> None:
+        """Restore the loop's attributes. Its time continues from the virtual time, without a jump (T7)."""
         if self._pythons is not None:
             self._pythons.end()
         self._selector._real_clocks.end()
@@ -93,23 +93,23 @@ class Mount:
         for name in self._shadows:
             del vars(self.loop)[name]
         vars(self.loop).update(self._shadowed)
-        go_on = _continued(self._clock.time(), self._own_clock)
-        vars(self.loop)["time"] = go_on
-        _tell(self.loop, go_on)
+        clock = _offset_clock(self._clock.time(), self._own_clock)
+        vars(self.loop)["time"] = clock
+        _use_clock(self.loop, clock)
 
 
-def _continued(begin: float, clock: Callable[[], float]) -> Callable[[], float]:
-    """Return `clock`, set so that it shows `begin` now.
+def _offset_clock(begin: float, clock: Callable[[], float]) -> Callable[[], float]:
+    """Return `clock` with an offset, so that it shows `begin` now.
 
-    It may be one that a test holds or moves at this moment, and lets go of afterwards: what it goes back by is not
-    followed, or the loop would stand still until it has come up again. A small step back is the rounding of sums, or
-    another thread's look.
+    A test may have frozen or moved `clock` at this moment, and release it later. If it then goes back, adjust the
+    offset, or the loop would stand still until it has caught up. Small steps back are ignored: they come from rounding,
+    or from reads in another thread.
     """
     latest = clock()
     ahead = begin - latest
     shown = begin
 
-    def go_on() -> float:
+    def offset_clock() -> float:
         nonlocal latest, ahead, shown
         now = clock()
         if now < latest - _STEP_BACK:
@@ -118,11 +118,11 @@ def _continued(begin: float, clock: Callable[[], float]) -> Callable[[], float]:
         shown = max(shown, now + ahead)
         return shown
 
-    return go_on
+    return offset_clock
 
 
 def _clock_of(loop: Any) -> Callable[[], float]:
-    """Return the clock of the loop's class, as it will be found at each call. It does not keep the loop alive."""
+    """Return a function that calls the `time` of the loop's class, without keeping the loop alive."""
     own_clock = getattr(loop, "_own_time", None)
     if own_clock is not None:
         return own_clock  # type: ignore[no-any-return]
@@ -139,7 +139,7 @@ def _name(loop: asyncio.AbstractEventLoop) -> str:
     return f"{type(loop).__module__}.{type(loop).__qualname__}"
 
 
-def _tell(loop: asyncio.AbstractEventLoop, clock: Callable[[], float]) -> None:
+def _use_clock(loop: asyncio.AbstractEventLoop, clock: Callable[[], float]) -> None:
     use_clock = getattr(loop, "_use_clock", None)
     if use_clock is not None:
         use_clock(clock)
@@ -150,10 +150,10 @@ def _keeps_heap(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 class _Deadline(float):
-    """A deadline that knows which of two equal ones was asked for first.
+    """A deadline that sorts by order of creation among equal ones.
 
-    Asyncio's heap leaves open in which order equal deadlines run. In real time they hardly occur; in virtual time ten
-    workers that sleep for a second all wake at the same instant, and should do so in the order they went to sleep.
+    asyncio's heap does not define the order of equal deadlines. In real time they hardly occur; in virtual time ten
+    workers that sleep for a second wake at the same instant, and should do so in the order in which they went to sleep.
     """
 
     __slots__ = ("order",)
@@ -163,7 +163,7 @@ class _Deadline(float):
         return float.__lt__(self, other) or (self == other and self.order < getattr(other, "order", self.order))
 
 
-def _in_order_of_calls(call_at: Callable[..., asyncio.TimerHandle]) -> Callable[..., asyncio.TimerHandle]:
+def _ordered_call_at(call_at: Callable[..., asyncio.TimerHandle]) -> Callable[..., asyncio.TimerHandle]:
     order = itertools.count()
 
     def ordered(when: float, callback: Callable[..., object], *args: Any, context: Any = None) -> asyncio.TimerHandle:

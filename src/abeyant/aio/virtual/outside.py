@@ -1,13 +1,13 @@
-"""What could still wake a loop from outside: executor jobs, subprocesses, sockets, threads, signals.
+"""Find what could still wake a loop from outside: executor jobs, subprocesses, sockets, threads, signals.
 
-Three kinds of it, and what the clock does about each:
+There are three kinds:
 
-* *Busy* is what ends by itself and then wakes the loop: an executor job, a subprocess, a connection that a server on
-  this loop has not taken yet. The clock waits for it.
-* A *chance* is what may wake the loop or may not: a socket whose other end is elsewhere, a thread. It is given
-  `io_grace` of real silence before the clock moves; a thread that only the loop can wake is given none.
-* A socket whose both ends are on this loop wakes it only if the loop does something, and then at once. All it is
-  given is a moment for the kernel to carry over what was written, unless the kernel says that nothing is under way.
+* *Busy*: what finishes by itself and then wakes the loop: an executor job, a subprocess, a connection that a server on
+  this loop has not accepted yet. The clock waits for it.
+* *Chances*: what may wake the loop: a socket whose other end is elsewhere, a thread. The clock waits `io_grace` of real
+  time for it before it moves, but not for a thread that only the loop can wake.
+* A socket with both ends on this loop wakes it only if the loop writes, and then at once. The clock gives the kernel a
+  moment to deliver the data, unless the kernel reports that none is in flight.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from abeyant.aio.virtual.signals import Signals
 from abeyant.aio.virtual.sockets import Sockets
 from abeyant.aio.virtual.threads import Threads
 
-_MOMENT = 0.001  # real seconds, from one socket of this loop to another
+_MOMENT = 0.001  # real seconds for data from one socket of this loop to another
 
 
 class Outlook(NamedTuple):
     """What could wake the loop now."""
 
     busy: list[str]
-    chances: list[str]  # complete only where the clock has nowhere to go by itself
-    grace: float  # real seconds of silence to wait for before the clock moves
+    chances: list[str]  # complete only if the clock cannot move by itself
+    grace: float  # real seconds to wait for I/O before the clock moves
 
     def needs_patience(self, target: float | None) -> bool:
-        """Return whether only the outside can go on, the clock's next stop being `target`."""
+        """Return whether only the outside can continue. `target` is the clock's next stop, None for none."""
         return bool(self.busy or (target is None and self.chances))
 
 
 class Outside:
-    """Counts what one loop sends out, and looks around."""
+    """Tracks what a loop waits for outside of itself."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, io_grace: float, ignored_threads: Collection[str]) -> None:
-        """Everything here belongs to the thread of `loop`, in which virtual time begins now."""
+        """Start tracking `loop`, when its virtual time begins. Use from the loop's thread only."""
         self._loop: Any = loop
         self._io_grace = io_grace
         self._jobs: dict[asyncio.Future[Any], str] = {}
@@ -53,15 +53,15 @@ class Outside:
         self.signals = Signals(loop)
 
     def look(self, registered: Mapping[Any, SelectorKey], target: float | None, waited: float) -> Outlook:
-        """What could wake the loop now; `registered` is its selector's map, `target` the clock's next stop.
+        """Return what could wake the loop now. `registered` is its selector's map, `target` the clock's next stop.
 
-        `waited` is how many real seconds have been slept since the last look.
+        `waited` are the real seconds slept since the last call.
         """
         self._processes = [process for process in self._processes if _runs(process)]
         busy = [*self._jobs.values(), *(f"subprocess {process.get_pid()}" for process in self._processes)]
         threads = self._threads.look(waited)
         sockets = self.sockets.look(registered)
-        connects = self._connects.look(sockets.places, waited)
+        connects = self._connects.look(sockets.addresses, waited)
         open_ends = [*sockets.elsewhere, *threads.others]
         signals = self.signals.look() if target is None else []
         grace = self._io_grace if sockets.elsewhere or threads.active else _MOMENT if self.sockets.in_flight() else 0.0
@@ -69,8 +69,8 @@ class Outside:
             grace = max(grace, ATTEMPTS)
         return Outlook(busy + threads.at_work + connects.here, [*open_ends, *sockets.listening, *signals], grace)
 
-    def watched(self) -> dict[str, Callable[..., Any]]:
-        """Return wrappers of the loop's methods that send something outside, which record the call."""
+    def wrappers(self) -> dict[str, Callable[..., Any]]:
+        """Return wrappers, by name, that record the calls of loop methods that start something outside."""
         loop = self._loop
         return {
             "sock_connect": self._connects.watch(),
@@ -102,7 +102,7 @@ def _runs(process: asyncio.SubprocessTransport) -> bool:
 
 
 def _job_name(function: object, args: tuple[object, ...]) -> str:
-    """Of `asyncio.to_thread(f)`, which gives `partial(context.run, f)`, it is f."""
+    """Return a job's function name; for `asyncio.to_thread(f)`, which submits `partial(context.run, f)`, that of f."""
     if isinstance(function, functools.partial):
         return _job_name(function.func, (*function.args, *args))
     if getattr(function, "__name__", "") == "run" and args and callable(args[0]):

@@ -1,14 +1,14 @@
-"""Python's clocks on virtual time: what programs read besides `loop.time()`, where `clocks=True` asks for it.
+"""Make Python's clocks show virtual time, for `clocks=True`.
 
-Two kinds of them:
+There are two kinds:
 
-* The wall clock (`time.time`, `datetime.now`, `date.today`, `time.localtime` and their like) is time-machine's to set:
-  it changes the functions in C, so modules that bound them at import follow. It shows the same in every thread, as
-  stamps of one moment should.
-* `time.monotonic` measures how long something took. In the loop's thread that is the loop's time, to the bit. It is
-  real in other threads, whose sleeps are, and for those of Python's own modules that wait really in any thread.
+* The wall clock (`time.time`, `datetime.now`, `date.today`, `time.localtime` and the like) is set with time-machine. It
+  patches the functions in C, so that modules that bound them at import follow. It is the same in all threads, so that
+  timestamps agree.
+* `time.monotonic` is exactly the loop's time in the loop's thread. It stays real in other threads, whose sleeps are
+  real, and for modules of the standard library that wait in real time in any thread.
 
-`time.perf_counter` stays real: it is for the cost of code, and test runners measure by it.
+`time.perf_counter` stays real, as it measures the cost of code, and test runners use it.
 """
 
 from __future__ import annotations
@@ -25,50 +25,50 @@ from abeyant.aio.virtual.timeline import Timeline
 from abeyant.lazy import missing, needs
 
 _NANOSECONDS: Final = 10**9  # in a second
-# Their waits are the system's, and they measure what is left of them; asyncio's is of other loops than the virtual one.
+# These wait in real time, and compute the rest of a time-out. asyncio is for loops other than the virtual one.
 _WAIT_REALLY: Final = frozenset({
     "abeyant", "asyncio", "concurrent", "multiprocessing", "queue", "sched", "selectors", "socketserver", "subprocess",
     "threading",
 })  # fmt: skip
-_MANY: Final = 1000  # readings of one task at one moment
+_MANY: Final = 1000  # reads by one task at the same time
 _STEP: Final = 1e-6  # seconds
 _EXTRA: Final = {"clocks": ["time_machine"]}
 
-_holder: PythonClocks | None = None  # the one between its `begin` and its `end`
+_holder: PythonClocks | None = None  # the active one, between `begin` and `end`
 
 
 class PythonClocks:
-    """Python's clocks, by those of one loop, from `begin` to `end`."""
+    """Makes Python's clocks show a loop's time, from `begin` to `end`."""
 
     def __init__(self, clock: Timeline) -> None:
-        """Change nothing yet. Raises AbeyantError where time-machine is missing."""
+        """Prepare without changing the clocks. Raises AbeyantError if time-machine is missing."""
         check_installed()
         self._clock = clock
         self._thread = 0
-        self._reading: tuple[float, object] = (-1.0, None)  # at what time a task has read the clock, and
-        self._reads = 0  # how often
+        self._reading: tuple[float, object] = (-1.0, None)  # the last read: time and task
+        self._reads = 0  # how often that was repeated
         self._stride = _STEP
         self._travel: Any = None
         self._traveller: Any = None
 
     def begin(self) -> None:
-        """Show the clock's time from now on. The wall clock goes on from what it shows now.
+        """Show the virtual clock's time from now on. The wall clock continues from its current time.
 
-        Raises RuntimeError where another loop's time is shown, or where freezegun or a mock holds the clocks.
+        Raises RuntimeError if the clocks already show another loop's time, or if freezegun or a mock patches them.
         """
         global _holder
         import time_machine
 
         if _holder is not None:
             raise RuntimeError(
-                f"clocks=True: Python's clocks show the time of {_holder._clock!r} already, and can show that of one "
-                "loop at a time"
+                f"clocks=True: Python's clocks already show the time of {_holder._clock!r}; only one loop at a time "
+                "can have them"
             )
-        _require_pythons_own()
+        _require_unpatched()
         monotonic, monotonic_ns = _diverted()
         self._thread = threading.get_ident()
         entered, began = time.time_ns(), nanoseconds(self._clock.time())
-        # Its own would stand still, or go on with the machine's; the number that it is made of is not looked at.
+        # Replace its own clock, which would stand still, or run in real time. Its start time does not matter then.
         self._travel = time_machine.travel(entered // _NANOSECONDS, tick=False)
         self._traveller = self._travel.start()
         self._traveller.time_ns = lambda: entered + nanoseconds(self._clock.time()) - began
@@ -77,7 +77,7 @@ class PythonClocks:
         monotonic_ns.begin()
 
     def end(self) -> None:
-        """Let Python's clocks show what they showed before, and what time has passed there since."""
+        """Make Python's clocks show real time again."""
         global _holder
         if _holder is not self:
             return
@@ -90,17 +90,17 @@ class PythonClocks:
         if travellers[-1] is self._traveller:
             self._travel.stop()
         else:
-            travellers.remove(self._traveller)  # a test has begun one since, and ends it later
+            travellers.remove(self._traveller)  # a test has started another one since, and ends it later
 
-    def holds_here(self, caller: str) -> bool:
-        """Return whether `time.monotonic` is the loop's for a module of this name, in this thread."""
+    def applies_to(self, caller: str) -> bool:
+        """Return whether `time.monotonic` is virtual for a module with this name, in this thread."""
         return threading.get_ident() == self._thread and caller.partition(".")[0] not in _WAIT_REALLY
 
     def time(self) -> float:
-        """Return the loop's time.
+        """Return the loop's time, and move it if one task reads it very often while no time passes.
 
-        A task that reads it again and again while no time passes waits for it to move, as every real clock does:
-        `while monotonic() <= deadline`, with the loop stopped at just that deadline. So it moves, by ever longer steps.
+        Such a task waits for the clock to move, as a real clock does: `while monotonic() <= deadline`, with the loop
+        stopped at that deadline. So move it, by ever longer steps.
         """
         task = asyncio.current_task(self._clock._loop)
         if (self._clock.time(), task) != self._reading:
@@ -114,39 +114,39 @@ class PythonClocks:
 
 
 def check_installed() -> None:
-    """Raise AbeyantError, with what to install, where `clocks=True` cannot work."""
+    """Raise AbeyantError, with what to install, if `clocks=True` cannot work."""
     lacking = missing(_EXTRA)
     if lacking:
         raise needs("virtual_time(clocks=True)", lacking)
 
 
 def nanoseconds(seconds: float) -> int:
-    """Return whole nanoseconds, exactly what the float says: it is not multiplied as a float."""
+    """Return seconds as nanoseconds, without the error of a float multiplication."""
     whole = int(seconds)
     return whole * _NANOSECONDS + round((seconds - whole) * _NANOSECONDS)
 
 
-def _require_pythons_own() -> None:
+def _require_unpatched() -> None:
     for name in ("monotonic", "monotonic_ns", "time", "time_ns"):
         found = getattr(time, name)
         if getattr(found, "__module__", "") != "time":
             owner = str(getattr(found, "__module__", None) or type(found).__module__).partition(".")[0]
             raise RuntimeError(
-                f"clocks=True: {owner} holds time.{name} at this moment: enter virtual time before it, or leave one "
-                "of the two out"
+                f"clocks=True: {owner} patches time.{name} at this moment: enter virtual time before it, or use only "
+                "one of the two"
             )
 
 
 def _monotonic() -> float:
     holder = _holder
-    if holder is not None and holder.holds_here(sys._getframe(1).f_globals.get("__name__", "")):
+    if holder is not None and holder.applies_to(sys._getframe(1).f_globals.get("__name__", "")):
         return holder.time()
     return _diverted()[0].real()  # type: ignore[no-any-return]
 
 
 def _monotonic_ns() -> int:
     holder = _holder
-    if holder is not None and holder.holds_here(sys._getframe(1).f_globals.get("__name__", "")):
+    if holder is not None and holder.applies_to(sys._getframe(1).f_globals.get("__name__", "")):
         return nanoseconds(holder.time())
     return _diverted()[1].real()  # type: ignore[no-any-return]
 
@@ -155,7 +155,7 @@ _made: list[Diverted] = []
 
 
 def _diverted() -> list[Diverted]:
-    """Made at the first use, and kept."""
+    """Return the redirected `monotonic` and `monotonic_ns`. The first call creates them, and they are never freed."""
     if not _made:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=_end_in_child)
@@ -164,6 +164,6 @@ def _diverted() -> list[Diverted]:
 
 
 def _end_in_child() -> None:
-    """A child of a fork has no part in the parent's loop, which does not run there."""
+    """End in a forked child, where the parent's loop does not run."""
     if _holder is not None:
         _holder.end()

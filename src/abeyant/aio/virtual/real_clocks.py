@@ -1,8 +1,8 @@
-"""Who reads the machine's clocks in virtual time again and again, and so waits for what does not come.
+"""Detect tasks in virtual time that wait for the machine's real clocks.
 
-A retry until `time.monotonic()` has gone on by an hour ends after an hour of real time, and virtual time goes round as
-fast as it can meanwhile. So after many moves of the clock a few are watched: where one line of one task has read such
-a clock at nearly every move, there is a warning; where it still does much later, the block ends.
+A retry loop until `time.monotonic()` has advanced by an hour ends after an hour of real time, and virtual time spins
+meanwhile. So after many moves of the virtual clock, watch the reads of real clocks for a while. If one line of one task
+reads such a clock at nearly every move, warn; if it still does much later, end the block.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import Final
 
 from abeyant.aio.virtual.diverted import Diverted
 
-_FIRST: Final = 10_000  # moves of the clock before the first look, which ends in a warning
-_LAST: Final = 50_000  # and before the one that ends the block
-_WATCHED: Final = 500  # moves in a look
-_NEARLY_ALL: Final = 0.99  # of them
+_FIRST: Final = 10_000  # moves of the clock before the first watch, which may warn
+_LAST: Final = 50_000  # moves before the second one, which may end the block
+_WATCHED: Final = 500  # moves per watch
+_NEARLY_ALL: Final = 0.99  # share of these moves
 _NAMES: Final = ("monotonic", "time")
-_NOT_THEIRS: Final = ("abeyant", "asyncio")
+_IGNORED: Final = ("abeyant", "asyncio")  # modules
 
-_kept: list[Diverted] = []  # a thread may be in the middle of such a call
+_kept: list[Diverted] = []  # never freed, as a thread may be in the middle of such a call
 
 
 class RealClocks:
-    """The watch over one loop in virtual time."""
+    """Detects tasks of one loop that wait for real clocks."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Watch nothing yet: to count costs nothing."""
+        """Start counting moves of the clock. Watching starts later."""
         self._loop = loop
         self._moves = 0
         self._diverted: list[Diverted] = []
@@ -38,7 +38,7 @@ class RealClocks:
         self._read: set[tuple[object, str]] = set()  # since the last move
 
     def moved(self) -> str | None:
-        """Count a move of the clock; return why the block is to end, where it waits for the machine's clocks."""
+        """Count a move of the clock. Return the reason to end the block if a task waits for real clocks."""
         self._moves += 1
         if self._moves in (_FIRST, _LAST):
             self._begin()
@@ -50,7 +50,7 @@ class RealClocks:
         return None
 
     def end(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         for diverted in self._diverted:
             diverted.end()
         self._diverted = []
@@ -60,7 +60,7 @@ class RealClocks:
         self._read.clear()
         try:
             self._diverted = [self._watch(name) for name in _NAMES]
-        except RuntimeError:  # a test has patched them, or another loop's `clocks=True` holds them
+        except RuntimeError:  # a test has patched them, or another loop uses `clocks=True`
             return
         for diverted in self._diverted:
             diverted.begin()
@@ -69,7 +69,7 @@ class RealClocks:
         def read() -> float:
             frame = sys._getframe(1)
             module = str(frame.f_globals.get("__name__", ""))
-            if asyncio._get_running_loop() is self._loop and module.partition(".")[0] not in _NOT_THEIRS:
+            if asyncio._get_running_loop() is self._loop and module.partition(".")[0] not in _IGNORED:
                 task = asyncio.current_task(self._loop)
                 call = f"{frame.f_code.co_filename}:{frame.f_lineno} reads time.{name}()"
                 self._read.add((None if task is None else task.get_name(), call))
@@ -87,8 +87,8 @@ class RealClocks:
             return None
         (task, call), _ = found[0]
         reason = (
-            f"{task or 'a callback'} waits for the machine's clocks, which hardly move: {call} at each of the clock's "
-            f"{self._moves} moves; virtual_time(clocks=True) lets it follow"
+            f"{task or 'a callback'} waits for the machine's clocks, which hardly move: {call} at each of the virtual "
+            f"clock's {self._moves} moves; virtual_time(clocks=True) makes them follow it"
         )
         if self._moves > _LAST:
             return reason

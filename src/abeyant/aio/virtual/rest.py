@@ -1,7 +1,7 @@
-"""Which threads of this process are at rest: asleep until another thread of the process wakes them.
+"""Find threads of this process that are at rest: asleep until another thread of the process wakes them.
 
-Linux says in which system call a thread sleeps, and how. One that waits for a lock, a queue or an event, and without a
-time-out, waits in a futex of this process: no time, no file and no other process can wake it.
+Linux shows the system call in which a thread sleeps, with its arguments. A thread that waits for a lock, a queue or an
+event without a time-out is in a private futex, from which no timer, file or other process can wake it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WAITS: Final = (0, 9)  # FUTEX_WAIT, FUTEX_WAIT_BITSET
 
 
 def is_at_rest(native_id: int | None) -> bool:
-    """Return whether a thread is at rest; False where the system does not say. Some 20 us."""
+    """Return whether a thread is at rest; False if the system does not show it. Takes some 20 us."""
     number, *arguments = _system_call(native_id)
     if number != _FUTEX or len(arguments) < 4:
         return False
@@ -26,12 +26,12 @@ def is_at_rest(native_id: int | None) -> bool:
 
 
 def is_asleep(native_id: int | None) -> bool:
-    """Return whether a thread sleeps, at rest or not; False where the system does not say."""
+    """Return whether a thread sleeps, at rest or not; False if the system does not show it."""
     return _system_call(native_id)[0].isdecimal()
 
 
 def _system_call(native_id: int | None) -> list[str]:
-    """Return the number of the system call in which a thread sleeps, and its arguments; another word if it does not."""
+    """Return the number and arguments of the system call in which a thread sleeps; another word if it runs."""
     try:
         with open(f"/proc/self/task/{native_id}/syscall", encoding="ascii") as file:
             return file.read().split() or ["unknown"]
@@ -40,7 +40,7 @@ def _system_call(native_id: int | None) -> list[str]:
 
 
 def native_threads() -> set[int]:
-    """Return the ids of all threads of this process, those that are not Python's too; none where there is no /proc."""
+    """Return the ids of all threads of this process, including those not started by Python; none without /proc."""
     try:
         return set(map(int, os.listdir("/proc/self/task")))
     except OSError:
@@ -48,7 +48,7 @@ def native_threads() -> set[int]:
 
 
 def processor_time(native_id: int | None) -> int | None:
-    """Return for how many nanoseconds a thread has run; None where the system does not say."""
+    """Return a thread's CPU time in nanoseconds; None if the system does not show it."""
     if native_id is None or not _FUTEX:
         return None
     try:

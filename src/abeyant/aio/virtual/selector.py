@@ -1,7 +1,7 @@
-"""The selector of virtual time: in place of sleeping, it moves the clock.
+"""The selector of virtual time, which moves the clock instead of sleeping.
 
-A loop calls `select(timeout)` once a turn, with the time until its next timer; nothing of the loop can run while it is
-in there. So this is the one place that knows that nothing else can run, and the one place where the clock moves.
+A loop calls `select(timeout)` once per turn, with the time until its next timer. Nothing in the loop can run meanwhile.
+So this is the place to detect that nothing else can run, and the only place where the clock moves.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from abeyant.aio.virtual.real_clocks import RealClocks
 from abeyant.aio.virtual.timeline import Timeline
 
 _Events = list[tuple[selectors.SelectorKey, int]]
-_SPINNING = 2_000  # turns without I/O, none of which moved the clock by a tick
-_TICK = 1e-9  # seconds: real clocks tell no shorter times apart
-_SHORTEST_STEP = 2.0**-60  # seconds: at 0 a float would have far shorter ones
-_LONGEST_STEP = 0.02  # seconds for so many turns: less than they take in real time
+_SPINNING = 2_000  # turns without I/O in which the clock moved by less than a tick
+_TICK = 1e-9  # seconds: the resolution of real clocks
+_SHORTEST_STEP = 2.0**-60  # seconds: near 0, floats would allow far shorter ones
+_LONGEST_STEP = 0.02  # seconds per `_SPINNING` turns: less than they take in real time
 _FIRST_SLICE = 0.001  # real seconds, doubled up to
-_SLICE = 0.05  # real seconds: how long at most until we look again whether what we wait for is still there
+_SLICE = 0.05  # real seconds between checks of what we wait for
 
 
 class VirtualSelector(selectors.BaseSelector):
-    """A loop's own selector, which moves the clock in place of sleeping."""
+    """Wraps a loop's selector, and moves the clock instead of sleeping."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, real: selectors.BaseSelector, clock: Timeline, outside: Outside
     ) -> None:
-        """`real` keeps the registrations and polls; only its waiting is replaced."""
+        """`real` is the loop's selector, which still polls."""
         self.clock = clock
         self._loop: Any = loop
         self._real = real
         self._outside = outside
         self._real_clocks = RealClocks(loop)
-        self._begin_anew()
+        self._reset_turns()
 
-    def _begin_anew(self) -> None:
-        """Restart the count of turns in which less than a tick passes."""
+    def _reset_turns(self) -> None:
+        """Restart the count of turns in which the clock moves by less than a tick."""
         self._turns = 0
-        self._step = 0.0  # by which the clock last moved in the middle of such turns
-        self._cut_short = False  # whether a deadline kept it from moving so far
+        self._step = 0.0  # the last step of `_creep`
+        self._cut_short = False  # whether a deadline has shortened a step
 
     def select(self, timeout: float | None = None) -> _Events:
-        """What I/O is ready; when there is none, and nothing else can run, the clock moves and it is none.
+        """Return the I/O that is ready. If there is none, and nothing else can run, move the clock and return [].
 
-        Raises DeadlockError where the clock cannot move and no task is left to be told.
+        If the clock cannot move, cancel the task that entered virtual time; raises DeadlockError if there is none.
         """
         events = self._real.select(0)
         if events or (timeout is not None and timeout <= 0):
             if events:
-                self._begin_anew()
-            elif not self._loop._ready and not self._loop._stopping:  # a timer is due that was set for no later
+                self._reset_turns()
+            elif not self._loop._ready and not self._loop._stopping:  # a timer with delay 0 is due
                 self._turns += 1
                 if self._turns >= _SPINNING:
                     return self._creep()
@@ -66,15 +66,15 @@ class VirtualSelector(selectors.BaseSelector):
         now = self.clock.time()
         if self._turns >= _SPINNING and target is not None and target < now + _TICK:
             return self._creep()
-        waited = pause = 0.0  # counted, not measured: tests freeze the machine's clocks, too
+        waited = pause = 0.0  # counted and not measured, as tests may freeze the machine's clocks
         longest = _FIRST_SLICE
         while True:
-            # In this order: what ends out there wakes the loop first, and looks idle afterwards.
+            # Look first, then select: what finishes outside wakes the loop first, and looks idle afterwards.
             outlook = self._outside.look(self._real.get_map(), target, pause)
             left = (self.clock._patience if outlook.needs_patience(target) else outlook.grace) - waited
             pause = min(max(left, 0), longest)
             events = self._real.select(pause)
-            if events or self._loop._ready:  # the latter where a signal's handler called the loop as if from a task
+            if events or self._loop._ready:  # a signal handler may call the loop directly
                 return events
             if left <= longest:
                 break
@@ -87,19 +87,21 @@ class VirtualSelector(selectors.BaseSelector):
             if target < now + _TICK:
                 self._turns += 1
             else:
-                self._begin_anew()
+                self._reset_turns()
             reason = None if self.clock._clocks else self._real_clocks.moved()
             if reason is not None:
-                self._report(f"nothing else goes on at {self.clock.time():.9g} s: {reason}")
-            self._loop._clock_resolution = math.ulp(self.clock.time())  # due is what is due, and not a bit more
+                self._report(f"nothing else runs at {self.clock.time():.9g} s: {reason}")
+            self._loop._clock_resolution = math.ulp(
+                self.clock.time()
+            )  # so that timers are due exactly at their deadline
         return []
 
     def _creep(self) -> _Events:
-        """Let a little time pass for a program that spins: each of its waits is too short to move the clock.
+        """Advance the clock a little for a program that spins, as each of its waits is too short to move the clock.
 
-        The clock's smallest step first, and four times as much each time: in real time it would have passed, too. Not
-        past a deadline, but for those within a tick once one of them has cut a step short: near 0 a float can tell
-        apart more of them than a program ever gets through. And not while something outside goes on.
+        Start with the clock's smallest step and quadruple it each time; in real time this time would have passed too.
+        Do not pass a deadline, except those within a tick once one of them has shortened a step: near 0 there are more
+        floats within a tick than a program ever gets through. Do not move while something outside is busy.
         """
         self._turns = 0
         now = self.clock.time()
@@ -107,7 +109,7 @@ class VirtualSelector(selectors.BaseSelector):
         timers: list[asyncio.TimerHandle] = getattr(self._loop, "_scheduled", [])
         passed = now + _TICK if self._cut_short else now
         later = [float(handle.when()) for handle in timers if not handle.cancelled() and handle.when() > passed]
-        target = self.clock._creeps_to(min([now + self._step, *later]))
+        target = self.clock._creep_target(min([now + self._step, *later]))
         outlook = self._outside.look(self._real.get_map(), target, 0.0)
         events = self._real.select(_SLICE if outlook.busy else outlook.grace)
         if events or outlook.busy or target is None:
@@ -121,16 +123,15 @@ class VirtualSelector(selectors.BaseSelector):
         return []
 
     def _next_deadline(self, timeout: float | None) -> float | None:
-        """Return when the loop has something to do next, as exactly as it can say; None for never.
+        """Return the loop's exact next deadline; None if there is none.
 
-        Neither a bucket of the wheel on the way there, nor what a `Timer` on this loop has armed before: each stop
-        would cost an `io_grace`.
+        Skips buckets of the wheel, and earlier wake-ups of a `Timer` on this loop, since each stop costs an `io_grace`.
         """
         if timeout is None:
             return None
         now = self.clock.time()
         if not hasattr(self._loop, "_earliest") and not getattr(self._loop, "_scheduled", None):
-            return max(now + timeout, math.nextafter(now, math.inf))  # of an unknown loop: what it would sleep
+            return max(now + timeout, math.nextafter(now, math.inf))  # an unknown kind of loop: when it would wake
         while (handle := self._earliest()) is not None:
             timer = timer_of(handle)
             if timer is None or not timer._arm_at_earliest():
@@ -138,7 +139,7 @@ class VirtualSelector(selectors.BaseSelector):
         return None
 
     def _earliest(self) -> asyncio.TimerHandle | None:
-        """Return the loop's earliest handle: from its `_earliest()`, which ours has, else from its heap."""
+        """Return the loop's earliest handle: from `_earliest()`, which our loop has, else from its heap."""
         earliest = getattr(self._loop, "_earliest", None)
         if earliest is not None:
             ours: asyncio.TimerHandle | None = earliest()
@@ -154,10 +155,10 @@ class VirtualSelector(selectors.BaseSelector):
             awaited = ", ".join(outlook.busy or outlook.chances)
             return (
                 f"nothing happened for {self.clock._patience:g} s of real time, the clock's patience, at {now} of "
-                f"virtual time: it waits for {awaited}"
+                f"virtual time, while waiting for {awaited}"
             )
         if target is not None:
-            return f"the clock has come to its limit: at {now} what goes on next is at {target:.9g} s"
+            return f"the clock has reached its limit: at {now} the next deadline is at {target:.9g} s"
         if deadline is not None:
             return (
                 f"the clock stands still at {now}: a timer is due at {deadline:.9g} s, but autojump is off and no "
@@ -166,48 +167,48 @@ class VirtualSelector(selectors.BaseSelector):
         reason = (
             f"nothing can run any more at {now}: no callback is ready, no timer pending, nothing open to the outside"
         )
-        others = self._outside.signals.not_waited_for()
+        others = self._outside.signals.ignored()
         if others:
-            reason += f" (the handler of {', '.join(others)} stood before virtual time began, and is not waited for)"
+            reason += f" (the handler of {', '.join(others)} was set before virtual time began, and is ignored)"
         return reason
 
     def _report(self, reason: str) -> None:
-        """Tell the task that entered, by cancelling it; where there is none, or it would not hear, stop the loop."""
-        task, told = self.clock._task, self.clock._deadlock
-        if told is not None:
+        """Cancel the task that entered virtual time, which then raises the deadlock. If that fails, stop the loop."""
+        task, reported = self.clock._task, self.clock._deadlock
+        if reported is not None:
             self.clock._deadlock = None
-            raise told  # stuck again, on its way out: how it came to that is in the first report
+            raise reported  # stuck again while it was cancelled; the first report has the cause
         error = DeadlockError(reason, all_waiting(self._loop, first=task))
         if task is None or task.done():
             raise error
         try:
             task.cancel("a deadlock in virtual time")
-        except RecursionError:  # it is one of a circle of tasks that wait for one another
+        except RecursionError:  # tasks that await each other in a circle
             raise error from None
         self.clock._deadlock = error
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """Pass on to the real selector."""
+        """Call the real selector's method."""
         self._outside.sockets.changed = True
         return self._real.register(fileobj, events, data)
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        """Pass on to the real selector."""
+        """Call the real selector's method."""
         self._outside.sockets.changed = True
         return self._real.unregister(fileobj)
 
     def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """Pass on to the real selector."""
+        """Call the real selector's method."""
         return self._real.modify(fileobj, events, data)
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        """Pass on to the real selector."""
+        """Call the real selector's method."""
         return self._real.get_map()
 
     def get_key(self, fileobj: Any) -> selectors.SelectorKey:
-        """Pass on to the real selector."""
+        """Call the real selector's method."""
         return self._real.get_key(fileobj)
 
     def close(self) -> None:
-        """Pass on to the real selector."""
+        """Call the real selector's method."""
         self._real.close()

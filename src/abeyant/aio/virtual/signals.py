@@ -1,4 +1,4 @@
-"""Which signals may wake a loop: those with a handler, the loop's own (`add_signal_handler`) or Python's (`signal`)."""
+"""Find the signals that may wake a loop: those with a handler of the loop's or of Python's `signal` module."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 
 class Signals:
-    """Handlers of the loop, and those that were set by `signal.signal` since virtual time began.
+    """The loop's signal handlers, and those set by `signal.signal` since virtual time began.
 
-    One of Python's that stood before has its own business, as a thread has (a test runner's time-out, say), and may
-    have nothing to do with the loop: to wait for it would keep every deadlock from being told at once.
+    Handlers set before, for instance for a test runner's time-out, are most likely unrelated to the loop. Waiting for
+    them would delay the report of every deadlock.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Count handlers that are set from now on."""
+        """Record the handlers that are set already, which are ignored."""
         self._loop: Any = loop
         self._known = _pythons_handlers()
 
@@ -25,13 +25,13 @@ class Signals:
         names |= {name for name, handler in _pythons_handlers().items() if self._known.get(name) is not handler}
         return [f"a handler of {name}" for name in sorted(names)]
 
-    def not_waited_for(self) -> list[str]:
-        """Return names of the signals whose handlers stood before."""
+    def ignored(self) -> list[str]:
+        """Return the names of signals whose handlers were set before virtual time began."""
         return [name for name, handler in _pythons_handlers().items() if self._known.get(name) is handler]
 
 
 def _pythons_handlers() -> dict[str, Any]:
-    """By the signal's name; without those by which Ctrl-C ends a program, Python's and `asyncio.Runner`'s."""
+    """Return Python's handlers by signal name, without the default ones for Ctrl-C, Python's and `asyncio.Runner`'s."""
     found = {}
     for number in signal.valid_signals():
         handler = signal.getsignal(number)

@@ -1,4 +1,4 @@
-"""Which of a loop's open files may be written to from elsewhere."""
+"""Find a loop's open files that may become ready through something outside the loop."""
 
 from __future__ import annotations
 
@@ -13,55 +13,55 @@ from abeyant.aio.virtual.connects import ATTEMPTS, is_this_machine
 
 _Ends = tuple[object, object]  # addresses: this end's, the other end's
 
-# Linux's `struct tcp_info`, of which we need: state, bytes received, not yet sent, sent, and sent again.
+# Fields of Linux's `struct tcp_info`: state, bytes received, not yet sent, sent, and retransmitted.
 _TCP_INFO: Final = struct.Struct("=B127xQ8xI52xQQ")
 _UNACKNOWLEDGED: Final = struct.Struct("=24xI")  # segments
 _ESTABLISHED: Final = 1
-_FEW: Final = 200  # sockets that are asked sooner than a moment is over
+_FEW: Final = 200  # sockets: querying more takes longer than a moment
 
 
 class Census(NamedTuple):
-    """Of the files on which a loop waits, other than those it wakes itself with."""
+    """The files on which a loop waits, except the one with which it wakes itself."""
 
-    elsewhere: list[str]  # descriptions of those whose other end is not on this loop, or not known
-    listening: list[str]
-    places: list[Any]  # the addresses of those
+    elsewhere: list[str]  # descriptions of those whose other end is not on this loop, or unknown
+    listening: list[str]  # descriptions of listening sockets
+    addresses: list[Any]  # of the listening sockets
 
 
 class Sockets:
-    """The census, counted anew after `changed` has been set to True."""
+    """Keeps the census of a loop's files. Set `changed` to True after a change."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Of `loop`."""
+        """Watch the files of `loop`."""
         self._loop: Any = loop
         self._census = Census([], [], [])
         self._pairs: list[tuple[int, int]] = []  # those whose both ends are on this loop
         self._nearby: list[int] = []  # those whose other end is on this machine, but not on this loop
-        self._retried: dict[int, float] = {}  # of those: real seconds waited for what the kernel sends again
+        self._retried: dict[int, float] = {}  # of those: real seconds waited for retransmissions
         self.changed = True
 
     def look(self, registered: Mapping[Any, SelectorKey]) -> Census:
-        """O(1), or O(open files) after a change."""
+        """Return the census. O(1), or O(open files) after a change."""
         if self.changed:
             self._census = self._count({key.fd for key in registered.values()})
             self.changed = False
         return self._census
 
     def in_flight(self) -> bool:
-        """Return whether something that one socket of the loop has written to another may not be there yet.
+        """Return whether data from one socket of the loop to another may still be in flight.
 
-        To be asked after `look`, and before what is ready: whatever was written then has come. False only where the
-        system says so of each, which is Linux. O(open files), some 2 us each, but for so many that it is not asked.
+        Call it after `look`, and before polling: data written before has then arrived. Returns False only if the
+        system, which has to be Linux, confirms it for each pair. O(open files), some 2 us each, up to `_FEW`.
         """
         if not hasattr(socket, "TCP_INFO") or len(self._pairs) > _FEW:
             return bool(self._pairs)
-        return not all(_is_there(one, other) for one, other in self._pairs)
+        return not all(_all_received(one, other) for one, other in self._pairs)
 
     def retries(self, waited: float) -> bool:
-        """Return whether the kernel sends again what another socket of this machine has not confirmed.
+        """Return whether to wait for the kernel to retransmit data to another socket of this machine.
 
-        As it does after 0.2, 0.6, 1.4, 3 s where a full backlog did not take a connection that its client believes in.
-        `ATTEMPTS` of real time are waited for; `waited` is how much has been slept since the last call.
+        It retries after 0.2, 0.6, 1.4, 3 s if a full backlog has dropped a connection that its client thinks is open.
+        Wait up to `ATTEMPTS` of real time; `waited` are the real seconds slept since the last call.
         """
         open_ = [fd for fd in self._nearby if _unacknowledged(fd)]
         self._retried = {fd: self._retried.get(fd, -waited) + waited for fd in open_}
@@ -71,11 +71,11 @@ class Sockets:
         waker = getattr(self._loop, "_ssock", None)
         if waker is not None:
             waited_on.discard(waker.fileno())
-        resting = set(getattr(self._loop, "_transports", ())) - waited_on  # whose reading is paused
+        resting = set(getattr(self._loop, "_transports", ())) - waited_on  # those with paused reading
         ends = {fd: _ends(fd) for fd in waited_on | resting}
         both = {addresses: fd for fd, addresses in ends.items() if addresses is not None}
         self._pairs = [(fd, both[theirs, mine]) for (mine, theirs), fd in both.items() if (theirs, mine) in both]
-        elsewhere, listening, places = [], [], []
+        elsewhere, listening, addresses = [], [], []
         self._nearby = []
         for fd in sorted(waited_on):
             mine = ends[fd]
@@ -83,16 +83,16 @@ class Sockets:
                 elsewhere.append(f"file descriptor {fd}")
             elif mine[1] is None:
                 listening.append(f"the listening socket {_address(mine[0])}")
-                places.append(mine[0])
+                addresses.append(mine[0])
             elif (mine[1], mine[0]) not in both:
                 if isinstance(mine[1], tuple) and is_this_machine(mine[1][0]):
                     self._nearby.append(fd)
                 elsewhere.append(f"the socket {_address(mine[0])} to {_address(mine[1])}")
-        return Census(elsewhere, listening, places)
+        return Census(elsewhere, listening, addresses)
 
 
 def _ends(fd: int) -> _Ends | None:
-    """Return both addresses of a connected TCP socket; of a listening one (address, None); None for anything else."""
+    """Return both addresses of a connected TCP socket, (address, None) of a listening one, None for anything else."""
     try:
         sock = socket.socket(fileno=fd)
     except OSError:
@@ -109,12 +109,12 @@ def _ends(fd: int) -> _Ends | None:
     return None
 
 
-def _is_there(sender: int, receiver: int) -> bool:
-    """Return whether all that has been written to one end has come to the other, and neither has been closed."""
+def _all_received(sender: int, receiver: int) -> bool:
+    """Return whether the receiver has received everything that was written, and neither end is closed."""
     try:
         sent_state, _, waiting, sent, again = _tcp_info(sender)
         received_state, received, *_ = _tcp_info(receiver)
-    except (OSError, struct.error):  # closed by now, or an older Linux, which tells less
+    except (OSError, struct.error):  # closed by now, or an older Linux with fewer fields
         return False
     return sent_state == received_state == _ESTABLISHED and not waiting and sent - again == received
 
@@ -122,7 +122,7 @@ def _is_there(sender: int, receiver: int) -> bool:
 def _unacknowledged(fd: int) -> bool:
     try:
         return _tcp_info(fd, _UNACKNOWLEDGED)[0] > 0
-    except (OSError, AttributeError, struct.error):  # closed by now, or a system that does not say
+    except (OSError, AttributeError, struct.error):  # closed by now, or not Linux
         return False
 
 

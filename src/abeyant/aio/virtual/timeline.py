@@ -1,4 +1,4 @@
-"""The virtual time of one loop: what it is, and where it may go next. Knows nothing of how it is put on a loop."""
+"""The virtual time of a loop: the current time, and where it may go next. Independent of the loop's implementation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from abeyant.timer.units import as_float
 
 
 class Timeline:
-    """Virtual time of one loop. `mount` puts it on a loop, and `selector` moves it when nothing else can run.
+    """The virtual time of a loop. `mount` installs it, and `selector` moves it when nothing else can run.
 
-    All of it belongs to the loop's thread; `time` may be read from any.
+    Use it from the loop's thread; only `time` is thread-safe.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Timeline:
         clocks: bool,
         ignore_threads: str | Iterable[str],
     ) -> None:
-        """See `VirtualClock`."""
+        """Check and store the options of `VirtualClock`. Raises TypeError and ValueError."""
         if not isinstance(clocks, bool):
             raise TypeError(f"clocks must be True or False, not {clocks!r}")
         if not isinstance(autojump, bool):
@@ -47,66 +47,66 @@ class Timeline:
                 raise TypeError(f"ignore_threads must be names of threads or patterns of them, not {name!r}")
         self._time = self._start or 0.0
         self._end_of_time = math.inf
-        self._loop: asyncio.AbstractEventLoop | None = None  # whose time it is
-        self._task: asyncio.Task[object] | None = None  # the one that entered, and is told of a deadlock
-        self._deadlock: DeadlockError | None = None  # told to it, not yet raised
-        self._stops: list[tuple[float, int, asyncio.Future[bool]]] = []  # where `advance` calls end: a heap
-        self._to_next: list[asyncio.Future[bool]] = []  # calls of `advance_to_next` whose end is not known yet
+        self._loop: asyncio.AbstractEventLoop | None = None  # None outside of virtual time
+        self._task: asyncio.Task[object] | None = None  # the one that entered, which a deadlock cancels
+        self._deadlock: DeadlockError | None = None  # for that task to raise
+        self._stops: list[tuple[float, int, asyncio.Future[bool]]] = []  # heap of the ends of `advance` calls
+        self._to_next: list[asyncio.Future[bool]] = []  # pending calls of `advance_to_next`
         self._order = itertools.count()
 
     def time(self) -> float:
-        """Return the time in seconds, as `loop.time()` gives it."""
+        """Return the time in seconds, like `loop.time()`."""
         return self._time
 
     async def advance(self, seconds: float | timedelta) -> None:
-        """Let `seconds` pass: what comes due on the way runs in order, each at its own time.
+        """Advance by `seconds`. What comes due on the way runs in order, each at its deadline.
 
-        Returns when the clock has moved by exactly that and nothing more can run at that time; with 0, as soon as
-        nothing more can run now. Raises ValueError when negative, and RuntimeError outside of the block.
+        Returns when the clock has moved by exactly that and nothing more can run at that time; with 0, when nothing
+        more can run now. Raises ValueError for a negative time, and RuntimeError outside of the block.
         """
         step = span(seconds, "seconds")
         if self._loop is None:
-            raise RuntimeError("this clock is on no loop: advance it inside `async with clock:`")
+            raise RuntimeError("this clock is not in use: advance it inside `async with clock:`")
         arrival = self._loop.create_future()
         heapq.heappush(self._stops, (self._time + step, next(self._order), arrival))
         await arrival
 
     async def advance_to_next(self) -> float | None:
-        """Advance to the loop's next deadline and run what is due there; return the seconds that passed.
+        """Advance to the loop's next deadline and run what is due then. Return the seconds that passed.
 
-        Returns when nothing more can run at that time; None, and no time passes, where no timer is pending by then.
-        Raises RuntimeError outside of the block.
+        Returns when nothing more can run at that time; returns None, without moving, if no timer is pending. Raises
+        RuntimeError outside of the block.
         """
         if self._loop is None:
-            raise RuntimeError("this clock is on no loop: advance it inside `async with clock:`")
+            raise RuntimeError("this clock is not in use: advance it inside `async with clock:`")
         began = self._time
         arrival = self._loop.create_future()
         self._to_next.append(arrival)
         return self._time - began if await arrival else None
 
     def _step(self, deadline: float | None) -> float | None:
-        """Where the clock goes from here, with the loop's next expiration at `deadline`; None is nowhere.
+        """Return where the clock moves next, given the loop's next `deadline`; None if it cannot move.
 
-        An expiration at the end of an `advance` comes first, so that advancing by 5 s is to have seen 5 s.
+        A deadline at the end of an `advance` comes first, so that advancing by 5 s runs what is due at 5 s.
         """
-        while self._stops and self._stops[0][2].done():  # whoever advanced was cancelled
+        while self._stops and self._stops[0][2].done():  # the advancing task was cancelled
             heapq.heappop(self._stops)
         self._to_next = [arrival for arrival in self._to_next if not arrival.done()]
         if self._to_next and deadline is None:
-            return self._time  # to tell them so
+            return self._time  # `_move` returns None to them
         stop = self._stops[0][0] if self._stops else None
         if stop is None:
             return deadline if self.autojump or self._to_next else None
         return stop if deadline is None else min(stop, deadline)
 
     def _move(self, to: float, deadline: float | None) -> None:
-        """Move the clock to where `_step` says."""
+        """Move the clock to `to`, from `_step`, and complete the calls that end there."""
         self._time = max(self._time, to)
         if deadline is None or to == deadline:
             for arrival in self._to_next:
                 if deadline is None:
                     arrival.set_result(False)
-                else:  # they are to return when what is due there has run
+                else:  # return once what is due there has run
                     heapq.heappush(self._stops, (to, next(self._order), arrival))
             if self._to_next:
                 self._to_next = []
@@ -114,14 +114,14 @@ class Timeline:
         if self._stops and (deadline is None or to < deadline):
             heapq.heappop(self._stops)[2].set_result(True)
 
-    def _creeps_to(self, to: float) -> float | None:
-        """Where the clock goes in the middle of what runs, if it is to go to `to`; None is nowhere."""
+    def _creep_target(self, to: float) -> float | None:
+        """Return where the clock moves if it should creep to `to`; None if it cannot move."""
         if self._stops:
             return min(to, self._stops[0][0])
         return to if self.autojump or self._to_next else None
 
     def _creep(self, to: float) -> None:
-        """Move the clock to where `_creeps_to` says."""
+        """Move the clock to `to`, from `_creep_target`, and complete an `advance` that ends there."""
         self._time = max(self._time, to)
         if self._stops and self._stops[0][0] <= to:
             arrival = heapq.heappop(self._stops)[2]
@@ -141,12 +141,12 @@ class Timeline:
         self._stops.clear()
 
     def __repr__(self) -> str:
-        how = "jumping" if self.autojump else "by hand"
-        return f"<{type(self).__name__} at {self._time:.9g}s, {how}{'' if self._loop else ', on no loop'}>"
+        how = "autojump" if self.autojump else "manual"
+        return f"<{type(self).__name__} at {self._time:.9g}s, {how}{'' if self._loop else ', not in use'}>"
 
 
 def span(value: float | timedelta, name: str, *, endless: bool = False) -> float:
-    """Return a span of time, from 0, as float. Raises TypeError and ValueError, naming the argument `name`."""
+    """Return a non-negative duration as float. Raises TypeError and ValueError that name the argument `name`."""
     length = as_float(value, name)
     if not 0 <= length <= math.inf or (length == math.inf and not endless):
         raise ValueError(f"{name} must be {'0 or more' if endless else 'finite, and 0 or more'}, not {value!r}")
