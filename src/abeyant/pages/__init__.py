@@ -1,1 +1,1 @@
-"""What every report is made of: a page that needs no network, its words and tables, and the look of its figures."""
+"""The parts of every report: a self-contained HTML page, tables, tiles, number formats, and the style of figures."""

@@ -1,7 +1,7 @@
-"""One HTML file that needs nothing else: its text, its look, its figures and the script that draws them.
+"""Build a self-contained HTML page: text, style, figures, and the script that draws them.
 
-The figures' library is plotly.js' basic bundle, which lies beside this module (1.2 MB; what plotly for Python brings is
-4.8 MB): lines, points and bars. A heat map is a table (`heat`).
+Figures are drawn by plotly.js' basic bundle beside this module: lines, points and bars (1.2 MB; the bundle in plotly
+for Python has 4.8 MB). Heat maps are tables (`heat`).
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def document(
     by_time: Mapping[str, Any] | None = None,
     inline: bool = False,
 ) -> str:
-    """Return the page. `figures` are by the id of their place and then by the scope chosen, "0" where there is none.
+    """Return the page. `figures` are keyed by element id and by the chosen scope, "0" without scopes.
 
-    `by_time` are counts from which the script makes tables and figures for a part of the time.
-    An `inline` page is for a frame in a notebook. It lacks the contents and how it was made, makes its frame as high as
-    it is itself, and is light or dark as what is around it.
-    The page opens with `title`, `note`, `tiles`, `lead` (a figure), and `findings`.
-    `kicker` and `title` are plain text, all else is HTML.
+    `by_time` are counts from which the script computes tables and figures for a selected time range.
+    An `inline` page is for an iframe in a notebook. It omits the contents and how the page was made, sets the height of
+    its iframe, and follows the light or dark theme around it.
+    The page starts with `title`, `note`, `tiles`, `lead` (a figure), and `findings`.
+    `kicker` and `title` are plain text; everything else is HTML.
     """
     sections, contents = (sections, "") if inline else _with_anchors(sections)
     script, library = _asset("page.js"), _asset("plotly-basic.min.js")
@@ -81,10 +81,10 @@ _HEADING: Final = re.compile(r'<h2(?: id="([^"]*)")?>(.*?)</h2>')
 
 
 def _with_anchors(sections: str) -> tuple[str, str]:
-    """Give each heading an id, unless it has one, and a link to itself; return them, and the list of contents."""
+    """Return the sections with an id and a link on each heading, and the table of contents."""
     entries: dict[str, str] = {}
 
-    def anchored(heading: re.Match[str]) -> str:
+    def add_anchor(heading: re.Match[str]) -> str:
         title = heading[2]
         name = heading[1] or re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "section"
         while name in entries:
@@ -92,12 +92,12 @@ def _with_anchors(sections: str) -> tuple[str, str]:
         entries[name] = title
         return f'<h2 id="{name}">{title} <a class="anchor" href="#{name}" aria-label="link to this">#</a></h2>'
 
-    anchored_sections = _HEADING.sub(anchored, sections)
+    anchored_sections = _HEADING.sub(add_anchor, sections)
     return anchored_sections, "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in entries.items())
 
 
 def write_whole(text: str, destination: Path) -> None:
-    """Write a page, making its folder; a reader never sees half of it."""
+    """Write a page atomically. Create its folder if needed."""
     destination.parent.mkdir(parents=True, exist_ok=True)
     temporary = destination.with_name(f".{destination.name}.{os.getpid()}.tmp")
     try:
@@ -112,18 +112,18 @@ def _json(figure: Figure | None) -> object:
     if figure is None:
         return None
     made: dict[str, Any] = json.loads(figure.to_json())
-    made["layout"].pop("template", None)  # plotly's own look, in each figure anew: the page has one for all of them
+    made["layout"].pop("template", None)  # plotly's default style, repeated in each figure; the page has its own
     return made
 
 
 def _data(value: object) -> str:
-    """Return JSON that cannot end the script element it stands in, whatever a log put into it."""
+    """Return JSON that is safe inside a script element, whatever strings a log contains."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _hash(script: str) -> str:
-    """Return what the page's security policy names a script by: no other script may run in it."""
+    """Return a script's hash for the page's content security policy, which allows no other scripts."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 

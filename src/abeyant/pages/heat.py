@@ -1,4 +1,4 @@
-"""A heat map as a table: its numbers can be read in the light, in the dark and aloud, and need no script."""
+"""Heat maps as HTML tables, which work in light and dark mode, with screen readers, and without scripts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["heat_map"]
 
 
 def heat_map(title: str, grid: pd.DataFrame, down: str, across: str, show: Callable[[float], str]) -> str:
-    """Return a table of a grid, the greatest number on the strongest ground; HTML.
+    """Return a grid as an HTML table, with a stronger background for greater numbers.
 
-    `grid` has the labels of its rows and columns as they are to be shown; `down` and `across` say what these are.
+    `grid` has the labels of its rows and columns; `down` and `across` are the titles of these.
     """
     most = max((value for row in grid.to_numpy(dtype=float).tolist() for value in row if value == value), default=0.0)
     head = "".join(f'<th scope="col">{escaped(name)}</th>' for name in grid.columns)

@@ -1,4 +1,4 @@
-"""A page goes from hand to hand: where things lie on the machine that made it is nobody's business."""
+"""Redact the folders of this machine from a page, which may be shared."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from typing import Any, Final
 __all__ = ["redact_paths"]
 
 _ABSOLUTE: Final = re.compile(r"(?<![\w.:/~-])(?:file:/{0,2})?/(?:[^\s'\":,/]+/)+(?=[^\s'\":,/]|\b|$)")
-"""The folders of an absolute path in a text, up to its last name."""
+"""Matches the folders of an absolute path in a text, up to its last name."""
 
 
 _WHOLE: Final = re.compile(r"(?:file:/{0,2})?/")
-"""How a word begins that is an absolute path."""
+"""Matches the beginning of a word that is an absolute path."""
 
 _NEXT: Final = re.compile(r",(?=(?:file:/{0,2})?/)")
-"""Where the next of several paths begins in a word."""
+"""Matches the comma between several absolute paths in a word."""
 
 
 def redact_paths(made: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a result was made without folders of the machine.
+    """Return the record of how a result was made, without folders of this machine.
 
-    Files keep their names below the folder that holds all of them, so that they still can be told apart; of other
-    absolute paths only the last name is left.
+    Files keep their path below their common folder, so that they remain distinct. Other absolute paths keep only their
+    last name.
     """
     files = [path for path in _texts(made) if os.path.isabs(path) and "\n" not in path]
     common = os.path.commonpath([os.path.dirname(path) for path in files]) if files else ""
 
-    def shown(value: Any) -> Any:
+    def redact(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {name: shown(inner) for name, inner in value.items()}
+            return {name: redact(inner) for name, inner in value.items()}
         if isinstance(value, list):
-            return [shown(inner) for inner in value]
+            return [redact(inner) for inner in value]
         if not isinstance(value, str):
             return value
         if value in files and common not in ("", "/"):
@@ -42,30 +42,30 @@ def redact_paths(made: Mapping[str, Any]) -> dict[str, Any]:
         return _last_name(value) if value in files else _ABSOLUTE.sub("", value)
 
     return {
-        name: _in_words(value) if name == "command" and isinstance(value, str) else shown(value)
+        name: _redact_command(value) if name == "command" and isinstance(value, str) else redact(value)
         for name, value in made.items()
     }
 
 
-def _in_words(command: str) -> str:
-    """Leave the folders out of a command line word by word: only there is it known where a name with blanks ends."""
+def _redact_command(command: str) -> str:
+    """Redact a command line word by word, since names may have blanks."""
     try:
         words = shlex.split(command)
-    except ValueError:  # a quote without its end
+    except ValueError:  # an unclosed quote
         return _ABSOLUTE.sub("", command)
-    return shlex.join(",".join(map(_shortened, _NEXT.split(word))) for word in words)
+    return shlex.join(",".join(map(_redact_word, _NEXT.split(word))) for word in words)
 
 
-def _shortened(word: str) -> str:
-    option, equals, place = word.partition("=") if word.startswith("-") else ("", "", word)
-    setting, sets, value = place.partition("=") if not _WHOLE.match(place) else ("", "", place)
+def _redact_word(word: str) -> str:
+    option, equals, path = word.partition("=") if word.startswith("-") else ("", "", word)
+    setting, sets, value = path.partition("=") if not _WHOLE.match(path) else ("", "", path)
     if _WHOLE.match(value):
         return f"{option}{equals}{setting}{sets}{_last_name(value)}"
     return _ABSOLUTE.sub("", word)
 
 
-def _last_name(place: str) -> str:
-    return os.path.basename(place.rstrip("/")) or place
+def _last_name(path: str) -> str:
+    return os.path.basename(path.rstrip("/")) or path
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""How every figure looks: one colour a kind, little ink, units on the axes. Light and dark come from the page."""
+"""The style of all figures: one colour per kind, little ink, units on the axes. The page sets light or dark."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from abeyant.pages.words import duration, tick_values
 
 
 class ReportError(AbeyantError):
-    """The report cannot be written; the message says why in one line."""
+    """A report that cannot be written. The message says why in one line."""
 
 
-# Mid-tones: each has a contrast of at least 3:1 on the page's light ground and on its dark one.
+# Mid-tones with a contrast of at least 3:1 on the page's light and dark backgrounds.
 PALETTE: Final = ("#3f80d6", "#c8741c", "#1f968a", "#9166cf", "#c460a2", "#85881f", "#a0694c", "#74818f")
 FURTHER: Final = ("#4c9a3f", "#2f93b8", "#b0606a", "#6d72d8", "#a8789b", "#5f8f6e", "#9a7f2e", "#7c7a6a")
-"""Colours of the same contrast for what is rarer; they are nearer to one another."""
+"""Further colours of the same contrast, less distinct from each other."""
 EXPIRED: Final = "#d8433c"
 LONG_WAIT: Final = "#c8741c"
 NEUTRAL: Final = PALETTE[7]
-"""Of what is no kind and no trouble."""
+"""The colour of anything that is neither a kind nor an alarm."""
 SHORTEST_MS: Final = 0.1
-"""Where a logarithmic axis of waits begins at the latest: shorter ones are drawn at its edge."""
+"""The lowest start of a logarithmic axis of waits. Shorter waits are drawn at its edge."""
 
 Figure = Any
-"""A plotly figure; plotly ships no types."""
+"""A plotly figure; plotly has no type hints."""
 
 
 def plotly(module: str) -> Any:
-    """Import a module of plotly, which only the report needs."""
+    """Return a module of plotly. Raises ReportError if plotly is not installed."""
     try:
         return importlib.import_module(f"plotly.{module}")
     except ImportError as error:
@@ -40,13 +40,13 @@ def plotly(module: str) -> Any:
 
 
 def faint(colour: str, opacity: float) -> str:
-    """Return a colour let through by the page's own ground."""
+    """Return a colour with an opacity from 0 to 1."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"
 
 
 def wait_axis(low: float, high: float, title: str) -> dict[str, Any]:
-    """Return a logarithmic axis of durations from `low` to `high` milliseconds, ticks in readable units."""
+    """Return a logarithmic axis of durations from `low` to `high` milliseconds, with ticks in readable units."""
     values, texts = tick_values(low, max(high, low * 10))
     return {
         "type": "log",
@@ -58,7 +58,7 @@ def wait_axis(low: float, high: float, title: str) -> dict[str, Any]:
 
 
 def tick_durations(highest: float) -> dict[str, Any]:
-    """Return the ticks of a short linear axis of durations from 0 to `highest` milliseconds: two."""
+    """Return two ticks for a short linear axis of durations from 0 to `highest` milliseconds."""
     step = 10.0 ** math.floor(math.log10(highest))
     most = max(step * n for n in (1, 2, 5) if step * n <= highest)
     return {"tickvals": [0, most], "ticktext": ["0", duration(most)]}

@@ -1,4 +1,4 @@
-"""Tables and lists in HTML; every cell is escaped where it is shown, by the column's own function."""
+"""HTML tables and lists. Each column's function formats and escapes its cells."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Columns = Mapping[str, Column]
 
 
 def facts(made: Mapping[str, Any]) -> str:
-    """Return how the analysis was made: the marker's entries, as they are."""
+    """Return the record of how the analysis was made, as an HTML list."""
     if not made:
-        return nothing("The analysis left no record of how it was made.")
+        return nothing("The result has no record of how it was made.")
     entries = (f"<dt>{escaped(_words(name))}</dt><dd>{_fact(value)}</dd>" for name, value in made.items())
     return f"<dl>{''.join(entries)}</dl>"
 
@@ -59,11 +59,11 @@ def table(
     mark: str | None = None,
     number: str | None = None,
 ) -> str:
-    """Return an HTML table: columns of names to the left, of numbers to the right.
+    """Return an HTML table, columns of names first, then columns of numbers. The page's script sorts and folds it.
 
-    The columns of `bars` have a bar in each cell, its length the share of the column's greatest number. Each row bears
-    what it has in the column `mark`, for the page's filters, and in `number`, by which the script knows it when it
-    counts anew for a part of the time. The page's script sorts and folds it.
+    Cells in the columns `bars` have a bar, whose length is the share of the column's greatest number. Each row carries
+    its value of the column `mark`, for the page's filters, and of `number`, by which the script finds it to update its
+    numbers for a selected time range.
     """
     head = "".join(f'<th scope="col">{title}</th>' for title, _ in names.values())
     named = (f' data-column="{escaped(name)}"' if number else "" for name in numbers)
@@ -99,10 +99,10 @@ def _number(value: Any, show: Cell, most: float | None) -> str:
 
 
 def folded(title: str, content: str) -> str:
-    """Return content behind a title that opens it; HTML."""
+    """Return HTML content that is collapsed under a title."""
     return f"<details><summary>{title}</summary>{content}</details>"
 
 
 def nothing(sentence: str) -> str:
-    """Return what stands where there is nothing to show; HTML."""
+    """Return the HTML for a place without content: a sentence."""
     return f'<p class="nothing">{sentence}</p>'

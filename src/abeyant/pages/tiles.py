@@ -1,4 +1,4 @@
-"""The numbers that a page opens with, each in a tile: its name, the number, and a few words on it."""
+"""The tiles at the top of a page: key figures, each with a name, a value and a note."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ __all__ = ["Tile", "tiles"]
 
 @dataclass(frozen=True)
 class Tile:
-    """One number of a page, in plain text."""
+    """One key figure of a page, in plain text."""
 
     name: str
     value: str
     note: str = ""
     alarm: bool = False
-    """Whether it is drawn as trouble is."""
+    """Whether to highlight it as a problem."""
     link: str = ""
-    """The anchor on the page that says more."""
+    """The id of the section on it."""
 
 
 def tiles(some: Sequence[Tile]) -> str:
-    """Return the tiles side by side; HTML."""
+    """Return the tiles as an HTML list."""
     return f'<dl class="tiles">{"".join(map(_tile, some))}</dl>' if some else ""
 
 

@@ -1,4 +1,4 @@
-"""Numbers and names as a reader meets them: separators, units, and nothing that a log could inject."""
+"""Format numbers and names for readers: separators, units, and escaping of what a log could inject."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 
 UNKNOWN: Final = "\N{EN DASH}"
 _LONGEST_LABEL = 60
-_LEAST_MS = 0.1  # what is less is told in microseconds
-_MOST_TICKS = 25  # that find room on the axis of a page of 400 px
+_LEAST_MS = 0.1  # shorter durations are in microseconds
+_MOST_TICKS = 25  # the most that fit on an axis of a page of 400 px
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000.0, 60_000.0, 3_600_000.0, 86_400_000.0
 _BELOW_MINUTE = [10.0**power for power in range(-3, 5)]
 _DECADES = [*_BELOW_MINUTE, _MINUTE, 10 * _MINUTE, _HOUR, 10 * _HOUR, *(_DAY * 10.0**power for power in range(5))]
@@ -32,12 +32,12 @@ def counted(number: float, one: str, many: str | None = None) -> str:
 
 
 def without_value(reason: str) -> str:
-    """Return why a row or line is rejected, without the value after the colon: each may have another."""
+    """Return the reason of a rejected row or line, without the value after the colon, which may differ per row."""
     return reason.partition(": ")[0]
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage that never rounds something to nothing, nor almost all to all."""
+    """Return a share as a percentage. Never rounds a positive share to 0 %, nor one below 1 to 100 %."""
     if math.isnan(share):
         return UNKNOWN
     if share in (0, 1):
@@ -51,7 +51,7 @@ def percent(share: float) -> str:
 
 
 def duration(ms: float) -> str:
-    """Return milliseconds in the unit a person would choose, with three digits."""
+    """Return milliseconds in a readable unit, with three digits."""
     if math.isnan(ms):
         return UNKNOWN
     if 0 < ms < _LEAST_MS:
@@ -83,13 +83,13 @@ def tick_values(low: float, high: float) -> tuple[list[float], list[str]]:
         values = [step for step in steps if low <= step <= high]
         if len(values) >= 4:
             break
-    near = (high / low) ** (1 / _MOST_TICKS)  # where many decades are shown, 10 h and 24 h would overlap
+    near = (high / low) ** (1 / _MOST_TICKS)  # with many decades, 10 h and 24 h would overlap
     values = [value for value, after in zip(values, [*values[1:], math.inf], strict=True) if after / value >= near]
     return values, [duration(value) for value in values]
 
 
 def visible(text: object) -> str:
-    """Return text from a log with its control and direction-changing characters made visible."""
+    """Return text from a log with control and direction-changing characters replaced by visible ones."""
     return "".join(
         "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} else c
         for c in str(text).replace("\t", " ")
@@ -97,7 +97,7 @@ def visible(text: object) -> str:
 
 
 def shortened(text: object, longest: int = _LONGEST_LABEL) -> str:
-    """Return visible text cut in its middle: names that differ at either end stay apart. A blank one is quoted."""
+    """Return visible text, shortened in the middle so that names remain distinct by both ends. Quote a blank one."""
     seen = visible(text)
     if not seen.strip():
         seen = f'"{seen}"'
@@ -113,9 +113,9 @@ def escaped(text: object) -> str:
 
 
 def label(text: object) -> str:
-    """Return a short label for a plot: plotly reads tags, entities (not of quotes) and templates in its texts.
+    """Return a short label for a plot, escaped for plotly, which interprets tags, entities and templates.
 
-    A name in a right-to-left script does not reorder the words around it.
+    Isolates names in a right-to-left script, so that they do not reorder the words around them.
     """
     short = shortened(text)
     if any(unicodedata.bidirectional(c) in {"R", "AL", "AN"} for c in short):
