@@ -1,14 +1,14 @@
-"""The pytest plugin for programs that speak Kafka: the fixture `kafka`, its marker, `--kafka=genuine`.
+"""The pytest plugin for programs that use Kafka: the fixture `kafka`, its marker, and `--kafka=genuine`.
 
     @pytest.mark.kafka(brokers=3, clock="held", **{"min.insync.replicas": 2})
     def test_orders(kafka): ...
 
-The fixture is an `abeyant.broker.Cluster` of this test's own. `--kafka=genuine` runs the same tests against three
-brokers of Apache Kafka; a test that needs what only ours can do is skipped, and says what. Where a `conftest.py` has
-an option `--kafka` of its own, ours is `--abeyant-kafka` only.
+The fixture is a new `abeyant.broker.Cluster` for each test. `--kafka=genuine` runs the same tests against three brokers
+of Apache Kafka, and skips tests that need what only our cluster can do, with the reason. If a `conftest.py` has its own
+option `--kafka`, ours is only `--abeyant-kafka`.
 
-Like `pytest_abeyant` this is loaded by every pytest run in whose environment abeyant is installed. So it imports
-nothing of abeyant before a test asks for the fixture.
+Like `pytest_abeyant`, every pytest run in an environment with abeyant loads this. So it imports abeyant only when a
+test uses the fixture.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from abeyant.broker.genuine.kafka import GenuineKafka
 
 _MARKER = (
-    "kafka(brokers=1, clock='real', **settings): the cluster of the fixture `kafka`; settings are Kafka's own, "
-    "with dots or with underscores (min_insync_replicas=2)"
+    "kafka(brokers=1, clock='real', **settings): the cluster of the fixture `kafka`; settings use Kafka's names, "
+    "with dots or underscores (min_insync_replicas=2)"
 )
 _OPTIONS = ("brokers", "clock", "security", "users")  # the others are settings
-_OWN = "make a Cluster of your own for it"
-_NOT_HERE = {
+_OWN = "create your own Cluster for it"
+_UNAVAILABLE = {
     "settings": "write them beside the others, min_insync_replicas=2",
     **dict.fromkeys(("host", "port", "data", "request_log"), _OWN),
 }
@@ -37,22 +37,22 @@ _SHORT, _LONG = "--kafka", "--abeyant-kafka"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--abeyant-kafka`, which nobody else has."""
+    """Add `--abeyant-kafka`, a name that no other plugin has."""
     parser.getgroup("abeyant").addoption(
         _LONG,
         choices=_CHOICES,
         default="abeyant",
-        help="what the fixture `kafka` is: abeyant.broker (default), or three brokers of Apache Kafka by Maven",
+        help="cluster of the fixture `kafka`: abeyant (default), or genuine: three brokers of Apache Kafka by Maven",
     )
 
 
-@pytest.hookimpl(hookwrapper=True)  # the old way: a pluggy before 1.2 knows no other
+@pytest.hookimpl(hookwrapper=True)  # the old style, for pluggy before 1.2
 def pytest_load_initial_conftests(parser: pytest.Parser) -> Generator[None, Any, None]:
-    """Add `--kafka`, unless a `conftest.py` has an option of that name: two would end every run."""
+    """Add `--kafka`, unless a `conftest.py` has an option with this name, as pytest rejects duplicates."""
     yield
     try:
         is_free = _SHORT in parser.parse_known_and_unknown_args([_SHORT])[1]
-    except pytest.UsageError:  # it is known, and wants a value
+    except pytest.UsageError:  # it exists, and needs a value
         is_free = False
     if is_free:
         parser.getgroup("abeyant").addoption(
@@ -61,18 +61,18 @@ def pytest_load_initial_conftests(parser: pytest.Parser) -> Generator[None, Any,
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Register the marker."""
     config.addinivalue_line("markers", _MARKER)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Say so when the tests run against genuine Kafka."""
+    """Return a header line if the tests run against genuine Kafka."""
     return "kafka: three brokers of Apache Kafka" if config.getoption("abeyant_kafka") == "genuine" else None
 
 
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """A Kafka cluster of this test's own, as its marker `kafka` describes it."""
+    """A new Kafka cluster for this test, with the options of its marker `kafka`."""
     options = _options(request.node)
     if request.config.getoption("abeyant_kafka") == "genuine":
         yield from _genuine(request, options)
@@ -107,12 +107,12 @@ def _genuine(request: pytest.FixtureRequest, options: dict[str, Any]) -> Iterato
     if options.get("clock", "real") != "real":
         pytest.skip('--kafka=genuine: only abeyant.broker has clock="held"')
     if "security" in options:
-        pytest.skip("--kafka=genuine: its brokers speak PLAINTEXT; only abeyant.broker has TLS and SASL")
+        pytest.skip("--kafka=genuine: its brokers use PLAINTEXT; only abeyant.broker has TLS and SASL")
     if options.get("settings"):
-        pytest.skip("--kafka=genuine: its brokers' settings are fixed; only abeyant.broker takes a test's")
+        pytest.skip("--kafka=genuine: its brokers' settings are fixed; only abeyant.broker accepts a test's settings")
     brokers = options.get("brokers", 1)
     if brokers > 3:
-        pytest.skip(f"--kafka=genuine: there are three brokers, this test wants {brokers}")
+        pytest.skip(f"--kafka=genuine: it has three brokers, and this test needs {brokers}")
     genuine: GenuineKafka = request.getfixturevalue("_genuine_kafka")
     try:
         yield genuine
@@ -121,15 +121,15 @@ def _genuine(request: pytest.FixtureRequest, options: dict[str, Any]) -> Iterato
 
 
 def _options(item: pytest.Item) -> dict[str, Any]:
-    """Return what the markers ask for, as `Cluster` takes it; a test's own come before its class's and module's."""
+    """Return the markers' options as arguments of `Cluster`. A test's marker overrides its class's and module's."""
     options: dict[str, Any] = {}
     settings: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers("kafka"))):
         if marker.args:
-            pytest.fail(f"@pytest.mark.kafka takes named options only, not {marker.args}", pytrace=False)
+            pytest.fail(f"@pytest.mark.kafka takes only named options, not {marker.args}", pytrace=False)
         for name, value in marker.kwargs.items():
-            if name in _NOT_HERE:
-                pytest.fail(f"@pytest.mark.kafka has no {name}=: {_NOT_HERE[name]}", pytrace=False)
+            if name in _UNAVAILABLE:
+                pytest.fail(f"@pytest.mark.kafka has no {name}=: {_UNAVAILABLE[name]}", pytrace=False)
             into, key = (options, name) if name in _OPTIONS else (settings, name.replace("_", "."))
             into[key] = value
     return {**options, "settings": settings} if settings else options

@@ -50,7 +50,7 @@ def test_a_consumers_long_poll_waits_on_its_partitions() -> None:
 
 
 def test_nothing_that_waits_in_time_is_an_error_that_says_how_many() -> None:
-    with Cluster() as kafka, pytest.raises(TimeoutError, match=r"after 0\.01 s 0 of 1 requests wait in Produce"):
+    with Cluster() as kafka, pytest.raises(TimeoutError, match=r"after 0\.01 s 0 of 1 requests are pending in Produce"):
         kafka.until_waiting("Produce", timeout=0.01)
 
 

@@ -61,9 +61,9 @@ def test_both(kafka):
     ("marker", "said"),
     [
         ("min_insync_replica=2", "min.insync.replicas"),
-        ("3", "takes named options only"),
+        ("3", "takes only named options"),
         ("settings={}", "has no settings=: write them beside the others, min_insync_replicas=2"),
-        ('data="here"', "has no data=: make a Cluster of your own for it"),
+        ('data="here"', "has no data=: create your own Cluster for it"),
         ('clock="stopped"', 'clock must be "real" or "held"'),
     ],
 )

@@ -1,1 +1,1 @@
-"""What a test does to a cluster and reads from it: the methods of `Cluster`, and the faults that it orders."""
+"""The public methods of `Cluster` for tests: reading it, changing it, and injecting faults."""

@@ -1,4 +1,4 @@
-"""What all of the API needs of a cluster: its parts, its loop, and its brokers, topics and partitions by name."""
+"""The base of the cluster's API: its parts, its loop, and lookups of brokers, topics and partitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Awaited(NamedTuple):
-    """One call of `until_waiting`."""
+    """A blocked call of `until_waiting`."""
 
     kind: str
     number: int
@@ -31,25 +31,25 @@ class Awaited(NamedTuple):
 
 
 class BaseCluster:
-    """A cluster that is open. Apart from `on_loop` and `settled`, use it in the loop's thread. Not for users."""
+    """An open cluster. Use it in the loop's thread, except `on_loop` and `settled`. Not for users."""
 
     awaited: list[Awaited]
     brokers: dict[int, Broker]
     clock: Clock
-    """The cluster's one clock: `now()` in seconds, and `advance(seconds)` and `advance_to_next()` where it is held."""
+    """The cluster's clock: `now()` in seconds; for a held clock also `advance(seconds)` and `advance_to_next()`."""
     controller: Controller
     gate: Gate | None
     network: Network
     security: Security
 
     def on_loop(self, action: Callable[..., T], *args: Any) -> T:
-        """Call `action` in the loop's thread and return its result. From any thread. Not for users."""
+        """Call `action` in the loop's thread and return its result. Thread-safe. Not for users."""
         raise NotImplementedError
 
     def settled(self, action: Callable[..., T], *args: Any) -> T:
         """Deliver the messages between brokers, then call `action` in the loop's thread. Not for users.
 
-        So what a client has had a response to is done in all brokers that take part: a commit has its markers.
+        So every request that was answered has taken effect on all brokers: after a commit, its markers are written.
         """
 
         def act() -> T:
@@ -59,7 +59,7 @@ class BaseCluster:
         return self.on_loop(act)
 
     def waiting_now(self, kind: str | None, client: str | None) -> list[Waiting]:
-        """Return the requests that wait, of one purgatory and client if given. Not for users."""
+        """Return the pending requests, of one purgatory and client if given. Not for users."""
         found = [
             operation.describe(broker.id)
             for broker in self.brokers.values()
@@ -72,7 +72,7 @@ class BaseCluster:
         return sorted(found, key=lambda waiting: (waiting.since, waiting.broker))
 
     def check_awaited(self) -> None:
-        """Complete the calls of `until_waiting` whose requests wait now. Not for users."""
+        """Complete the calls of `until_waiting` whose requests are pending now. Not for users."""
         for awaited in list(self.awaited):
             found = self.waiting_now(awaited.kind, awaited.client)
             if len(found) >= awaited.number:
@@ -80,7 +80,7 @@ class BaseCluster:
                 awaited.found.set_result(found)
 
     def broker_named(self, number: int) -> Broker:
-        """Return the broker of this id. Raises AbeyantError where there is none. Not for users."""
+        """Return the broker with this id. Raises AbeyantError for an unknown id. Not for users."""
         broker = self.brokers.get(number)
         if broker is None:
             least, most = min(self.brokers), max(self.brokers)
@@ -88,14 +88,14 @@ class BaseCluster:
         return broker
 
     def topic_named(self, name: str) -> Topic:
-        """Return the topic of this name. Raises AbeyantError where there is none. Not for users."""
+        """Return the topic with this name. Raises AbeyantError for an unknown name. Not for users."""
         found = self.controller.topics.get(name)
         if found is None:
             raise AbeyantError(f"there is no topic {name!r}{did_you_mean(str(name), self.controller.topics)}")
         return found
 
     def partition_state(self, topic: str, partition: int) -> PartitionState:
-        """Return what the controller knows of a partition. Raises AbeyantError where there is none. Not for users."""
+        """Return the controller's state of a partition. Raises AbeyantError for an unknown one. Not for users."""
         partitions = self.topic_named(topic).partitions
         if type(partition) is not int or not 0 <= partition < len(partitions):
             raise AbeyantError(f"topic {topic!r} has partitions 0 to {len(partitions) - 1}, and no {partition!r}")

@@ -1,4 +1,4 @@
-"""The methods with which a test reads and disturbs a cluster. `Cluster` adds how it starts and ends."""
+"""The methods of an open cluster. `Cluster` adds opening and closing."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from abeyant.metrics.series import Reading
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_HELD = "Held"  # the purgatory of delayed requests, which are called by their API
+_HELD = "Held"  # the purgatory of delayed requests, which have their API's name as kind
 
 
 class Written(NamedTuple):
-    """One record of a topic, decoded."""
+    """A record of a topic, decoded."""
 
     partition: int
     offset: int
@@ -41,7 +41,7 @@ class Written(NamedTuple):
 
 
 def _settled(method: Callable[Concatenate[ClusterApi, P], T]) -> Callable[Concatenate[ClusterApi, P], T]:
-    """Run a method in the loop's thread, once the messages between brokers are delivered. From any thread."""
+    """Make a method thread-safe: deliver the messages between brokers, then run it in the loop's thread."""
 
     @wraps(method)
     def run(self: ClusterApi, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -51,7 +51,7 @@ def _settled(method: Callable[Concatenate[ClusterApi, P], T]) -> Callable[Concat
 
 
 class ClusterApi(BaseCluster, Outages):
-    """The methods of a `Cluster` that is open. Call them from any thread, or in its loop."""
+    """The methods of an open `Cluster`. Call them from any thread, or in its loop."""
 
     _faults: Faults
 
@@ -61,11 +61,11 @@ class ClusterApi(BaseCluster, Outages):
     def create_topic(
         self, name: str, partitions: int = 1, replicas: int | None = None, config: Mapping[str, object] | None = None
     ) -> None:
-        """Create a topic. The default of `replicas` is three, or as many as there are brokers.
+        """Create a topic. The default of `replicas` is three, or the number of brokers if there are fewer.
 
-        Partition 0 is led by broker 1, partition 1 by broker 2, and so on. `config` has Kafka's settings for topics,
-        with dots or with underscores.
-        Raises AbeyantError where there is one of that name, where a setting is wrong, or with too few brokers.
+        Broker 1 leads partition 0, broker 2 partition 1, and so on. `config` has Kafka's topic settings, with dots or
+        underscores.
+        Raises AbeyantError if the topic exists, if a setting is invalid, or with too few brokers.
         """
         wanted = min(3, len(self.brokers)) if replicas is None else replicas
         for what, number in (("partitions", partitions), ("replicas", wanted)):
@@ -92,7 +92,7 @@ class ClusterApi(BaseCluster, Outages):
 
     @_settled
     def topics(self) -> list[str]:
-        """Return the names of all topics, Kafka's internal ones included, in order."""
+        """Return the names of all topics, sorted, including Kafka's internal ones."""
         return sorted(self.controller.topics)
 
     @_settled
@@ -103,7 +103,7 @@ class ClusterApi(BaseCluster, Outages):
 
     @_settled
     def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
-        """Return the brokers whose replicas are in sync."""
+        """Return the brokers whose replicas of a partition are in sync."""
         return self.partition_state(topic, partition).isr
 
     @_settled
@@ -115,11 +115,11 @@ class ClusterApi(BaseCluster, Outages):
         uncommitted: bool = False,
         isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     ) -> list[Written]:
-        """Return the records of a topic by partition and offset, as a consumer of all of it would see them.
+        """Return the records of a topic, or of one partition, as a consumer would see them, by partition and offset.
 
-        With `isolation="read_committed"`, up to the first open transaction, and without aborted ones. With
-        `uncommitted`, also what the leader has and some in-sync replica has not. A partition without a leader has no
-        records. Raises AbeyantError where there is no such topic or partition, and ValueError for another isolation.
+        With `isolation="read_committed"`, stop at the first open transaction and skip aborted ones. With `uncommitted`,
+        include what the leader has and some in-sync replica lacks. A partition without a leader has no records. Raises
+        AbeyantError for an unknown topic or partition, and ValueError for another isolation.
         """
         if isolation not in ("read_uncommitted", "read_committed"):
             raise ValueError(f'isolation must be "read_uncommitted" or "read_committed", not {isolation!r}')
@@ -130,10 +130,10 @@ class ClusterApi(BaseCluster, Outages):
 
     @_settled
     def compact(self, topic: str) -> None:
-        """Compact a topic now: all its replicas, up to what is committed, however little that frees.
+        """Compact all replicas of a topic now, up to what is committed, however little that frees.
 
-        Brokers also compact by themselves, as the topic's settings say. Raises AbeyantError where there is no such
-        topic, or where its `cleanup.policy` has no `compact`.
+        Brokers also compact on their own, as the topic's settings say. Raises AbeyantError for an unknown topic, or if
+        its `cleanup.policy` has no `compact`.
         """
         if "compact" not in self.topic_named(topic).settings["cleanup.policy"]:
             raise AbeyantError(f"topic {topic!r} has no cleanup.policy=compact")
@@ -148,7 +148,7 @@ class ClusterApi(BaseCluster, Outages):
     def pause(self, broker: int) -> None:
         """Pause a broker, as under SIGSTOP: connections stay open, and it does nothing until `resume`.
 
-        A second call does nothing. Raises AbeyantError for one that is stopped.
+        A second call does nothing. Raises AbeyantError for a stopped broker.
         """
         if self.broker_named(broker).stopped:
             raise AbeyantError(f"broker {broker} is stopped, so it cannot be paused: start it first")
@@ -156,13 +156,13 @@ class ClusterApi(BaseCluster, Outages):
 
     @_settled
     def resume(self, broker: int) -> None:
-        """Resume a paused broker; it first handles what has arrived meanwhile. Do nothing for one that runs."""
+        """Resume a paused broker, which first handles what arrived meanwhile. Do nothing if it is running."""
         self.broker_named(broker).resume()
         self.network.settle()
 
     @_settled
     def stop(self, broker: int) -> None:
-        """Stop a broker: connections close, other brokers lead its partitions. Records in memory are lost.
+        """Stop a broker: close its connections, and let other brokers lead. Records in its memory are lost.
 
         A second call does nothing.
         """
@@ -176,7 +176,7 @@ class ClusterApi(BaseCluster, Outages):
 
     @_settled
     def start(self, broker: int) -> None:
-        """Start a stopped broker again, at the same port. Raises AbeyantError where the port is taken."""
+        """Start a stopped broker again, on the same port. Raises AbeyantError if the port is taken."""
         if not self.broker_named(broker).stopped:
             raise AbeyantError(f"broker {broker} has not been stopped")
         self._start(broker)
@@ -185,36 +185,36 @@ class ClusterApi(BaseCluster, Outages):
     # -- faults
 
     def fail(self, api: str | None = None, *, error: str, times: int | None = None, **where: Unpack[Where]) -> Fault:
-        """Answer requests with an error and do nothing else: `fail("Produce", error="NOT_LEADER_OR_FOLLOWER")`.
+        """Answer matching requests with an error: `fail("Produce", error="NOT_LEADER_OR_FOLLOWER")`.
 
-        `api` is Kafka's name for it, None for every one; "ReplicaFetch" is a follower's fetch. Requests that match all
-        that is given fail, with the error for everything in them; where the response has no field for an error, the
-        connection is closed. The fault ends after `times` requests, by `end()`, or with its `with` block. Raises
-        AbeyantError for a fault that no request can match, of an unknown topic for instance.
+        `api` is Kafka's name of the API, None for all; "ReplicaFetch" is a follower's fetch. A request that matches all
+        arguments gets the error for everything in it, and is not handled; if its response has no field for an error,
+        the connection is closed. The fault ends after `times` requests, with `end()`, or with its `with` block. Raises
+        AbeyantError for a fault that no request can match, for instance with an unknown topic.
         """
         return self._faults.fail(Target(api, **where), error, times)
 
     def delay(
         self, api: str | None = None, *, seconds: float, times: int | None = None, **where: Unpack[Where]
     ) -> Fault:
-        """Handle requests `seconds` after they arrived, on the cluster's clock. The rest is as for `fail`.
+        """Handle matching requests `seconds` after they arrive, on the cluster's clock. Arguments as for `fail`.
 
-        Until then `waiting` lists them, by the API's name.
+        Until then `waiting` lists them by the API's name.
         """
         return self._faults.delay(Target(api, **where), seconds, times)
 
     def drop(
         self, api: str | None = None, *, answer: bool = False, times: int | None = None, **where: Unpack[Where]
     ) -> Fault:
-        """Lose requests: close the connection and do nothing else. The rest is as for `fail`.
+        """Close the connection of matching requests, without handling them. Arguments as for `fail`.
 
-        With `answer` the request is handled and its response is lost: the client cannot tell the two apart.
+        With `answer`, handle the request and drop its response, which looks the same to the client.
         """
         return self._faults.drop(Target(api, **where), times, answer)
 
     @_settled
     def drop_connections(self, *, broker: int | None = None, client_id: str | None = None) -> int:
-        """Close the connections that are open now, of one broker or one client; return how many."""
+        """Close all open connections, or those of one broker or one client. Return how many."""
         check_choice("client_id", client_id)
         ended = 0
         for one in self.brokers.values() if broker is None else [self.broker_named(broker)]:
@@ -228,10 +228,10 @@ class ClusterApi(BaseCluster, Outages):
 
     @_settled
     def expire_member(self, group: str, member: str) -> None:
-        """Expire the session of a member now, as if it had been silent for too long.
+        """Expire a member's session now.
 
-        `member` is its member id, its `group.instance.id`, or the client id that no other member has. Raises
-        AbeyantError where there is no such group or member, or where its coordinator is stopped, paused or not ready.
+        `member` is its member id, its `group.instance.id`, or its client id if no other member has the same. Raises
+        AbeyantError for an unknown group or member, or if the coordinator is stopped, paused or loading.
         """
         from abeyant.broker.api.coordinators import expire_member
 
@@ -243,21 +243,22 @@ class ClusterApi(BaseCluster, Outages):
     def fence(self, transactional_id: str) -> None:
         """Fence the producer of a transactional id, as another producer with the same id does.
 
-        Its open transaction is aborted, and its further requests are refused. Raises AbeyantError where there is no
-        such id, where its coordinator is paused, or while its transaction is being ended.
+        Aborts its open transaction, and refuses its further requests. Raises AbeyantError for an unknown id, if its
+        coordinator is stopped or paused, or while its transaction is being ended.
         """
         from abeyant.broker.api.coordinators import fence_producer
 
         fence_producer(self, transactional_id)
 
-    # -- what waits
+    # -- pending requests
 
     @_settled
     def waiting(self, kind: str | None = None, *, client: str | None = None) -> list[Waiting]:
-        """List the requests that wait now, oldest first: produces, fetches, followers' fetches and so on.
+        """Return the pending requests, oldest first: produces, fetches, followers' fetches and so on.
 
-        `kind` is the purgatory's name, "Produce" for instance, `client` a client's id; by default all. Requests that a
-        fault delays, or that have come to a paused broker, wait too (`Waiting.held_by`): by their API's name.
+        `kind` is the name of a purgatory, for instance "Produce", and `client` a client id; by default all. Requests
+        that a fault delays, or that have arrived at a paused broker, are pending too (`Waiting.held_by`); their kind is
+        the API's name.
         """
         self._require_kind(kind)
         check_choice("client_id", client, "client")
@@ -266,9 +267,9 @@ class ClusterApi(BaseCluster, Outages):
     def until_waiting(
         self, kind: str, count: int = 1, *, client: str | None = None, timeout: float = 10.0
     ) -> list[Waiting]:
-        """Block until at least `count` requests wait, and return them: then a held clock can be advanced.
+        """Block until at least `count` requests are pending, and return them. Use it before advancing a held clock.
 
-        `timeout` is in seconds of real time. Raises TimeoutError once it is over. Not for the cluster's own loop.
+        Raises TimeoutError after `timeout` seconds of real time. Cannot be called in an event loop.
         """
         self._require_kind(kind)
         check_choice("client_id", client, "client")
@@ -293,10 +294,10 @@ class ClusterApi(BaseCluster, Outages):
         try:
             return found.result(timeout)
         except FutureTimeoutError:
-            there = len(self.waiting(kind, client=client))
-            raise TimeoutError(f"after {timeout:g} s {there} of {count} requests wait in {kind}") from None
+            pending = len(self.waiting(kind, client=client))
+            raise TimeoutError(f"after {timeout:g} s {pending} of {count} requests are pending in {kind}") from None
         finally:
-            self.on_loop(self._give_up, awaited)
+            self.on_loop(self._remove_awaited, awaited)
 
     def readings(self) -> Iterator[Reading]:
         """Return the metrics, for `abeyant.metrics.Collector`. From any thread, without waiting for the loop."""
@@ -325,7 +326,7 @@ class ClusterApi(BaseCluster, Outages):
                 found += [Written(state.partition, *record) for record in records]
         return found
 
-    def _give_up(self, awaited: Awaited) -> None:
+    def _remove_awaited(self, awaited: Awaited) -> None:
         if awaited in self.awaited:
             self.awaited.remove(awaited)
 
@@ -334,4 +335,6 @@ class ClusterApi(BaseCluster, Outages):
         known = {*purgatories, *BY_NAME, REPLICA_FETCH}
         if kind is not None and kind not in known:
             hint = did_you_mean(str(kind), known)
-            raise AbeyantError(f"nothing waits by the name {kind!r}{hint}; there are {sorted(purgatories)}, and APIs")
+            raise AbeyantError(
+                f"there is no kind {kind!r} of pending requests{hint}; there are {sorted(purgatories)}, and APIs"
+            )

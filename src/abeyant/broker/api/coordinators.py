@@ -1,4 +1,4 @@
-"""What a test orders of coordinators: end a group member's session, fence a producer. In the loop's thread."""
+"""Expire group members and fence producers through their coordinators. Use from the loop's thread only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from abeyant.errors import AbeyantError, did_you_mean
 if TYPE_CHECKING:
     from abeyant.broker.broker import Broker
 
-_FENCED = (ErrorCode.none, ErrorCode.concurrent_transactions)  # the second: its open transaction is being aborted
+_FENCED = (ErrorCode.none, ErrorCode.concurrent_transactions)  # the latter while the open transaction is aborted
 
 
 def expire_member(cluster: BaseCluster, group: str, member: str) -> None:
@@ -35,7 +35,7 @@ def expire_member(cluster: BaseCluster, group: str, member: str) -> None:
 
 
 def _one_member(group: str, name: str, members: Mapping[str, tuple[str | None, str]]) -> str:
-    """Return the member id for an id, instance id or client id; `members` has the latter two of each member."""
+    """Return the member id for a member id, instance id or client id. `members` has the latter two of each member."""
     if name in members:
         return name
     found = [member for member, names in members.items() if name in names]
@@ -49,10 +49,10 @@ def _one_member(group: str, name: str, members: Mapping[str, tuple[str | None, s
 
 
 def fence_producer(cluster: BaseCluster, transactional_id: str) -> None:
-    """Fence as another producer with the same id does. Raises AbeyantError where that is impossible."""
+    """Fence a producer as another one with the same id does. Raises AbeyantError if that is impossible."""
     broker = _coordinator(cluster, TRANSACTIONS, transactional_id, f"transactional id {transactional_id!r}")
     if broker is None:
-        raise AbeyantError(f"cannot fence {transactional_id!r}: it has no coordinator; has a producer begun with it?")
+        raise AbeyantError(f"cannot fence {transactional_id!r}: no producer has used a transactional id yet")
     try:
         shard = broker.transaction_coordinator.shard(transactional_id)
     except ApiError as error:
@@ -76,7 +76,7 @@ def fence_producer(cluster: BaseCluster, transactional_id: str) -> None:
 
 
 def _coordinator(cluster: BaseCluster, kind: InternalTopic, key: str, what: str) -> Broker | None:
-    """Return the broker that coordinates; None before the topic exists. Raises AbeyantError while it does not run."""
+    """Return the coordinator's broker; None before its topic exists. Raises AbeyantError if it is not running."""
     topic = cluster.controller.topics.get(kind.name)
     if topic is None:
         return None

@@ -30,19 +30,19 @@ from abeyant.errors import AbeyantError, did_you_mean
 
 
 class Where(TypedDict, total=False):
-    """Select requests: those that match every value given."""
+    """Selects the requests that match every given value."""
 
     topic: str | None
     partition: int | None
-    """Of that topic."""
+    """A partition of that topic."""
     broker: int | None
     client_id: str | None
 
 
 _TYPES = {"topic": str, "partition": int, "broker": int, "client_id": str}
-_CENTURY = 100 * 365 * 86_400  # seconds: no timer waits for longer
+_CENTURY = 100 * 365 * 86_400  # seconds: the longest delay of a timer
 _SASL = ("SaslAuthenticate", "SaslHandshake")
-_INTERNAL = (OFFSETS.name, TRANSACTIONS.name)  # made when the first client needs them
+_INTERNAL = (OFFSETS.name, TRANSACTIONS.name)  # created when the first client needs them
 
 
 class Target:
@@ -51,7 +51,7 @@ class Target:
     __slots__ = ("api", "broker", "client_id", "partition", "topic")
 
     def __init__(self, api: str | None, **where: Unpack[Where]) -> None:
-        """Raise TypeError for an unknown selector, and AbeyantError for a value that no request can match."""
+        """Raises TypeError for an unknown selector, and AbeyantError for a value that no request can match."""
         for name in where.keys() - _TYPES.keys():
             hint = did_you_mean(name, _TYPES) or f": choose by {', '.join(_TYPES)}"
             raise TypeError(f"no requests can be chosen by {name}={hint}")
@@ -65,9 +65,9 @@ class Target:
         if api is not None and api != REPLICA_FETCH and api not in BY_NAME:
             raise AbeyantError(f"there is no API {api!r}{did_you_mean(str(api), [*BY_NAME, REPLICA_FETCH])}")
         if self.partition is not None and self.topic is None:
-            raise AbeyantError(f"partition={self.partition} needs the topic that it is of: add topic=")
+            raise AbeyantError(f"partition={self.partition} needs a topic: add topic=")
         if self.topic is not None and api == REPLICA_FETCH:
-            raise AbeyantError("a follower's fetch is for all that it follows: choose by broker= or client_id=")
+            raise AbeyantError("a follower's fetch is for all its partitions: choose by broker= or client_id=")
         if self.topic is not None and api is not None and api not in NAME_TOPICS:
             raise AbeyantError(f"{api} names no topics: choose by broker= or client_id=")
         if self.partition is not None and api is not None and api not in NAME_PARTITIONS:
@@ -76,7 +76,7 @@ class Target:
     def check(self, cluster: BaseCluster) -> None:
         """Raise AbeyantError for an unknown broker, topic or partition, and for an API that no client can use here.
 
-        The topic need not exist where the API creates topics, and where it is one of Kafka's internal ones.
+        The topic need not exist if the API creates topics, or if it is one of Kafka's internal ones.
         """
         if self.broker is not None:
             cluster.broker_named(self.broker)
@@ -120,7 +120,7 @@ class HeldRequest(BrokerOperation):
         since: float,
         handle: Callable[[], object],
     ) -> None:
-        """`handle` is called once, `seconds` after `since`; `keys` is what the request is about."""
+        """Call `handle` once, `seconds` after `since`. `keys` are what the request names."""
         super().__init__(seconds, client_id, since)
         self.kind = kind
         self._keys = keys
@@ -131,11 +131,11 @@ class HeldRequest(BrokerOperation):
         return self._keys
 
     def describe(self, broker: int) -> Waiting:
-        """Return what `Cluster.waiting` lists, with what holds it."""
+        """Return its row in `Cluster.waiting`, held by the delay."""
         return super().describe(broker)._replace(held_by="delay")
 
     def try_complete(self) -> bool:
-        """Return False: only its deadline ends it."""
+        """Return False, as only its deadline completes it."""
         return False
 
     def on_complete(self) -> None:
@@ -150,10 +150,10 @@ class Fault:
         self, faults: Faults, target: Target, times: int | None, what: str, act: Callable[[Any], None]
     ) -> None:
         if times is not None and (type(times) is not int or times < 1):
-            raise AbeyantError(f"times must be 1 or more, or None for until it is ended, not {times!r}")
+            raise AbeyantError(f"times must be 1 or more, or None for no limit, not {times!r}")
         self.target = target
         self.hits = 0
-        """How many requests it has hit so far."""
+        """The number of requests it was applied to."""
         self._faults = faults
         self._times = times
         self._what = what
@@ -161,11 +161,11 @@ class Fault:
 
     @property
     def active(self) -> bool:
-        """Return whether it can still fire."""
+        """Return whether it still applies to requests."""
         return self in self._faults.active
 
     def end(self) -> None:
-        """End it. A second call does nothing. Requests that it has delayed are still handled when their delay ends."""
+        """End the fault. A second call does nothing. Requests that it delayed are still handled after their delay."""
         self._faults.cluster.settled(self._faults.remove, self)
 
     def fire(self, call: Any) -> None:
@@ -189,14 +189,14 @@ class Fault:
 
 
 class Faults:
-    """The active faults of a cluster, and its gate while there are any. The first that matches a request fires."""
+    """The active faults of a cluster, and its gate while there are any. The first one that matches applies."""
 
     def __init__(self, cluster: BaseCluster) -> None:
         self.cluster = cluster
         self.active: list[Fault] = []
 
     def __call__(self, call: Any) -> bool:
-        """Handle a request that a fault selects. Return whether one did."""
+        """Apply the first fault that matches a request. Return whether one did."""
         for fault in self.active:
             if fault.target.matches(call):
                 fault.fire(call)
@@ -210,7 +210,7 @@ class Faults:
         code = error_code(error)
         fault = Fault(self, target, times, f"{code.name.upper()} for", lambda call: call.refuse(code))
         if code is ErrorCode.none:
-            raise AbeyantError("NONE is no error: name one, or use drop() to have requests lost")
+            raise AbeyantError("NONE is not an error: name one, or use drop() to lose requests")
         return self._add(fault)
 
     def delay(self, target: Target, seconds: float, times: int | None) -> Fault:
@@ -228,9 +228,9 @@ class Faults:
         return self._add(Fault(self, target, times, f"{seconds:g} s more for", later))
 
     def drop(self, target: Target, times: int | None, answer: bool) -> Fault:
-        """Close the connection, or with `answer` handle the request and lose the response."""
+        """Close the connection, or with `answer` handle the request and drop the response."""
         if answer and target.api == REPLICA_FETCH:
-            raise AbeyantError("a follower's fetch is lost with its answer: leave answer=True out")
+            raise AbeyantError("a follower's fetch cannot be separated from its response: leave answer=True out")
 
         def lose(call: Any) -> None:
             if answer and name_of(call) != REPLICA_FETCH:
@@ -259,7 +259,7 @@ class Faults:
 
 
 def error_code(name: str) -> ErrorCode:
-    """Return Kafka's error of a name in any case. Raises AbeyantError with the nearest name."""
+    """Return Kafka's error by its name, in upper or lower case. Raises AbeyantError with the nearest name."""
     found = ErrorCode.__members__.get(str(name).lower())
     if found is None:
         known = [known.upper() for known in ErrorCode.__members__]
@@ -267,10 +267,10 @@ def error_code(name: str) -> ErrorCode:
     return found
 
 
-def check_choice(name: str, value: object, said: str = "") -> None:
-    """Raise AbeyantError for a `topic`, `partition`, `broker` or `client_id` of a wrong type; None matches any."""
+def check_choice(name: str, value: object, shown: str = "") -> None:
+    """Raise AbeyantError unless the value of `topic`, `partition`, `broker` or `client_id` is None or has its type."""
     if value is not None and (not isinstance(value, _TYPES[name]) or isinstance(value, bool)):
-        raise AbeyantError(f"{said or name} must be {_TYPES[name].__name__}, not {value!r}")
+        raise AbeyantError(f"{shown or name} must be {_TYPES[name].__name__}, not {value!r}")
 
 
 def _is_number(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Pause or stop brokers for the length of a block: of our cluster, or of genuine Kafka."""
+"""Pause or stop brokers for the duration of a `with` block, of our cluster or of genuine Kafka."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 
 class Outages:
-    """What `paused` and `stopped` are made of; a cluster has the other methods."""
+    """Adds `paused` and `stopped` to a cluster with the methods below."""
 
     pause: Callable[[int], None]
     resume: Callable[[int], None]
@@ -17,7 +17,7 @@ class Outages:
 
     @contextmanager
     def paused(self, *brokers: int) -> Iterator[None]:
-        """Pause these brokers for the length of the block."""
+        """Pause these brokers for the duration of the block."""
         with ExitStack() as stack:
             for broker in brokers:
                 self.pause(broker)
@@ -26,7 +26,7 @@ class Outages:
 
     @contextmanager
     def stopped(self, *brokers: int) -> Iterator[None]:
-        """Stop these brokers, and start them again after the block, unless the block has done so."""
+        """Stop these brokers for the duration of the block. Start those that the block has not started."""
         with ExitStack() as stack:
             for broker in brokers:
                 self.stop(broker)

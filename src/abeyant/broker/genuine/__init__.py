@@ -1,7 +1,6 @@
 """Genuine Apache Kafka on loopback: three brokers from Maven Central, for request logs, tests and benchmarks.
 
-`GenuineKafka` is the same with the face of our own cluster, for `pytest --kafka=genuine`; it needs the extra
-`broker`.
+`GenuineKafka` wraps it with the API of our own cluster, for `pytest --kafka=genuine`, and needs the extra `broker`.
 """
 
 from abeyant.broker.genuine.cluster import Cluster, free_ports, terminate

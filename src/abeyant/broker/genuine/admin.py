@@ -1,6 +1,6 @@
-"""The requests that tests send to genuine Kafka: create and delete topics, describe them, read records.
+"""Admin requests to genuine Kafka, for tests: create, delete and describe topics, and read records.
 
-One connection per request: these are for tests, between the requests that the test is about.
+Opens one connection per request, since speed does not matter here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NONE = 0
 
 
 class Described(NamedTuple):
-    """A partition as the cluster describes it."""
+    """A partition's leader and in-sync replicas."""
 
     leader: int
     in_sync: tuple[int, ...]
@@ -51,11 +51,11 @@ class Admin:
             raise AbeyantError(f"cannot create topic {name!r}: {made.error_message or made.error_code.name.upper()}")
 
     def delete_topics(self, names: Iterable[str]) -> None:
-        """Delete these topics; unknown ones are ignored."""
+        """Delete these topics. Ignores unknown ones."""
         self._send(_DELETE_TOPICS, Message(topic_names=[*names], timeout=_TIMEOUT))
 
     def topics(self) -> dict[str, dict[int, Described]]:
-        """Return every topic and its partitions."""
+        """Return all topics with their partitions, by name and index."""
         return {
             topic.name: {
                 part.partition_index: Described(part.leader_id, tuple(sorted(part.isr_nodes)))
@@ -65,7 +65,7 @@ class Admin:
         }
 
     def records(self, topic: str, partition: int, leader: int, committed: bool) -> Iterator[Record]:
-        """Yield what a consumer sees of a partition, from its first offset on; `committed`: one with read_committed."""
+        """Yield all records of a partition as a consumer sees them; with `committed`, one with read_committed."""
         offset = 0
         while True:
             wanted = Message(partition=partition, fetch_offset=offset, partition_max_bytes=_BYTES)
@@ -79,12 +79,12 @@ class Admin:
             batches = split(got.records or b"")
             if not batches:
                 return
-            for batch in _without(batches, got.aborted_transactions or ()):
+            for batch in _without_aborted(batches, got.aborted_transactions or ()):
                 yield from (record for record in records_of(batch) if record.offset >= offset)
             offset = batches[-1].next_offset
 
     def _send(self, what: tuple[int, int], request: Message, broker: int | None = None) -> Any:
-        """Send to one broker, or to the first that answers."""
+        """Send a request to one broker, or to the first that responds. Raises AbeyantError if none does."""
         unreachable: OSError | None = None
         for address in self._addresses.values() if broker is None else [self._addresses[broker]]:
             try:
@@ -94,16 +94,16 @@ class Admin:
         raise AbeyantError(f"no broker of genuine Kafka answers: {unreachable}")
 
 
-def _without(batches: Iterable[Batch], aborted: Iterable[Any]) -> Iterator[Batch]:
-    """Yield the batches of no aborted transaction; each of these ends with its producer's next marker."""
+def _without_aborted(batches: Iterable[Batch], aborted: Iterable[Any]) -> Iterator[Batch]:
+    """Yield the batches without those of aborted transactions, each of which ends with its producer's next marker."""
     to_come = sorted((one.first_offset, one.producer_id) for one in aborted)
-    under_way: set[int] = set()
+    open_: set[int] = set()
     for batch in batches:
         while to_come and to_come[0][0] <= batch.last_offset:
-            under_way.add(to_come.pop(0)[1])
+            open_.add(to_come.pop(0)[1])
         if batch.is_control:
-            under_way.discard(batch.producer_id)
-        elif not (batch.is_transactional and batch.producer_id in under_way):
+            open_.discard(batch.producer_id)
+        elif not (batch.is_transactional and batch.producer_id in open_):
             yield batch
 
 
@@ -113,7 +113,7 @@ def _exchange(address: tuple[str, int], what: tuple[int, int], request: Message)
     entity: Any = codec.request_entity
     head, frame = entity.__header_schema__, BytesIO()
     header = head(request_api_key=key, request_api_version=version, correlation_id=1, client_id="abeyant-pytest")
-    entity_writer(head)(frame, header)  # kio's, since a header's strings are not compact
+    entity_writer(head)(frame, header)  # kio's, as strings in headers are not compact
     encoder(entity)(frame.write, request)
     with socket.create_connection(address, timeout=_SECONDS) as connection:
         connection.sendall(_LENGTH.pack(frame.tell()) + frame.getvalue())

@@ -21,13 +21,13 @@ NODES = (1, 2, 3)
 HOST = "127.0.0.1"
 START_SECONDS = 60.0
 
-# Any fixed 16 bytes in base64 do: a capture that is repeated has the same cluster id.
+# Any 16 bytes in base64, fixed so that repeated captures have the same cluster id.
 CLUSTER_ID = "QWJleWFuY2VLYWZrYTAwMQ"
 
-# The first compiler alone, with the room for its code that both of them would have.
+# Only the first JIT compiler, with the code cache of both.
 _BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
 
-# What differs from Kafka's defaults, and why.
+# Settings that differ from Kafka's defaults.
 SETTINGS = {
     "num.replica.fetchers": "1",
     "default.replication.factor": "3",
@@ -41,10 +41,10 @@ SETTINGS = {
     "share.coordinator.state.topic.min.isr": "2",
     "share.coordinator.state.topic.num.partitions": "3",
     "auto.create.topics.enable": "false",
-    # Leaders stay where the assignment put them after a freeze, unless we ask otherwise.
+    # Leaders must not move back after a freeze.
     "auto.leader.rebalance.enable": "false",
     "log.cleaner.enable": "false",
-    # Each node has two cores for three nodes and all of the clients.
+    # Three nodes and all clients share two cores.
     "num.network.threads": "2",
     "num.io.threads": "4",
 }
@@ -72,7 +72,7 @@ class Node:
         return self.process is not None and self.process.poll() is None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process, which must run."""
+        """Send a signal to the process. Raises ClusterError if it is not running."""
         if self.process is None or not self.is_running:
             raise ClusterError(f"broker {self.number} is not running (see {self.logs})")
         self.process.send_signal(number)
@@ -80,7 +80,7 @@ class Node:
 
 
 class Cluster:
-    """Starts, freezes and always stops the nodes."""
+    """Starts, freezes and stops the nodes."""
 
     def __init__(
         self,
@@ -93,10 +93,10 @@ class Cluster:
         heap_mb: int = 700,
         brief: bool = False,
     ) -> None:
-        """Prepare nodes below `work` on ports base_port + 1, 2, 3 and + 11, 12, 13; nothing is started yet.
+        """Prepare nodes below `work` on ports base_port + 1, 2, 3 and + 11, 12, 13, without starting them.
 
-        `settings` are brokers' beside `SETTINGS`; `request_level` is that of Kafka's request logger.
-        `brief` is for work of a minute: Java then spends little on making brokers fast.
+        `settings` are added to `SETTINGS`; `request_level` is the level of Kafka's request logger. `brief` makes
+        brokers start faster and run slower, for runs of about a minute.
         """
         self.kafka = kafka
         self._settings = SETTINGS | dict(settings or {})
@@ -107,15 +107,15 @@ class Cluster:
         self.bootstrap = ",".join(f"{HOST}:{node.port}" for node in self.nodes.values())
 
     def start(self) -> None:
-        """Format and start every node; return when all of them serve."""
+        """Format and start all nodes. Return when all of them serve."""
         for node in self.nodes.values():
             for port in (node.port, node.controller_port):
                 _require_free(port)
             node.logs.mkdir(parents=True)
             self._configure(node)
             self._format(node)
-        # Two of three voters are a quorum: node 3 comes when one of the others leads it, so
-        # that the broker that is frozen later (3) is not the active controller.
+        # Two of three voters are a quorum. Node 3 starts when one of the others leads it, so that node 3, which is
+        # frozen later, is not the active controller.
         for number in (1, 2):
             self._launch(self.nodes[number])
         for number in (1, 2):
@@ -124,7 +124,7 @@ class Cluster:
         self._await_started(self.nodes[3])
 
     def stop(self) -> None:
-        """End every node. Safe to call at any time, any number of times."""
+        """Stop all nodes. May be called at any time, any number of times."""
         running = [n.process for n in self.nodes.values() if n.process and n.process.poll() is None]
         for process in running:
             with contextlib.suppress(ProcessLookupError):
@@ -139,28 +139,28 @@ class Cluster:
                 process.wait()
 
     def freeze(self, number: int) -> None:
-        """Stop a broker as a long garbage collection or a stalled machine would."""
+        """Freeze a broker with SIGSTOP, as a long garbage collection or a stalled machine would."""
         self.nodes[number].signal(signal.SIGSTOP)
 
     def thaw(self, number: int) -> None:
-        """Let a frozen broker go on."""
+        """Resume a frozen broker."""
         self.nodes[number].signal(signal.SIGCONT)
 
     def kill(self, number: int) -> None:
-        """Kill a broker with signal 9: nobody is told."""
+        """Kill a broker with SIGKILL."""
         node = self.nodes[number]
         node.signal(signal.SIGKILL)
         assert node.process is not None
         node.process.wait()
 
     def stop_one(self, number: int) -> None:
-        """Stop a broker as one that is asked to: it hands over what it leads first."""
+        """Shut down a broker, which first hands over the partitions that it leads."""
         process = self.nodes[number].process
         if process is not None:
             terminate(process, seconds=30.0)
 
     def restart(self, number: int) -> None:
-        """Start a broker that was killed or stopped, on what it has on its disk; return when it serves."""
+        """Start a killed or stopped broker again, with its data. Return when it serves."""
         node = self.nodes[number]
         (node.logs / "server.log").rename(node.logs / f"server.log.{time.monotonic_ns()}")
         self._launch(node)
@@ -168,7 +168,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Cluster]:
-        """Start the nodes; in the end, stop them."""
+        """Start the nodes, and stop them at the end of the block."""
         try:
             self.start()
             yield self
@@ -176,7 +176,7 @@ class Cluster:
             self.stop()
 
     def check_alive(self, but: Collection[int] = ()) -> None:
-        """Raise ClusterError for a broker that has ended by itself; `but` those were ended on purpose."""
+        """Raise ClusterError if a broker has exited, except those in `but`."""
         for node in self.nodes.values():
             if node.number not in but and not node.is_running:
                 raise ClusterError(f"broker {node.number} has ended (see {node.logs}/server.log)")
@@ -211,7 +211,7 @@ class Cluster:
         options = (f"-Xmx{self._heap_mb}m", "-Xms256m", "-XX:+UseSerialGC", *self._compiler, *self._logging(node))
         command = self.kafka.command("kafka.Kafka", str(node.folder / "server.properties"), options=options)
         with (node.folder / "stdout").open("wb") as out:
-            # Its own session: Ctrl-C at the terminal reaches us only, and we end it in order.
+            # In its own session, so that Ctrl-C only reaches us, and we shut it down.
             node.process = subprocess.Popen(
                 command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
                 preexec_fn=die_with_parent,
@@ -238,7 +238,7 @@ class Cluster:
 
 
 def free_ports() -> int:
-    """Return a base port whose ports a cluster can have."""
+    """Return a base port with free ports for a cluster. Raises ClusterError if there is none."""
     for base in range(21_000 + 20 * (os.getpid() % 400), 32_000, 20):
         try:
             for number in NODES:
@@ -260,7 +260,7 @@ def _require_free(port: int) -> None:
 
 
 def terminate(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:
-    """End a client: politely, then for certain."""
+    """Terminate a process; kill it if it still runs after `seconds`."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""Kafka's jars, fetched once with Maven, and how to start a program out of them."""
+"""Fetch Kafka's jars with Maven, once, and build the command lines that run them."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _PR_SET_PDEATHSIG = 1
 
 
 class ClusterError(Exception):
-    """There is no Kafka to be had here, or it does not do as it is told; the text says why."""
+    """Genuine Kafka cannot be fetched or started, or has failed. The message says why."""
 
 
 def die_with_parent() -> None:
-    """Let the kernel kill this process when its parent dies without a chance to tidy up.
+    """Make the kernel kill this process when its parent dies.
 
-    For `preexec_fn`: it runs in the new process, and does nothing but one system call.
+    For `preexec_fn`: it runs in the new process, and only makes one system call.
     """
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
 class Kafka:
-    """A Kafka that can be started."""
+    """An installed Kafka."""
 
     java: str
     jars: Path
@@ -43,22 +43,22 @@ class Kafka:
     def command(
         self, main_class: str, *arguments: str, options: tuple[str, ...] = (), also: tuple[Path, ...] = ()
     ) -> list[str]:
-        """Return the command line that runs a main class: one of Kafka's, or of folders that are `also` searched."""
-        # Times in its logs are in UTC whatever the zone of this machine.
+        """Return the command line that runs a main class of Kafka's, or of the class path `also`."""
+        # Write logs in UTC, whatever the time zone of this machine.
         common = ("-Duser.timezone=UTC", "-Djava.net.preferIPv4Stack=true")
         searched = os.pathsep.join([*map(str, also), f"{self.jars}{os.sep}*"])
         return [self.java, *common, *options, "-cp", searched, main_class, *arguments]
 
 
 def fetch(folder: Path | None = None) -> Kafka:
-    """Fetch the jars into `folder`, by default one in the user's cache, unless they are there.
+    """Fetch the jars into `folder`, by default in the user's cache, unless they are there already.
 
-    Raises `ClusterError`, or AbeyantError, where that cannot be done.
+    Raises ClusterError without Java or Maven, or if Maven fails, and AbeyantError without a cache folder.
     """
     java, maven = shutil.which("java"), shutil.which("mvn")
     if java is None or maven is None:
         raise ClusterError(
-            f"Kafka needs Java 17 or newer and Maven: there is no {'mvn' if java else 'java'} on the PATH"
+            f"genuine Kafka needs Java 17 or newer and Maven: {'mvn' if java else 'java'} is not on the PATH"
         )
     folder = folder or cache_folder() / "abeyant-kafka-capture"
     folder.mkdir(parents=True, exist_ok=True)

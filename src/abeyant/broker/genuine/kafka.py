@@ -1,4 +1,4 @@
-"""Genuine Kafka with the face of our `Cluster`, as far as it has one: for `pytest --kafka=genuine`."""
+"""Genuine Kafka with the API of our `Cluster`, as far as possible, for `pytest --kafka=genuine`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GenuineKafka(Outages):
     """Three brokers of Apache Kafka on loopback. Use it as a context manager."""
 
     def __init__(self, folder: Path, skip: Callable[[str], NoReturn]) -> None:
-        """`folder` is for logs and data; `skip` is told what genuine Kafka cannot do. Raises ClusterError."""
+        """`folder` is for logs and data; `skip(reason)` is called for what Kafka cannot do. Raises ClusterError."""
         self._nodes = Cluster(fetch(), folder, free_ports(), settings=_SETTINGS, heap_mb=400, brief=True)
         self._admin = Admin({number: (HOST, node.port) for number, node in self._nodes.nodes.items()})
         self._skip = skip
@@ -54,7 +54,7 @@ class GenuineKafka(Outages):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def tidy_up(self) -> None:
-        """Undo what a test did: its topics, and what it left paused or stopped."""
+        """Delete the test's topics, and restart or resume brokers that it left stopped or paused."""
         for number, node in self._nodes.nodes.items():
             if not node.is_running:
                 self.start(number)
@@ -69,17 +69,17 @@ class GenuineKafka(Outages):
     def create_topic(
         self, name: str, partitions: int = 1, replicas: int | None = None, config: Mapping[str, object] | None = None
     ) -> None:
-        """Make a topic; by default with three replicas."""
+        """Create a topic, by default with three replicas."""
         self._admin.create_topic(name, partitions, 3 if replicas is None else replicas, from_python(config or {}))
         self._created.append(name)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic with all that is in it."""
+        """Delete a topic and its records."""
         self._partitions(name)
         self._admin.delete_topics([name])
 
     def topics(self) -> list[str]:
-        """Return the names of all topics, in order."""
+        """Return the names of all topics, sorted."""
         return sorted(self._admin.topics())
 
     def leader(self, topic: str, partition: int = 0) -> int | None:
@@ -88,7 +88,7 @@ class GenuineKafka(Outages):
         return None if leader < 0 else leader
 
     def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
-        """Return the brokers whose replicas are in sync."""
+        """Return the brokers whose replicas of a partition are in sync."""
         return self._partitions(topic)[partition].in_sync
 
     def records(
@@ -99,9 +99,9 @@ class GenuineKafka(Outages):
         uncommitted: bool = False,
         isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     ) -> list[Written]:
-        """Return the records of a topic, as a consumer sees them."""
+        """Return the records of a topic, or of one partition, as a consumer sees them."""
         if uncommitted:
-            self._skip("--kafka=genuine: only abeyant.broker shows what is not committed")
+            self._skip("--kafka=genuine: only abeyant.broker returns uncommitted records")
         return [
             Written(index, *record)
             for index, described in sorted(self._partitions(topic).items())
@@ -118,15 +118,15 @@ class GenuineKafka(Outages):
     # -- brokers, as in `ClusterApi`
 
     def pause(self, broker: int) -> None:
-        """Send SIGSTOP."""
+        """Pause a broker with SIGSTOP."""
         self._nodes.freeze(broker)
 
     def resume(self, broker: int) -> None:
-        """Send SIGCONT."""
+        """Resume a paused broker with SIGCONT."""
         self._nodes.thaw(broker)
 
     def stop(self, broker: int) -> None:
-        """Stop a broker in order: others lead what it led by the time that this returns."""
+        """Shut down a broker. Other brokers lead its partitions when this returns."""
         self._nodes.stop_one(broker)
 
     def is_stopped(self, broker: int) -> bool:
@@ -134,5 +134,5 @@ class GenuineKafka(Outages):
         return not self._nodes.nodes[broker].is_running
 
     def start(self, broker: int) -> None:
-        """Start a broker that was stopped."""
+        """Start a stopped broker."""
         self._nodes.restart(broker)
