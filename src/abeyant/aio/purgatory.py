@@ -191,12 +191,12 @@ class Purgatory:
 
     @property
     def name(self) -> str:
-        """The name."""
+        """Return the name."""
         return self._name
 
     @property
     def closed(self) -> bool:
-        """Whether `close` has been called."""
+        """Return whether `close` has been called."""
         return self._closed
 
     def stats(self) -> PurgatoryStats:

@@ -189,7 +189,7 @@ class Controller:
         *,
         validate_only: bool = False,
     ) -> Topic:
-        """Create a topic. -1 partitions or replicas mean the default. Raises ApiError."""
+        """Create a topic. A count of -1 means the default. Raises ApiError."""
         check_name(name, self.topics)
         replicas = self._replicas_for(partitions, replication, assignments)
         topic = Topic(name, uuid.uuid4(), self.topic_settings(config))

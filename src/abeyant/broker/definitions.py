@@ -82,7 +82,7 @@ class Definition:
 
     @property
     def has_effect(self) -> bool:
-        """Return whether it changes anything in this broker."""
+        """Return whether this broker does something with the setting."""
         return bool(self.text) and self.unsupported is None
 
     @property

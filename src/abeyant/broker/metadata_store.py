@@ -24,7 +24,7 @@ _PRODUCER_BLOCK = 1_000  # ids reserved at a time; a restart skips at most as ma
 
 
 class MetadataStore:
-    """Metadata on disk or nowhere. Methods that write raise ApiError if they fail; then the change must not be made."""
+    """Keep the controller's metadata in a journal, if there is one. Methods that write raise ApiError if they fail."""
 
     def __init__(self, journal: Journal | None) -> None:
         """Write to `journal`; with None, store nothing."""

@@ -15,7 +15,7 @@ _SILENCES = 10  # times `io_grace`, after which a thread that has not run is no 
 
 
 class Awake(NamedTuple):
-    """Threads that may wake the loop."""
+    """The threads that could wake the loop."""
 
     at_work: list[str]  # descriptions of workers in a job
     others: list[str]  # descriptions of all other threads

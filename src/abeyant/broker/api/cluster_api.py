@@ -336,5 +336,5 @@ class ClusterApi(BaseCluster, Outages):
         if kind is not None and kind not in known:
             hint = did_you_mean(str(kind), known)
             raise AbeyantError(
-                f"there is no kind {kind!r} of pending requests{hint}; there are {sorted(purgatories)}, and APIs"
+                f"there is no kind {kind!r} of requests{hint}; there are {sorted(purgatories)}, and APIs"
             )

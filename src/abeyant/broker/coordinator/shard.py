@@ -43,7 +43,7 @@ _TOO_LARGE = (ErrorCode.message_too_large, ErrorCode.record_list_too_large)
 class Shard:
     """A coordinator's state for the keys of one partition. Use from the loop's thread only.
 
-    Subclasses define `replay`, `ended`, `begin` and `end`.
+    Subclasses define `replay`, `end_transaction`, `begin` and `end`.
     """
 
     def __init__(self, broker: Broker, partition: Partition) -> None:

@@ -57,9 +57,7 @@ def fetch(folder: Path | None = None) -> Kafka:
     """
     java, maven = shutil.which("java"), shutil.which("mvn")
     if java is None or maven is None:
-        raise ClusterError(
-            f"genuine Kafka needs Java 17 or newer and Maven: {'mvn' if java else 'java'} is not on the PATH"
-        )
+        raise ClusterError(f"Kafka needs Java 17 or newer and Maven: {'mvn' if java else 'java'} is not on the PATH")
     folder = folder or cache_folder() / "abeyant-kafka-capture"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "fetching").open("w") as lock:

@@ -59,7 +59,7 @@ class DelayedRebalance(BrokerOperation):
 
 
 class Session:
-    """A member's session, or the time for a new member to join with the id that it got."""
+    """A member's session timeout. For a new member, the timeout to join with the id it was given."""
 
     __slots__ = ("client_id", "deadline", "group_id", "member_id", "operation", "seconds")
 

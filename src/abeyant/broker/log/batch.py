@@ -110,7 +110,7 @@ class Batch:
 
     @property
     def timestamp_is_append_time(self) -> bool:
-        """Return whether `max_timestamp` is the time of all its records."""
+        """Return whether all its records have the time `max_timestamp`."""
         return bool(self.attributes & _APPEND_TIME)
 
     @property
@@ -233,8 +233,8 @@ def make_batch(
 def split(records: bytes) -> list[Batch]:
     """Return the complete batches at the start of `records`; an incomplete last one is ignored, as in Kafka.
 
-    Raises CorruptRecordError for bytes that are no batch, and InvalidRecordError for a format before 2, which Kafka 4
-    accepts from no client.
+    Raises CorruptRecordError for bytes that are not a batch, and InvalidRecordError for a format before 2, which Kafka
+    4 no longer accepts.
     """
     return list(_each_batch(records))
 

@@ -97,7 +97,7 @@ class DataDirectory:
         os.pwrite(self._lock, b"%d\n" % os.getpid(), 0)
 
     def _require_journal(self) -> None:
-        """Raise AbeyantError where there are replicas, and the journal that lists them is missing."""
+        """Raise AbeyantError if there are replicas without the journal that lists them."""
         if not (self.path / JOURNAL).exists() and any(self.path.glob("broker-*/*")):
             raise AbeyantError(
                 f"{self.path / JOURNAL} is missing, which lists the topics in {self.path}; nothing was deleted: put"

@@ -51,7 +51,7 @@ DeleteLater = Callable[[Path, int], object]
 
 
 class DiskLog(Log):
-    """A `Log` whose batches are in files. Methods that write may raise StorageError; then nothing has changed."""
+    """A `Log` in files. A method that writes either succeeds, or changes nothing and raises StorageError."""
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ class OutOfOrderSequenceError(LogError, code=45):
 
 
 class InvalidProducerEpochError(LogError, code=47):
-    """A producer's epoch is older than the last one: another producer has its id now."""
+    """The producer's epoch is not the latest: a newer producer uses its id."""
 
 
 class InvalidTransactionStateError(LogError, code=48):

@@ -43,7 +43,7 @@ def name_of(base_offset: int, suffix: str) -> str:
 
 
 def offset_of(path: Path) -> int | None:
-    """Return the offset in a file's name; None for another kind of name."""
+    """Return the offset in a file's name; None if it has none."""
     stem = path.name.partition(".")[0]
     return int(stem) if len(stem) == 20 and stem.isascii() and stem.isdigit() else None
 
@@ -66,7 +66,7 @@ def rename_deleted(folder: Path) -> Path:
 
 
 class FileSegment(Segment):
-    """A segment whose batches are in a file. Its columns are in memory, 32 bytes a batch."""
+    """A segment in a file. Its index is in memory: 32 bytes per batch."""
 
     def __init__(self, path: Path, base_offset: int, now_ms: int) -> None:
         """Open or create the file. Raises StorageError."""
@@ -116,7 +116,7 @@ class FileSegment(Segment):
             self.unflushed = 0
 
     def close(self) -> None:
-        """Close the file. What was written stays."""
+        """Close the file."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

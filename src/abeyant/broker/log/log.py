@@ -187,7 +187,7 @@ class Log(ReadableLog):
     # Leader epochs
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """Return the greatest epoch up to `epoch`, and its end offset; (-1, -1) if unknown (KIP-101, 320)."""
+        """Return the last epoch not after `epoch`, and its end offset; (-1, -1) if unknown (KIP-101, KIP-320)."""
         return self.epochs.end_of(epoch, self.end_offset)
 
     # Removing

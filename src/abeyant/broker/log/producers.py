@@ -76,7 +76,7 @@ class ProducerState:
 
     @classmethod
     def from_list(cls, fields: list[Any]) -> ProducerState:
-        """Undo `to_list`. Raises TypeError or ValueError for anything else."""
+        """Read the result of `to_list`. Raises TypeError or ValueError if it is malformed."""
         state = cls(*fields)
         state.batches = [WrittenBatch(*batch) for batch in state.batches]
         return state

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Partition:
-    """One replica."""
+    """This broker's replica of a partition."""
 
     def __init__(self, broker: Broker, state: PartitionState, topic: Topic, log: Log) -> None:
         self.broker = broker

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """The fetches of one broker that follows this one."""
+    """A follower's fetch session."""
 
     def __init__(self, broker: Broker, follower: int) -> None:
         self._broker = broker

@@ -56,14 +56,14 @@ class Users:
 
 
 class Conversation:
-    """The tokens of one authentication."""
+    """One authentication."""
 
     ended = False
     user = ""
     """The name that the client gave."""
 
     def answer(self, token: bytes) -> bytes:
-        """Return the response to the client's token; `ended` once authenticated. Raises AuthenticationError."""
+        """Return the response to the client's token, and set `ended` after the last. Raises AuthenticationError."""
         raise NotImplementedError
 
 

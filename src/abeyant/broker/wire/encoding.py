@@ -133,7 +133,7 @@ def _milliseconds(time: timedelta) -> int:
 
 
 def moment(time: datetime | int | None) -> int:
-    """Return a time in milliseconds, as in the protocol; -1 for none."""
+    """Return a time in milliseconds, or -1 for None."""
     if isinstance(time, datetime):
         return round(time.timestamp() * 1000)
     return -1 if time is None else time  # already in ms, as `datetime` ends with the year 9999

@@ -123,7 +123,7 @@ class ClassicGroup:
         return member
 
     def require_current(self, member_id: str, instance_id: str | None, generation: int) -> Member:
-        """Return a member of this generation. Raises ApiError: as `require`, or ILLEGAL_GENERATION."""
+        """Return a member of this generation. Raises ApiError, as `require` does, or with ILLEGAL_GENERATION."""
         if self.state is State.DEAD:
             raise ApiError(ErrorCode.coordinator_not_available)
         member = self.require(member_id, instance_id)
