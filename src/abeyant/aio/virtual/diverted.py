@@ -3,8 +3,8 @@
 `from time import monotonic`, default arguments and class attributes all refer to the one built-in function object. So
 this patches the object, and not the names that refer to it. The object has two pointers: to its C definition, and to
 the `self` that the C function gets. With a definition that calls `PyObject_CallObject(self, NULL)`, and a Python
-function as `self`, a call of the object calls that Python function. For functions with one
-argument it is `PyObject_GetItem(self, argument)`, and `self` has a `__getitem__`.
+function as `self`, a call of the object calls that Python function. For functions with one argument the definition
+calls `PyObject_GetItem(self, argument)`, and `self` has a `__getitem__`.
 """
 
 from __future__ import annotations
