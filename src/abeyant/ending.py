@@ -28,11 +28,10 @@ __all__ = [
 
 
 def add_output_options(parser: argparse.ArgumentParser, *, report: bool = True) -> None:
-    """Add --quiet and --json; and --open for a command that writes a report."""
+    """Add --quiet and --json, which go together; and --open for a command that writes a report."""
     where = "report" if report else "result"
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--quiet", action="store_true", help=f"no progress, no summary: only the {where}'s path")
-    add_json(how)
+    parser.add_argument("--quiet", action="store_true", help=f"no progress, no summary: only the {where}'s path")
+    add_json(parser)
     if report:
         add_open(parser)
 

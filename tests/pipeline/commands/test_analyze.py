@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import unescape
 from itertools import islice
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from abeyant.cli import main
 from abeyant.errors import AbeyantError
 from abeyant.installation import install_command
 from abeyant.pipeline import analyze
+from abeyant.pipeline.report.analysis import COLUMNS, read_analysis
 from abeyant.pipeline.results.directory import MARKER, is_result, new_result
 from abeyant.pipeline.results.leases.local import result_lease
 from abeyant.pipeline.schemas import ALL_INSTANCES, TABLES, check_table
@@ -229,9 +231,11 @@ def test_json_has_the_incidents_and_their_suspects(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     expired = [produce(error_code=7, timeout_ms=500, remote=500.0 + n) for n in range(3)]
-    log = put(tmp_path / "b" / "kafka-request.log", *expired, produce(remote=3.0))
-    assert main(["analyze", str(log), "--out", str(tmp_path / "out"), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["result"]
+    log = put(tmp_path / "b" / "kafka-request.log", *expired, produce(remote=3.0), b"another", b"and another")
+    assert main(["analyze", str(log), "--out", str(tmp_path / "out"), "--json", "--quiet"]) == 0
+    said = capsys.readouterr()
+    assert "surveying" not in said.err
+    found = json.loads(said.out)["result"]
     assert (found["requests"], found["suspects"]) == (4, [])
     assert found["what_happened"] == ["No suspect for 1 incident."]
     assert [tile["name"] for tile in found["tiles"]][:3] == ["requests", "expired", "worst incident"]
@@ -241,6 +245,16 @@ def test_json_has_the_incidents_and_their_suspects(
         3,
         "2026-11-21T10:00:00.497700+00:00",
     )
+    analysis = read_analysis(tmp_path / "out")
+    assert not (COLUMNS.keys() - {"rejected"}) - found.keys(), "tables that figures are drawn from"
+    for name in COLUMNS.keys() - {"rejected"}:
+        assert len(found[name]) == len(analysis.tables[name]), name
+    words = [found["note"], *found["findings"], *found["what_happened"], *(tile["value"] for tile in found["tiles"])]
+    page = " ".join(unescape(re.sub("<[^<>]*>", "", (tmp_path / "out" / "report.html").read_text())).split())
+    assert all(word.replace("\N{NO-BREAK SPACE}", " ") in page.replace("\N{NO-BREAK SPACE}", " ") for word in words)
+    assert [(row["line_number"], row["reason"], row["lines"]) for row in found["rejected_lines"]] == [
+        (5, "not a completed request", 2)
+    ]
 
 
 def test_a_result_is_replaced_only_when_told_to(spark: SparkSession, tmp_path: Path) -> None:

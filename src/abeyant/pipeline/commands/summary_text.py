@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +18,8 @@ from rich.text import Text
 
 from abeyant.pages.tiles import Tile
 from abeyant.pages.words import counted, duration, shortened, visible, without_value
-from abeyant.pipeline.report.analysis import read_analysis
-from abeyant.pipeline.report.headline import headline, read_as
+from abeyant.pipeline.report.analysis import COLUMNS, read_analysis
+from abeyant.pipeline.report.headline import findings, happened, headline, note, read_as
 from abeyant.pipeline.report.kinds import is_poll
 from abeyant.pipeline.report.opening import opening_tiles
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["analysis_found", "json_tables", "json_tiles", "outcomes_found", "plain", "print_outcomes", "print_summary"]
 
-_TABLES: Final = ("incidents", "suspects", "summary", "requests_by_kind", "lags")
+_TABLES: Final = tuple(name for name in COLUMNS if name != "rejected")
+"""All that the page is made of, but for rejected lines, which are counted."""
+_TAG: Final = re.compile("<[^<>]*>")
 _MOST_KINDS: Final = 12
 _MOST_KEYS: Final = 5
 _MOST_REASONS: Final = 6
@@ -64,13 +68,16 @@ def print_summary(result: AnalysisResult, console: Console | None = None) -> Non
 
 
 def analysis_found(folder: Path) -> dict[str, Any]:
-    """Return what `--json` says of an analysis: its marker, what the page says in words, and small tables as rows."""
+    """Return what `--json` says of an analysis: its marker, what the page says in words, and its tables as rows."""
     analysis = read_analysis(folder)
     rows = json_tables(folder, _TABLES)
     said = {
         "headline": plain(headline(analysis)),
+        "note": _text(note(analysis)),
         "tiles": json_tiles(opening_tiles(analysis)),
-        "what_happened": analysis.what_happened,
+        "what_happened": [*map(_text, happened(analysis))],
+        "findings": [*map(_text, findings(analysis))],
+        "rejected_lines": _rejected(folder / "rejected"),
     }
     return {**analysis.made, **said, **rows}
 
@@ -153,8 +160,8 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _print_rejected(table: Path, console: Console) -> None:
-    """Print how many lines were rejected for which reason, and the first of each; lines of other loggers come last."""
+def _rejected(table: Path) -> list[dict[str, Any]]:
+    """Return how many lines were rejected for which reason, and the first of each; lines of other loggers come last."""
     first: dict[str, dict[str, Any]] = {}
     counts: Counter[str] = Counter()
     for row in sorted(_rows(table), key=lambda row: (row["file"], row["line_number"])):
@@ -162,14 +169,23 @@ def _print_rejected(table: Path, console: Console) -> None:
         first.setdefault(reason, row)
         counts[reason] += 1
     reasons = sorted(counts, key=lambda reason: (reason == NOT_A_REQUEST, -counts[reason], reason))
+    return [{**first[reason], "reason": reason, "lines": counts[reason]} for reason in reasons]
+
+
+def _print_rejected(table: Path, console: Console) -> None:
     console.print("\nrejected lines", style="bold", highlight=False)
-    for reason in reasons[:_MOST_REASONS]:
-        row = first[reason]
-        where = visible(f"{counts[reason]:>12,}  {reason} (first: {row['file']} line {row['line_number']})")
-        console.print(where, style="yellow", soft_wrap=True, markup=False, highlight=False)
-    if len(reasons) > _MOST_REASONS:
-        more = f"... and {len(reasons) - _MOST_REASONS:,} more reasons in the table `rejected`"
+    rows = _rejected(table)
+    for row in rows[:_MOST_REASONS]:
+        where = f"{row['lines']:>12,}  {row['reason']} (first: {row['file']} line {row['line_number']})"
+        console.print(visible(where), style="yellow", soft_wrap=True, markup=False, highlight=False)
+    if len(rows) > _MOST_REASONS:
+        more = f"... and {len(rows) - _MOST_REASONS:,} more reasons in the table `rejected`"
         console.print(more, style="yellow", highlight=False)
+
+
+def _text(words: str) -> str:
+    """Return a sentence of the page without its HTML."""
+    return plain(unescape(_TAG.sub("", words)))
 
 
 def plain(words: str) -> str:
