@@ -68,6 +68,18 @@ WRAPPED: dict[str, Callable[[], bytes]] = {
     "docker": lambda: in_json(log=text() + "\n", stream="stdout", time=LATER),
     "docker, all on one line": lambda: in_json(log=text() + "\n", stream="stdout", time=LATER).replace(b": ", b":"),
     "CRI": lambda: f"{LATER} stdout F {text()}".encode(),
+    "CRI, with more tags": lambda: f"{LATER} stdout F:a:b {text()}".encode(),
+    "after a byte order mark": lambda: f"\ufeff{text()}".encode(),
+    "in colour": lambda: f"\x1b[36m{text()}\x1b[m".encode(),
+    "docker compose": lambda: f"kafka-1  | {text()}".encode(),
+    "kubectl's prefix": lambda: f"[pod/kafka-0/kafka] {LATER} {text()}".encode(),
+    "journald, as lines": lambda: f"2026-11-21T10:00:09+0000 kafka-0 kafka[7]: {text()}".encode(),
+    "docker, with attributes": lambda: in_json(log=text() + "\n", stream="stdout", attrs={"tag": "k"}, time=LATER),
+    "fluentd, with a log inside": lambda: in_json(log={"message": text()}, tag="kafka"),
+    "fluentd's file": lambda: f"2026-11-21T10:00:09+00:00\tkafka\t{json.dumps({'log': text()})}".encode(),
+    "ECS, the original": lambda: in_json(event={"original": text()}, message="x"),
+    "Loki": lambda: in_json(labels={"app": "kafka"}, line=message(), timestamp=SENT.isoformat()),
+    "flattened, as text": lambda: in_json(**{"@timestamp": SENT.isoformat(), "message": json.dumps(body())}),
     "a JSON layout in CRI": lambda: (
         f"{LATER} stdout F ".encode()
         + in_json(**{"@timestamp": SENT.isoformat(), "level": "DEBUG", "message": message()})
@@ -128,6 +140,14 @@ def test_an_old_line_in_json() -> None:
         in_json(log=f"[{WRITTEN}] DEBUG {OLD} (kafka.request.logger)\n", stream="x", time=LATER)
     )
     assert (request.api, request.client_id, request.remote_ms) == ("HEARTBEAT", 'a "b"', 0.3)
+
+
+def test_a_document_of_several_requests_is_rejected_and_not_read_in_part() -> None:
+    events = in_json(
+        messageType="DATA_MESSAGE", logEvents=[{"id": "1", "message": text()}, {"id": "2", "message": text()}]
+    )
+    with pytest.raises(BadLineError, match="2 requests in one document: one a line is read"):
+        LineParser().parse(events)
 
 
 @pytest.mark.parametrize("seconds", [EPOCH, EPOCH * 10**3, EPOCH * 10**6, EPOCH * 10**9, float(EPOCH), str(EPOCH)])

@@ -25,7 +25,10 @@ _MOST_LINES: Final = 200
 _TEXT_MARKER: Final = MARKER.decode()
 
 _PREFIXES: Final[Mapping[str, re.Pattern[str]]] = {
-    "CRI": re.compile(r"\S+ (?:stdout|stderr) [PF] "),
+    "CRI": re.compile(r"\S+ (?:stdout|stderr) [PF](?::\S*)? "),
+    "kubectl's prefixes": re.compile(r"\[pod/\S+\] "),
+    "docker compose's prefixes": re.compile(r"(?:\x1b\[[\d;]*m)?[\w.-]+ +\| "),
+    "journald's lines": re.compile(r"\d{4}-\d\d-\d\dT[\d:]{8}\S* \S+ [\w.-]+(?:\[\d+\])?: "),
     "kubectl's timestamps": re.compile(r"\d{4}-\d\d-\d\dT[\d:]{8}\.\d{9}(?:Z|[+-]\d\d:\d\d) "),
     "syslog": re.compile(r"(?:<\d{1,3}>1 |(?:<\d{1,3}>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ )"),
 }
@@ -77,6 +80,7 @@ def layouts(files: Iterable[LogFile]) -> list[str]:
 
 def layout(line: str) -> str:
     """Return what a line with a request looks like: its layout, then what is around it, the innermost first."""
+    line = line.removeprefix("\ufeff")
     text, _, body, documents = unwrap(line)
     around = [name for name, prefix in _PREFIXES.items() if prefix.match(line)][:1]
     if not documents and line.lstrip().startswith('"'):

@@ -44,8 +44,8 @@ _EXCERPT_CHARS: Final = 200
 # A thousand years: all sums of microseconds stay far inside 64 bits.
 LONGEST_MS: Final = 1000 * 365 * 86_400_000
 
-# What layouts put behind the message: the logger, the thread (Strimzi has both), the end of a quoted field.
-TRAILER: Final = re.compile(r"\"?\s*(?:(?:\(\S+\)|\[[^\[\]]*\]|- \S+)\s*){0,3}$")
+# What layouts put behind the message: the logger, the thread (Strimzi has both), the end of a field or a colour.
+TRAILER: Final = re.compile(r"\"?\s*(?:(?:\(\S+\)|\[[^\[\]]*\]|- \S+)\s*){0,3}(?:\x1b\[[\d;]*m\s*)*$")
 
 # Kafka prints a topic id as 22 characters of URL-safe base 64; the metadata log's is the same everywhere.
 _METADATA_TOPIC: Final = ("AAAAAAAAAAAAAAAAAAAAAQ", "__cluster_metadata")
@@ -108,8 +108,10 @@ class LineParser:
             whole = line.decode("utf-8")
         except UnicodeDecodeError as error:
             raise BadLineError(f"not valid UTF-8: byte {error.start}") from error
-        text, around, flattened, _ = unwrap(whole)
+        text, around, flattened, documents = unwrap(whole)
         begin = text.find(_TEXT_MARKER)
+        if not documents and whole.startswith("{") and (several := whole.count(_TEXT_MARKER)) > 1:
+            raise BadLineError(f"{several} requests in one document: one a line is read")
         if begin < 0 and flattened is None:
             raise BadLineError(NOT_A_REQUEST)
         try:

@@ -32,7 +32,7 @@ _TIMES: Final = (
 _MARKER_IN_NUMBERS: Final = re.compile(rb",\s*".join(str(code).encode() for code in MARKER))
 _DEEPEST: Final = 4
 _DECODER: Final = json.JSONDecoder()
-_CRI: Final = re.compile(rb"\d\S+ (stdout|stderr) ([PF]) ")
+_CRI: Final = re.compile(rb"\d\S+ (stdout|stderr) ([PF])(?::\S*)? ")  # further tags may follow the first
 _DOCKER: Final = re.compile(rb'\{"log":\s*"')
 _DOCKER_END: Final = re.compile(rb'",\s*"stream":\s*"(\w+)"[^\n]*\}\s*$')
 
@@ -92,7 +92,7 @@ def _unwrap(text: str, around: str, documents: tuple[Mapping[str, Any], ...]) ->
 
 def _marked(found: Mapping[str, Any], depth: int) -> Iterator[str]:
     for value in found.values():
-        if isinstance(value, str) and _TEXT_MARKER in value:
+        if isinstance(value, str) and (_TEXT_MARKER in value or (value.startswith("{") and _HEADER in value)):
             yield value
         elif isinstance(value, dict) and depth < _DEEPEST:
             yield from _marked(value, depth + 1)
