@@ -41,6 +41,7 @@ FLOORS = (
     ("pages",),
     ("tables",),
     ("broker.command", "broker.genuine"),
+    ("window",),
     ("broker",),
     ("broker.cluster",),
     ("broker.api",),
@@ -67,6 +68,7 @@ FLOORS = (
     ("broker.clock", "broker.definitions", "broker.network"),
     ("metrics", "simulation"),
     ("aio",),
+    ("web",),
     ("",),  # abeyant itself: timers, purgatory and idle time-outs by name
     ("resolver", "purgatory"),
     ("idle",),
@@ -182,7 +184,11 @@ def test_no_imports_go_in_a_circle() -> None:
 
 
 @pytest.mark.parametrize(
-    "room", ["engine", "purgatory", "resolver", "idle", "aio", "simulation", "tables", "pages", "pipeline", "broker"]
+    "room",
+    [
+        *("engine", "purgatory", "resolver", "idle", "aio", "simulation"),
+        *("tables", "pages", "pipeline", "broker", "web", "window"),
+    ],
 )
 def test_no_imports_go_in_a_circle_types_included(room: str) -> None:
     trees = {name: ast.parse(text) for name, text in sources().items() if name.startswith(f"{room}.")}

@@ -25,6 +25,6 @@ def test_a_circle_of_rooms_cannot_be_drawn() -> None:
 
 
 def test_a_new_room_needs_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draw_house, "rooms", lambda: ["engine", "window"])
-    with pytest.raises(SystemExit, match="window has no place: add it to PLACES and WORDS"):
+    monkeypatch.setattr(draw_house, "rooms", lambda: ["engine", "cellar"])
+    with pytest.raises(SystemExit, match="cellar has no place: add it to PLACES and WORDS"):
         draw_house.draw()

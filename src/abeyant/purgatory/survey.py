@@ -1,0 +1,67 @@
+"""Read who waits in a purgatory in slices, for those who look on from another thread: never all under the lock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.engine.collector import pause_collection, resume_collection
+from abeyant.purgatory.operation import DelayedOperation
+from abeyant.purgatory.room import Room
+from abeyant.timer.base import enter, leave
+from abeyant.timer.units import to_seconds
+
+
+def timer_of(purgatory: Room) -> Any:
+    """Return the timer that a purgatory was made with."""
+    return purgatory._timer
+
+
+def slots_of(purgatory: Room) -> int:
+    """Return how many slots `operations_in` has to go through."""
+    return purgatory._directory._fresh
+
+
+def operations_in(purgatory: Room, begin: int, count: int) -> list[tuple[Any, Any]]:
+    """Return the operations whose first watch is in `count` slots from `begin`: (operation, its keys). O(their keys).
+
+    So all slots together give each operation once.
+    """
+    found: list[tuple[Any, Any]] = []
+    directory = purgatory._directory
+    directory.lock()
+    paused = pause_collection()
+    try:
+        for slot in range(begin, min(begin + count, directory._fresh)):
+            if directory._number[slot] < 0 or directory._list[slot] < 0:
+                continue
+            operation = directory._objects[slot]
+            if operation._dop_watches != slot:
+                continue
+            keys = []
+            watch = slot
+            while watch >= 0:
+                if directory._list[watch] >= 0:
+                    keys.append(directory._objects[directory._list[watch]])
+                watch = directory._also[watch]
+            found.append((operation, keys))
+        return found
+    finally:
+        resume_collection(paused)
+        directory.unlock()
+
+
+def deadline_of(purgatory: Room, operation: DelayedOperation) -> float | None:
+    """Return when a pending operation expires, in seconds on the purgatory's timer; None where that does not run."""
+    purgatory._directory.lock()
+    handle, task = operation._dop_handle, operation._dop_task
+    purgatory._directory.unlock()
+    timer = purgatory._quick_timer
+    if timer is None or not handle:
+        found: float | None = getattr(task, "deadline", None)
+        return found
+    enter(timer)
+    try:
+        deadline = timer._wheel.deadline(handle)
+    finally:
+        leave(timer)
+    return None if deadline is None else to_seconds(deadline)

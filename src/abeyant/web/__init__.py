@@ -1,0 +1,36 @@
+"""A small HTTP server in a thread of its own, for what looks into a running program: window, metrics, control.
+
+    site = Site()
+    site.get("/hello/{name}", lambda request: {"hello": request.params["name"]})
+    site.post("/stop", lambda request: stop())
+    with site.serve(port=8080) as server: print(server.url)
+
+It is for one person and a few programs beside it, on one machine: loopback unless told otherwise, HTTP/1.1 without TLS.
+h11 reads and writes the messages; `guard.py` says who is refused, `connection.py` how much one client can take.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from abeyant.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from abeyant.web.messages import Events, HttpError, Request, Response
+    from abeyant.web.routes import Limits
+    from abeyant.web.server import Server
+    from abeyant.web.site import Site
+
+__all__ = ["Events", "HttpError", "Limits", "Request", "Response", "Server", "Site"]
+
+_HOMES = {
+    name: home
+    for home, names in {
+        "messages": ("Events", "HttpError", "Request", "Response"),
+        "routes": ("Limits",),
+        "site": ("Site",),
+        "server": ("Server",),
+    }.items()
+    for name in names
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, "window", ("h11",))

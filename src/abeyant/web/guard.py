@@ -1,0 +1,91 @@
+"""Who is refused before any handler runs: other hosts, other origins, and beyond loopback whoever has no token.
+
+A page from elsewhere, open in a browser on this machine, can send requests to loopback. Three things keep it out:
+
+* *Host* must be an address, a name of this machine, or one that was allowed. So a name of the attacker's that was
+  made to point here (DNS rebinding) is refused: a browser sends the name.
+* *Origin*, which browsers send with all that may change something, must be this site's own; and what a browser says
+  about the request (Sec-Fetch-Site) must not be "cross-site", unless a person followed a link.
+* Nothing is sent that would let another origin read a response (no CORS header).
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import socket
+from collections.abc import Collection, Mapping
+from urllib.parse import urlsplit
+
+from abeyant.errors import AbeyantError
+from abeyant.web.messages import HttpError
+
+_SAFE = ("GET", "HEAD")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether `host`, a name or an address, is this machine's loopback alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Guard:
+    """Checks requests by their head. Raises HttpError: 400, 401, 403 or 421."""
+
+    def __init__(self, host: str, token: str | None, hosts: Collection[str] = ()) -> None:
+        """`token` may be None on loopback only; `hosts` are further names under which clients reach this.
+
+        Raises AbeyantError for a host beyond loopback without a token, and for an empty token.
+        """
+        if token is not None and (len(token) < 8 or not token.isascii() or not token.isprintable() or " " in token):
+            raise AbeyantError("a token is at least 8 printable ASCII characters without spaces")
+        if token is None and not is_loopback(host):
+            raise AbeyantError(f"{host} is not loopback, so others can reach it: give a token, or listen on 127.0.0.1")
+        self._token = token
+        self._names = {"localhost", host.lower(), socket.gethostname().lower(), *(name.lower() for name in hosts)}
+
+    def check(self, method: str, headers: Mapping[str, str], query: Mapping[str, str]) -> None:
+        """Refuse the request unless its host, origin and token are right."""
+        own = headers.get("host", "")
+        if not self._is_ours(own):
+            raise HttpError(421, f"host {own[:200]!r} is not served here: use an address, or allow the name")
+        self._check_origin(method, headers, own)
+        if self._token is not None:
+            self._check_token(method, headers, query, self._token)
+
+    def _is_ours(self, authority: str) -> bool:
+        try:
+            parts = urlsplit(f"//{authority}")
+            name = parts.hostname
+            _ = parts.port  # raises where it is no number
+        except ValueError:
+            return False
+        if not name or parts.username is not None or parts.path:
+            return False
+        if name in self._names:
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    def _check_origin(self, method: str, headers: Mapping[str, str], own: str) -> None:
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() != f"http://{own.lower()}":
+            raise HttpError(403, f"origin {origin[:200]!r} is another site's")
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            followed = method in _SAFE and headers.get("sec-fetch-mode") == "navigate"
+            if not followed or headers.get("sec-fetch-dest", "document") != "document":
+                raise HttpError(403, "this request comes from another site's page")
+
+    def _check_token(self, method: str, headers: Mapping[str, str], query: Mapping[str, str], token: str) -> None:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            given = query.get("token", "") if method in _SAFE else ""  # a browser's event stream has no header
+        if not hmac.compare_digest(given.strip().encode(), token.encode()):
+            raise HttpError(401, "a token is required: Authorization: Bearer TOKEN, or with GET ?token=TOKEN")

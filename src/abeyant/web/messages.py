@@ -1,0 +1,86 @@
+"""What a handler gets and what it returns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from abeyant.errors import AbeyantError
+
+JSON = "application/json"
+
+
+class HttpError(AbeyantError):
+    """A request that is refused with a status and one line that says why."""
+
+    def __init__(self, status: int, message: str) -> None:
+        """`message` is sent as it is: nothing secret in it."""
+        super().__init__(message)
+        self.status = status
+
+
+class Request(NamedTuple):
+    """A request that has passed the guard."""
+
+    method: str
+    path: str  # decoded, without the query
+    params: Mapping[str, str]  # of the route's {names}, decoded
+    query: Mapping[str, str]  # decoded; of a name given several times, the last
+    headers: Mapping[str, str]  # names in lower case
+    body: bytes
+
+    def json(self) -> Any:
+        """Return the body read as JSON, None where it is empty. Raises HttpError 415 or 400."""
+        if not self.body:
+            return None
+        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != JSON:
+            raise HttpError(415, f"content-type is {kind or 'missing'}: send {JSON}")
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            raise HttpError(400, f"the body is not JSON: {error}") from None
+
+
+class Response(NamedTuple):
+    """A response. A handler may return None (204), text, or anything that JSON can express instead."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = JSON
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Events(NamedTuple):
+    """A stream of server-sent events, for as long as the client reads: each of `source` is sent as JSON.
+
+    A slow reader delays the next item, so it holds one item in memory and not a queue of them.
+    """
+
+    source: AsyncIterator[object]
+
+
+Result = Any  # what a handler returns: see Response
+Handler = Callable[[Request], Result | Awaitable[Result]]
+
+
+def as_json(value: object, status: int = 200) -> Response:
+    """Return a JSON response. NaN and infinity, which JSON lacks, raise ValueError."""
+    return Response(status, dumped(value))
+
+
+def dumped(value: object) -> bytes:
+    """Return `value` as compact JSON in UTF-8. A lone surrogate, which UTF-8 lacks, is escaped."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=True).encode()
+
+
+def to_response(result: Result) -> Response:
+    """Return the response that a handler's result stands for."""
+    if isinstance(result, Response):
+        return result
+    if result is None:
+        return Response(204)
+    if isinstance(result, str):
+        return Response(200, result.encode(), "text/plain; charset=utf-8")
+    return as_json(result)

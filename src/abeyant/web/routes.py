@@ -1,0 +1,79 @@
+"""Routes by method and path, and what clients may take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from abeyant.web.messages import Handler, HttpError
+
+
+class Limits(NamedTuple):
+    """What clients may take; beyond it they are refused (413, 431, 503) or let go of."""
+
+    body: int = 1 << 20  # bytes of a request's body
+    head: int = 16 << 10  # bytes of a request's line and headers
+    connections: int = 256  # at once
+    streams: int = 32  # event streams at once
+    receive: float = 10.0  # seconds for a whole request, from its first byte
+    idle: float = 60.0  # seconds between a connection's requests
+    send: float = 10.0  # seconds for a client to take what is in the buffer
+
+
+class Routes:
+    """Routes by method and path. Of `/faults/{id}`, the request's `params` have `id`.
+
+    A plain handler runs in a thread of its own and may block; an `async def` runs on the server's loop and may not.
+    AbeyantError in a handler is a 400 with its message, HttpError its own status; else 500, and the error is logged.
+    """
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        """`limits` are what one client, and all together, may take."""
+        self.limits = Limits() if limits is None else limits
+        self._routes: dict[tuple[str, ...], dict[str, Handler]] = {}
+
+    def get(self, path: str, handler: Handler) -> None:
+        """Add a route for GET and HEAD. The handler changes no state: a link or an image elsewhere could call it."""
+        self.add("GET", path, handler)
+
+    def post(self, path: str, handler: Handler) -> None:
+        """Add a route for POST."""
+        self.add("POST", path, handler)
+
+    def add(self, method: str, path: str, handler: Handler) -> None:
+        """Add a route. Raises ValueError where there is one already, or the path does not begin with a slash."""
+        if not path.startswith("/"):
+            raise ValueError(f"a path begins with a slash, not {path!r}")
+        methods = self._routes.setdefault(tuple(path[1:].split("/")), {})
+        if method in methods:
+            raise ValueError(f"{method} {path} has a handler already")
+        methods[method] = handler
+
+    def find(self, method: str, raw_path: str) -> tuple[Handler, Mapping[str, str]]:
+        """Return the handler of a request and its params. Raises HttpError 404 or 405."""
+        segments = [unquote(segment, errors="replace") for segment in raw_path[1:].split("/")]
+        allowed: set[str] = set()
+        for pattern, methods in self._routes.items():
+            params = _match(pattern, segments)
+            if params is None:
+                continue
+            handler = methods.get("GET" if method == "HEAD" else method)
+            if handler is not None:
+                return handler, params
+            allowed |= methods.keys()
+        if allowed:
+            raise HttpError(405, f"{method} is not possible here: {', '.join(sorted(allowed))}")
+        raise HttpError(404, f"there is nothing at {raw_path[:200]}")
+
+
+def _match(pattern: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:
+    if len(pattern) != len(segments):
+        return None
+    params = {}
+    for expected, segment in zip(pattern, segments, strict=True):
+        if expected.startswith("{"):
+            params[expected[1:-1]] = segment
+        elif expected != segment:
+            return None
+    return params

@@ -1,0 +1,23 @@
+"""A site: routes that can be served."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from abeyant.web.guard import Guard
+from abeyant.web.routes import Routes
+from abeyant.web.server import Server
+
+
+class Site(Routes):
+    """Routes by method and path, and `serve`."""
+
+    def serve(
+        self, host: str = "127.0.0.1", port: int = 0, *, token: str | None = None, hosts: Collection[str] = ()
+    ) -> Server:
+        """Listen, in a thread of its own; port 0 picks a free one. Close it, or use it as a context manager.
+
+        Beyond loopback a `token` is required. `hosts` are further names by which clients reach this machine.
+        Raises AbeyantError where the port is taken, or a token is missing.
+        """
+        return Server(self, Guard(host, token, hosts), host, port)

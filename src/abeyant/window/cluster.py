@@ -1,0 +1,273 @@
+"""What the window shows of a broker cluster, read from the window's own thread: it is seen while the loop is blocked.
+
+Nothing here waits for the cluster's loop. Each reading is of single attributes and of copies of collections, which one
+operation of the interpreter makes; so what changes meanwhile may show in one row and not yet in the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from abeyant.broker.delayed.operation import BrokerOperation
+from abeyant.purgatory.survey import operations_in, slots_of
+from abeyant.window.breath import Breath
+from abeyant.window.waits import SLICE, Described, PurgatoryView, key_text
+
+if TYPE_CHECKING:
+    from abeyant.broker.broker import Broker
+    from abeyant.broker.cluster import Cluster
+
+ROWS = 60  # partitions, groups or transactions that a page shows
+MEMBERS = 12  # of a group
+_SESSIONS = 4096  # slots of sessions that are read
+_LONG_LISTS = 3  # partitions named in a sentence
+_KEYS_READ = 64
+
+
+def purgatories_of(cluster: Cluster) -> list[PurgatoryView]:
+    """Return the purgatories of all brokers that run or are paused."""
+    return [
+        PurgatoryView(f"broker {broker.id} {purgatory.name}", purgatory, describe, broker.now)
+        for broker in list(cluster.brokers.values())
+        if not broker.stopped
+        for purgatory in broker.purgatories
+    ]
+
+
+def describe(operation: BrokerOperation, keys: list[str]) -> Described:
+    """Describe a request that waits in a broker, with the broker's own words for what it waits for."""
+    waiting = operation.describe(0)
+    ours = sorted(waiting.keys[:_KEYS_READ], key=_is_internal)  # which they are in is kept: it is stable
+    named = [f"{name}-{part}" if isinstance(part, int) else f"{name} {part}" for name, part in ours]
+    return Described(
+        waiting.kind, named or keys, waiting.client, waiting.since, waiting.deadline, _until(operation, named)
+    )
+
+
+def _is_internal(key: tuple[str, int | str]) -> bool:
+    return key[0].startswith("__")
+
+
+def _until(operation: Any, named: list[str]) -> str:
+    """Return what would complete the request."""
+    kind = type(operation).__name__
+    listed = ", ".join(named[:_LONG_LISTS]) + (" ..." if len(named) > _LONG_LISTS else "")
+    if kind in ("DelayedProduce", "DelayedDeleteRecords"):
+        return "; ".join(_acks(one) for one in list(operation._waiting)[:_LONG_LISTS] if one.pending) or "its response"
+    if kind == "DelayedFetch":
+        there = sum(one.bytes for one in operation._pending)
+        least = operation._min_bytes
+        return f"{least:,} byte{'s' if least != 1 else ''} on {listed}, now {there:,}"
+    return {
+        "DelayedReplicaFetch": f"new records on {listed}",
+        "DelayedRebalance": f"{listed} to join or sync",
+        "DelayedHeartbeat": f"only the deadline: a heartbeat of {listed} moves it",
+        "HeldRequest": "only the deadline: a fault delays it",
+        "DelayedElectLeader": f"a new leader for {listed}",
+        "DelayedPeerAnswer": "the other broker's response",
+    }.get(kind, "")
+
+
+def _acks(pending: Any) -> str:
+    """Return for a partition of a produce or DeleteRecords which offset is needed, and who is behind."""
+    partition, required = pending.partition, pending.required
+    if hasattr(pending, "leader_epoch"):
+        behind = [
+            f"broker {remote.broker} at {max(remote.end, 0):,}"
+            for remote in list(partition.remotes.values())
+            if remote.broker in partition.state.isr and remote.end < required
+        ]
+        mark = f"high watermark of {partition} at {required:,}, now {partition.high_watermark:,}"
+        return f"{mark} ({', '.join(behind)})" if behind else mark
+    return f"log start of every replica of {partition} at {required:,}"
+
+
+async def look(cluster: Cluster, wanted: str, internal: bool) -> dict[str, Any]:
+    """Return the cluster's brokers, partitions, groups, transactions, faults and clock, as JSON can express them."""
+    wanted = wanted.casefold()
+    brokers = list(cluster.brokers.values())
+    found: dict[str, Any] = {
+        "bootstrap": cluster.bootstrap,
+        "clock": _clock(cluster),
+        "brokers": [_broker(broker) for broker in brokers],
+        "faults": [
+            {"id": f"{id(fault):x}", "what": repr(fault)[8:-1], "hits": fault.hits}
+            for fault in list(cluster._faults.active)
+        ],
+    }
+    breath = Breath()
+    found["partitions"] = await _partitions(cluster, wanted, internal, breath)
+    sessions = await _sessions(brokers, breath)
+    found["groups"] = await _groups(cluster, brokers, wanted, sessions, breath)
+    found["transactions"] = _transactions(brokers, wanted)
+    return found
+
+
+def _clock(cluster: Cluster) -> dict[str, Any]:
+    clock = cluster.clock
+    now = clock.now()
+    upcoming = clock.timer.next_deadline() if clock.held else None  # type: ignore[attr-defined]  # a ManualTimer
+    left = None if upcoming is None or upcoming == math.inf else max(0.0, upcoming - now)
+    return {"held": clock.held, "now": now, "next": left}
+
+
+def _broker(broker: Broker) -> dict[str, Any]:
+    partitions = list(broker.partitions.values())
+    return {
+        "id": broker.id,
+        "at": f"{broker.host}:{broker.port}",
+        "state": "stopped" if broker.stopped else "paused" if broker.paused else "running",
+        "leads": sum(one.leads for one in partitions),
+        "replicas": len(partitions),
+        "connections": len(broker.connections),
+        "inbox": len(broker._inbox),
+        "waiting": sum(purgatory.delayed for purgatory in broker.purgatories),
+    }
+
+
+async def _partitions(cluster: Cluster, wanted: str, internal: bool, breath: Breath) -> dict[str, Any]:
+    """Return up to `ROWS` partitions, those with a replica out of sync or behind first."""
+    rows = []
+    total = 0
+    for topic in list(cluster.controller.topics.values()):
+        if topic.name.startswith("__") and not internal:
+            continue
+        total += len(topic.partitions)
+        if wanted and wanted not in topic.name.casefold():
+            continue
+        for state in list(topic.partitions):
+            rows.append(_partition(cluster, state))
+            await breath.take()
+        if len(rows) > 16 * ROWS:
+            break
+    matched = len(rows)
+    rows.sort(key=lambda row: (-row["behind"], row["topic"], row["partition"]))
+    return {"total": total, "matched": matched, "rows": rows[:ROWS]}
+
+
+def _partition(cluster: Cluster, state: Any) -> dict[str, Any]:
+    key = state.topic, state.partition
+    leader = cluster.brokers.get(state.leader)
+    leading = None if leader is None else leader.partitions.get(key)
+    mark = None if leading is None else leading.high_watermark
+    replicas = []
+    for number in state.replicas:
+        broker = cluster.brokers.get(number)
+        replica = None if broker is None or broker.stopped else broker.partitions.get(key)
+        replicas.append(
+            {
+                "broker": number,
+                "end": None if replica is None else replica.log.end_offset,
+                "in_sync": number in state.isr,
+                "leads": number == state.leader,
+            }
+        )
+    ends = [one["end"] for one in replicas if one["end"] is not None]
+    most = max(ends, default=0)
+    return {
+        "topic": state.topic,
+        "partition": state.partition,
+        "leader": state.leader if state.leader >= 0 else None,
+        "high_watermark": mark,
+        "start": None if leading is None else leading.log.start_offset,
+        "min_isr": None if leading is None else leading.min_isr,
+        "replicas": replicas,
+        "behind": sum(not one["in_sync"] or one["end"] is None or one["end"] < most for one in replicas),
+    }
+
+
+async def _sessions(brokers: Iterable[Broker], breath: Breath) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return seconds left and in all of members' sessions, by group and member."""
+    found: dict[tuple[str, str], tuple[float, float]] = {}
+    for broker in brokers:
+        room = broker.heartbeat_purgatory
+        now = broker.now()
+        for begin in range(0, min(slots_of(room), _SESSIONS), SLICE):
+            for operation, _ in operations_in(room, begin, SLICE):
+                waiting = operation.describe(broker.id)
+                for group, member in waiting.keys:
+                    found[group, str(member)] = waiting.deadline - now, waiting.deadline - waiting.since
+            await breath.take()
+    return found
+
+
+async def _groups(
+    cluster: Cluster,
+    brokers: Iterable[Broker],
+    wanted: str,
+    sessions: dict[tuple[str, str], tuple[float, float]],
+    breath: Breath,
+) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
+    total = 0
+    for broker in brokers:
+        for shard in [] if broker.stopped else broker.group_coordinator.loaded():
+            for group in shard.all_groups():
+                total += 1
+                if len(rows) < ROWS and wanted in group.id.casefold():
+                    rows.append(_group(cluster, shard, group, sessions))
+                    await breath.take()
+    return {"total": total, "rows": rows}
+
+
+def _group(cluster: Cluster, shard: Any, group: Any, sessions: dict[tuple[str, str], tuple[float, float]]) -> Any:
+    members = []
+    for member in list(group.members.values()):
+        left, seconds = sessions.get((group.id, member.id), (None, None))
+        members.append(
+            {
+                "id": member.id,
+                "client": member.client_id,
+                "left": None if left is None else round(left, 3),
+                "session": seconds,
+            }
+        )
+    lags = []
+    for (topic, partition), offset in list(shard.offsets.of_group(group.id, shard.replicated)):
+        known = cluster.controller.topics.get(topic)
+        if known is None or partition >= len(known.partitions):
+            continue
+        mark = _partition(cluster, known.partitions[partition])["high_watermark"]
+        committed = offset.offset
+        lag = None if mark is None else max(0, mark - committed)
+        lags.append({"topic": topic, "partition": partition, "committed": committed, "lag": lag})
+    return {
+        "id": group.id,
+        "kind": "consumer" if hasattr(group, "target") else "classic",
+        "state": getattr(group.state, "shown", None) or str(group.state.value),
+        "generation": getattr(group, "generation", None) or getattr(group, "epoch", 0),
+        "members": members[:MEMBERS],
+        "more": max(0, len(members) - MEMBERS),
+        "lag": sum(one["lag"] or 0 for one in lags),
+        "lags": lags[:MEMBERS],
+    }
+
+
+def _transactions(brokers: Iterable[Broker], wanted: str) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
+    total = 0
+    for broker in brokers:
+        for shard in [] if broker.stopped else broker.transaction_coordinator.loaded():
+            for transaction in list(shard.transactions.values()):
+                total += 1
+                if len(rows) >= ROWS or wanted not in transaction.id.casefold():
+                    continue
+                now = transaction.now
+                ongoing = now.state.shown == "Ongoing" and now.timeout_ms >= 0
+                left = (now.started_ms + now.timeout_ms - broker.now_ms()) / 1000 if ongoing else None
+                partitions = sorted(key_text(f"{topic}-{index}") for topic, index in now.partitions)
+                rows.append(
+                    {
+                        "id": transaction.id,
+                        "state": now.state.shown,
+                        "producer": now.producer_id,
+                        "epoch": now.epoch,
+                        "left": left,
+                        "timeout": now.timeout_ms / 1000,
+                        "partitions": partitions[:_LONG_LISTS],
+                    }
+                )
+    rows.sort(key=lambda row: row["left"] is None)
+    return {"total": total, "rows": rows}

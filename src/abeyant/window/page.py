@@ -1,0 +1,31 @@
+"""The page: one HTML document with its style and scripts inside, which asks for nothing but its own events."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from abeyant.web import Response
+
+_HERE = Path(__file__).parent
+_WHEEL = _HERE.parent / "pages" / "wheel.js"  # the drawing, shared with reports and the documentation
+
+
+@cache
+def page() -> Response:
+    """Return the page. Its policy lets nothing else run, and lets it talk to nobody else."""
+    script = f"{_text(_WHEEL)}\n{_text(_HERE / 'window.js')}"
+    html = _text(_HERE / "window.html")
+    html = html.replace("/* style */", _text(_HERE / "window.css")).replace("/* script */", script)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return Response(200, html.encode(), "text/html; charset=utf-8", (("content-security-policy", policy),))
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8").rstrip("\n")

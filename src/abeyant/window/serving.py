@@ -1,0 +1,209 @@
+"""`serve`: what the window looks at, its routes, and the stream of what a page shows."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Collection, Mapping
+from types import TracebackType
+from typing import Any, Final, Self
+
+from abeyant import aio
+from abeyant.errors import AbeyantError
+from abeyant.idle import IdleDetector
+from abeyant.purgatory import Purgatory
+from abeyant.purgatory.survey import timer_of
+from abeyant.timer.base import Timer
+from abeyant.web import Events, Request, Response, Site
+from abeyant.window.loops import LoopView
+from abeyant.window.page import page
+from abeyant.window.waits import PurgatoryView, read_waits
+from abeyant.window.wheels import TimerView
+
+EVERY: Final = 0.25  # seconds between two events
+_MANY: Final = 5_000  # operations from which on the page is sent half as often
+PARTS: Final = ("wheels", "waits", "cluster")
+
+
+class Window:
+    """A window that is open. `url` is where; close it, or use it as a context manager."""
+
+    def __init__(
+        self, things: Mapping[str, object], host: str, port: int, token: str | None, hosts: Collection[str]
+    ) -> None:
+        self._began = time.time()
+        self._timers: list[TimerView] = []
+        self._purgatories: list[PurgatoryView] = []
+        self._loops: list[LoopView] = []
+        self._cluster: Any = None
+        self._actions: Any = None
+        self._site = Site()
+        self._site.get("/", _page)
+        self._site.get("/state", self._state)
+        self._site.get("/events", self._events)
+        for name, thing in things.items():
+            self._add(name, thing)
+        self._server = self._site.serve(host, port, token=token, hosts=hosts)
+        self.url: str = self._server.url if token is None else f"{self._server.url}?token={token}"
+        self.port: int = self._server.port
+
+    def close(self) -> None:
+        """Close it: pages are disconnected. A second call does nothing."""
+        if self._actions is not None:
+            self._actions.close()
+        self._server.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Window at {self._server.url}{' closed' if self._server.closed else ''}>"
+
+    # -- what it looks at
+
+    def _add(self, name: str, thing: object) -> None:
+        if isinstance(thing, Timer):
+            self._add_timer(name, thing)
+        elif isinstance(thing, (Purgatory, aio.Purgatory)):
+            self._purgatories.append(PurgatoryView(name, thing))
+            room = self._purgatories[-1].room
+            timer = thing._timer if isinstance(thing, aio.Purgatory) else None if room is None else timer_of(room)
+            self._add_timer(f"{name}'s timer", timer)
+        elif isinstance(thing, IdleDetector):
+            raise AbeyantError(f"{name}: give the window the detector's timer, IdleDetector(..., timer=timer)")
+        elif isinstance(thing, asyncio.AbstractEventLoop):
+            self._add_loop(name, thing)
+        elif _is_cluster(thing):
+            self._add_cluster(name, thing)
+        else:
+            raise AbeyantError(
+                f"{name}: a window shows timers, purgatories, event loops and a broker cluster, not {thing!r}"
+            )
+
+    def _add_timer(self, name: str, timer: object) -> None:
+        if not isinstance(timer, Timer) or any(view.timer is timer for view in self._timers):
+            return
+        self._timers.append(TimerView(name, timer))
+        if isinstance(timer, aio.Timer):
+            self._add_loop(f"{name}'s loop", timer.loop)
+
+    def _add_loop(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
+        if not any(view.loop is loop for view in self._loops):
+            self._loops.append(LoopView(name, loop))
+
+    def _add_cluster(self, name: str, cluster: Any) -> None:
+        if self._cluster is not None:
+            raise AbeyantError("a window shows one broker cluster: open another window for another")
+        if cluster._loop is None:
+            raise AbeyantError("the cluster is not open: use it in a `with` statement, or call open()")
+        from abeyant.window.actions import Actions
+
+        self._cluster = cluster
+        self._actions = Actions(self._site, cluster)
+        self._add_timer("broker", cluster.clock.timer)
+        self._add_loop("broker", cluster._loop)
+
+    # -- what it says
+
+    async def _state(self, request: Request) -> dict[str, Any]:
+        return await self._look(request.query)
+
+    async def _events(self, request: Request) -> Events:
+        return Events(self._looks(request.query))
+
+    async def _looks(self, query: Mapping[str, str]) -> AsyncIterator[object]:
+        while True:
+            seen = await self._look(query)
+            yield seen
+            await asyncio.sleep(EVERY if seen.get("waits", {}).get("total", 0) < _MANY else 2 * EVERY)
+
+    async def _look(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """Return what a page with this query shows."""
+        parts = set(query.get("show", ",".join(PARTS)).split(","))
+        seen: dict[str, Any] = {
+            "program": {
+                "pid": os.getpid(),
+                "name": os.path.basename(sys.argv[0]) if sys.argv else "",
+                "python": sys.version.split()[0],
+            },
+            "at": time.monotonic(),
+            "loops": [loop.look() for loop in self._loops],
+        }
+        purgatories = list(self._purgatories)
+        if self._cluster is not None:
+            from abeyant.window import cluster
+
+            purgatories += cluster.purgatories_of(self._cluster)
+            if "cluster" in parts:
+                internal = query.get("internal", "") == "1"
+                seen["cluster"] = await cluster.look(self._cluster, query.get("find", ""), internal)
+                seen["cluster"]["clock"]["runs"] = self._actions.runs
+        if "wheels" in parts:
+            seen["timers"] = [await timer.look() for timer in self._timers]
+        seen["purgatories"] = [purgatory.counts() for purgatory in purgatories]
+        if "waits" in parts:
+            seen["waits"] = await read_waits(purgatories, query.get("q", ""), query.get("in", ""))
+        return seen
+
+
+def serve(
+    *things: object,
+    names: Mapping[str, object] | None = None,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    token: str | None = None,
+    hosts: Collection[str] = (),
+) -> Window:
+    """Open a window on timers, purgatories, event loops and a broker cluster; return it. `url` is its address.
+
+    `things` are shown by their own names; `names` has more, by the names to show. A purgatory brings its timer, an
+    `aio.Timer` its loop. Called in a running event loop, that one is shown too. `port` 0 picks a free one. `host`
+    beyond loopback needs a `token`, which a client has to send; `hosts` are further names by which clients reach this
+    machine. Nothing is read while no page is open. Raises AbeyantError for anything else, and for a port that is taken.
+    """
+    named: dict[str, object] = {}
+    for thing in things:
+        named[_unused(_own_name(thing), named)] = thing
+    for name, thing in (names or {}).items():
+        named[_unused(name, named)] = thing
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        named[_unused("loop", named)] = loop
+    if not named:
+        raise AbeyantError("a window needs something to show: serve(timer, purgatory, ...)")
+    return Window(named, host, port, token, hosts)
+
+
+def _own_name(thing: object) -> str:
+    name = getattr(thing, "name", None)
+    if isinstance(name, str) and name:
+        return name
+    return "broker" if _is_cluster(thing) else type(thing).__name__
+
+
+def _unused(name: str, taken: Mapping[str, object]) -> str:
+    number, found = 1, name
+    while found in taken:
+        number += 1
+        found = f"{name}-{number}"
+    return found
+
+
+def _is_cluster(thing: object) -> bool:
+    """Return whether `thing` is a broker cluster, without importing the broker where the program has not."""
+    module = sys.modules.get("abeyant.broker.cluster")
+    return module is not None and isinstance(thing, module.Cluster)
+
+
+async def _page(request: Request) -> Response:
+    return page()

@@ -1,0 +1,168 @@
+"""What the window shows of purgatories: who waits for what, since when, until when, and what would complete it (W2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from abeyant import aio
+from abeyant.engine import is_compiled
+from abeyant.purgatory import DelayedOperation, Purgatory
+from abeyant.purgatory.survey import deadline_of, operations_in, slots_of, timer_of
+from abeyant.reporting import shown
+from abeyant.window.breath import Breath
+from abeyant.window.wheels import name_of
+
+ROWS = 100  # operations that a page shows
+MOST_SLOTS = 131_072  # read of each purgatory in one look
+SLICE = 256 if is_compiled() else 64  # slots read, and looked at, at a time
+_KEPT = 4 * ROWS
+KEYS = 3  # listed of an operation
+_KEYS_READ = 24
+_LONG = 120  # characters of a key
+
+
+class Described(NamedTuple):
+    """What is known of an operation besides its deadline."""
+
+    kind: str
+    keys: list[str]
+    client: str
+    since: float | None  # seconds on the timer's clock; None for its deadline less its time-out
+    deadline: float | None  # None for what the timer says
+    until: str  # what would complete it
+
+
+Describe = Callable[[Any, list[str]], Described]
+
+
+class PurgatoryView(NamedTuple):
+    """A purgatory, and how its operations are described."""
+
+    name: str
+    purgatory: Purgatory[Any] | aio.Purgatory
+    describe: Describe | None = None
+    now: Callable[[], float] | None = None  # its clock, where its timer has none
+
+    @property
+    def room(self) -> Purgatory[Any] | None:
+        """Return what keeps the operations; None where an awaitable purgatory has had no wait yet."""
+        purgatory = self.purgatory
+        return purgatory._waits if isinstance(purgatory, aio.Purgatory) else purgatory
+
+    def counts(self) -> dict[str, Any]:
+        """Return the counts, for the page. O(1)."""
+        return {"name": self.name, "closed": self.purgatory.closed, **self.purgatory.stats()._asdict()}
+
+
+class Found(NamedTuple):
+    """An operation that waits, as it was found."""
+
+    deadline: float
+    number: int  # so that no two compare further
+    view: PurgatoryView
+    operation: DelayedOperation
+    keys: list[Any]
+
+
+async def read_waits(views: Sequence[PurgatoryView], wanted: str, only: str) -> dict[str, Any]:
+    """Return the operations that expire first, as JSON can express them, and how many there are.
+
+    `wanted` is in any case in a key, kind, client or purgatory's name; `only` is a purgatory's name, or empty.
+    O(watches), at most `MOST_SLOTS` of each purgatory, in slices. Only the first are kept meanwhile: many objects that
+    stay would bring the garbage collector to look at all of the program's.
+    """
+    wanted = wanted.casefold()
+    first: list[Found] = []
+    latest = math.inf  # of those that are kept
+    total = matched = 0
+    partial = False
+    breath = Breath()
+    for view in views:
+        room = view.room
+        if room is None or (only and view.name != only):
+            continue
+        slots = slots_of(room)
+        partial |= slots > MOST_SLOTS
+        for begin in range(0, min(slots, MOST_SLOTS), SLICE):
+            for operation, keys in operations_in(room, begin, SLICE):
+                total += 1
+                if wanted and not _matches(view, operation, keys, wanted):
+                    continue
+                matched += 1
+                deadline = deadline_of(room, operation)
+                if deadline is None:
+                    deadline = math.inf
+                if deadline < latest or len(first) < ROWS:
+                    first.append(Found(deadline, matched, view, operation, keys))
+            if len(first) > _KEPT:
+                first.sort()
+                del first[ROWS:]
+                latest = first[-1].deadline
+            await breath.take()
+    first.sort()
+    rows = []
+    for one in first[:ROWS]:
+        rows.append(_row(one))
+        await breath.take()
+    return {"total": total, "matched": matched, "partial": partial, "rows": rows}
+
+
+def _matches(view: PurgatoryView, operation: DelayedOperation, keys: Sequence[object], wanted: str) -> bool:
+    if wanted in view.name.casefold() or wanted in type(operation).__name__.casefold():
+        return True
+    client = getattr(operation, "client_id", "")
+    if isinstance(client, str) and wanted in client.casefold():
+        return True
+    return any(wanted in key_text(key).casefold() for key in keys)
+
+
+def _row(found: Found) -> dict[str, Any]:
+    view, operation = found.view, found.operation
+    room = view.room
+    timer = None if room is None else timer_of(room)
+    keys = [key_text(key) for key in found.keys[:_KEYS_READ]]
+    described = (view.describe or describe)(operation, keys)
+    deadline = found.deadline if described.deadline is None else described.deadline
+    since = deadline - operation.timeout if described.since is None else described.since
+    now = clock_of(timer) if view.now is None else view.now()
+    return {
+        "id": f"{id(operation):x}",
+        "in": view.name,
+        "kind": described.kind,
+        "keys": described.keys[:KEYS],
+        "more": max(0, len(found.keys) - KEYS),
+        "client": described.client,
+        "waited": None if now is None or not math.isfinite(since) else round(now - since, 4),
+        "left": None if now is None or not math.isfinite(deadline) else round(deadline - now, 4),
+        "timeout": operation.timeout,
+        "until": described.until,
+    }
+
+
+def clock_of(timer: Any) -> float | None:
+    """Return what a purgatory's timer shows, in seconds; None where it has no clock."""
+    time = getattr(timer, "time", None)
+    return time() if callable(time) else None
+
+
+def describe(operation: Any, keys: list[str]) -> Described:
+    """Describe an operation of which only the class is known."""
+    kind = type(operation).__name__
+    until = getattr(operation, "until", None)
+    if kind == "_Wait":  # aio's
+        what = "a check" if until is None else f"{name_of(until)}()"
+        return Described("wait", keys, "", None, None, f"{what} at check({keys[0]})")
+    return Described(kind, keys, "", None, None, f"{kind}.try_complete() at check_and_complete({keys[0]})")
+
+
+def key_text(key: object) -> str:
+    """Return a key as a person would write it: text as it is, a tuple's parts with commas."""
+    if isinstance(key, str):
+        text = key
+    elif isinstance(key, tuple):
+        text = ", ".join(part if isinstance(part, str) else shown(part) for part in key[:KEYS])
+    else:
+        text = shown(key)
+    return text if len(text) <= _LONG else f"{text[:_LONG]}..."

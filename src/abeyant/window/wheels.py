@@ -1,0 +1,108 @@
+"""What the window shows of a timer: its wheels, by how much each bucket holds, and its next tasks.
+
+Everything is read in slices of a fraction of a millisecond, with the interpreter's lock given up in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from array import array
+from collections.abc import Callable
+from heapq import nsmallest
+from typing import Any
+
+from abeyant.engine import is_compiled
+from abeyant.purgatory import DelayedOperation
+from abeyant.reporting import shown
+from abeyant.timer.base import Timer, _unpack
+from abeyant.timer.survey import count_slots, first_tasks, shape_of
+from abeyant.window.breath import Breath
+
+MOST_SLOTS = 65_536  # read in one look; of more, every n-th
+SLICE = 1024 if is_compiled() else 256  # slots read at a time
+NEXT = 12  # tasks listed
+_READ = 256  # tasks among which the next are looked for
+_FRESH = 0.2  # seconds for which one look serves several pages
+_LONG = 80  # characters of a callback's name
+
+
+class TimerView:
+    """Reads one timer for any number of pages."""
+
+    def __init__(self, name: str, timer: Timer) -> None:
+        self.name = name
+        self.timer = timer
+        self._read_at = float("-inf")
+        self._read: dict[str, Any] = {}
+        self._reading = asyncio.Lock()
+
+    async def look(self) -> dict[str, Any]:
+        """Return the timer as JSON can express it. O(slots), at most `MOST_SLOTS`."""
+        async with self._reading:
+            if time.monotonic() - self._read_at > _FRESH:
+                self._read = await self._look()
+                self._read_at = time.monotonic()
+            return self._read
+
+    async def _look(self) -> dict[str, Any]:
+        timer = self.timer
+        stats = timer.stats()
+        shape = shape_of(timer)
+        size = shape.wheel_size
+        counts = array("q", bytes(8 * size * len(shape.hands)))
+        stride = -(-shape.slots // MOST_SLOTS) | 1 if shape.slots > MOST_SLOTS else 1
+        slot = 0
+        breath = Breath()
+        while slot < shape.slots:
+            slot = count_slots(timer, slot, SLICE, stride, counts)
+            await breath.take()
+        seen = sum(counts)
+        factor = stats.pending / seen if stride > 1 and seen else 1.0
+        buckets = [
+            [place // size, place % size, max(1, round(counts[place] * factor))]
+            for place in range(len(counts))
+            if counts[place]
+        ]
+        await breath.take()
+        tasks = first_tasks(timer, _READ)
+        await breath.take()
+        now = timer.time()
+        upcoming = nsmallest(NEXT, tasks, key=_deadline)
+        return {
+            "name": self.name,
+            "kind": type(timer).__name__,
+            "now": now,
+            "tick": shape.tick / 1e9,
+            "size": size,
+            "hands": shape.hands,
+            "buckets": buckets,
+            "sampled": stride > 1,
+            "closed": timer.closed,
+            "next": [{"at": at / 1e9, "what": _what(item)} for at, item in upcoming],
+            **{name: getattr(stats, name) for name in _COUNTS},
+        }
+
+
+_COUNTS = ("pending", "started", "expired", "cancelled", "failed", "cascaded", "levels", "wakeups", "failure")
+
+
+def _deadline(task: tuple[int, Any]) -> int:
+    return task[0]
+
+
+def _what(item: Any) -> str:
+    """Return what a task calls, in a few words."""
+    callback, args = _unpack(item)
+    while args and (getattr(callback, "__name__", "") == "run" or type(args[0]) is type(_what)):
+        callback, args = args[0], args[1:]  # a context's or a broker's `run` of something
+    for one in args:
+        if isinstance(one, DelayedOperation):
+            return f"{type(one).__name__} expires"
+    return name_of(callback)
+
+
+def name_of(callback: Callable[..., object]) -> str:
+    """Return a callback's name, without running any code of its own."""
+    name = getattr(callback, "__qualname__", None)
+    return (name if isinstance(name, str) else shown(callback))[:_LONG]

@@ -1,0 +1,236 @@
+"""The window on real timers, purgatories, loops and brokers: what it shows, by its own routes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import abeyant
+from abeyant import aio, broker, window
+from abeyant.errors import AbeyantError
+from abeyant.timer.survey import WheelShape, shape_of
+from web.http import call, connect, head
+
+
+def state(view: window.Window, query: str = "") -> Any:
+    got = call(view.port, "GET", f"/state{query}")
+    assert got.status == 200, got.body
+    return got.json
+
+
+class AckAll(abeyant.DelayedOperation):
+    def try_complete(self) -> bool:
+        return False
+
+
+def test_a_timer_by_bucket_and_its_next_tasks() -> None:
+    timer = abeyant.ManualTimer(tick=1.0, wheel_size=8)
+    for delay in (3, 3, 70, 600):
+        timer.call_later(delay, print)
+    with window.serve(timer) as view:
+        [seen] = state(view)["timers"]
+        assert (seen["pending"], seen["tick"], seen["size"]) == (4, 1.0, 8)
+        assert seen["buckets"] == [[0, 3, 2], [2, 1, 1], [3, 1, 1]]  # 70 = 1 * 64 + 6, 600 = 1 * 512 + 88
+        assert [(task["at"], task["what"]) for task in seen["next"]] == [
+            (3, "print"), (3, "print"), (70, "print"), (600, "print"),
+        ]  # fmt: skip
+        timer.advance(66)
+        time.sleep(0.21)  # for so long one look serves several pages
+        [seen] = state(view)["timers"]
+        assert (seen["pending"], seen["expired"], seen["cascaded"], seen["hands"][0]) == (2, 2, 1, 2)
+        assert [0, 6, 1] in seen["buckets"]
+
+
+def test_more_tasks_than_are_read_are_sampled() -> None:
+    timer = abeyant.ManualTimer(tick=1.0, wheel_size=64)
+    for number in range(150_000):
+        timer.call_later(1 + number % 40, print)
+    with window.serve(timer) as view:
+        [seen] = state(view)["timers"]
+        assert (seen["pending"], seen["sampled"]) == (150_000, True)
+        counts = {index: tasks for level, index, tasks in seen["buckets"] if level == 0}
+        assert sorted(counts) == list(range(1, 41))
+        assert all(abs(tasks - 3750) < 800 for tasks in counts.values()), counts
+
+
+def test_who_waits_for_what_since_when_and_until_when() -> None:
+    timer = abeyant.ManualTimer()
+    purgatory = abeyant.Purgatory[AckAll]("produce", timer)
+    early, late = AckAll(5), AckAll(30)
+    purgatory.try_complete_else_watch(late, ["orders-0", ("audit", 1), 7])
+    timer.advance(2)
+    purgatory.try_complete_else_watch(early, ["orders-1"])
+    with window.serve(purgatory) as view:
+        seen = state(view)
+        assert [one["name"] for one in seen["timers"]] == ["produce's timer"]
+        assert (seen["purgatories"][0]["name"], seen["purgatories"][0]["watched"]) == ("produce", 4)
+        first, second = seen["waits"]["rows"]
+        assert (first["kind"], first["keys"], first["left"], first["waited"], first["timeout"]) == (
+            "AckAll", ["orders-1"], 5, 0, 5,
+        )  # fmt: skip
+        assert (second["keys"], second["left"], second["waited"]) == (["orders-0", "audit, 1", "7"], 28, 2)
+        assert second["until"] == "AckAll.try_complete() at check_and_complete(orders-0)"
+        assert [row["keys"] for row in state(view, "?q=AUDIT")["waits"]["rows"]] == [second["keys"]]
+        assert state(view, "?q=nowhere")["waits"] == {"total": 2, "matched": 0, "partial": False, "rows": []}
+        early.force_complete()
+        assert state(view)["waits"]["total"] == 1
+
+
+def test_search_among_ten_thousand() -> None:
+    timer = abeyant.ManualTimer()
+    purgatory = abeyant.Purgatory[AckAll]("requests", timer)
+    for number in range(10_000):
+        purgatory.try_complete_else_watch(AckAll(10_000 - number), [f"client-{number}"])
+    with window.serve(purgatory) as view:
+        waits = state(view)["waits"]
+        assert (waits["total"], len(waits["rows"])) == (10_000, 100)
+        assert [row["left"] for row in waits["rows"]] == list(range(1, 101))
+        assert [row["keys"] for row in state(view, "?q=client-777&in=requests")["waits"]["rows"]] == [
+            [f"client-{number}"] for number in (*range(7779, 7769, -1), 777)
+        ]
+
+
+def test_names_are_data_and_never_markup() -> None:
+    purgatory = abeyant.Purgatory[AckAll]("<script>alert(1)</script>", abeyant.ManualTimer())
+    purgatory.try_complete_else_watch(AckAll(5), ["</script><img src=x onerror=alert(1)>"])
+    with window.serve(purgatory) as view:
+        page = call(view.port, "GET", "/")
+        assert b"alert(1)" not in page.body
+        policy = page.headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'sha256-")
+        assert "unsafe-eval" not in policy
+        assert "script-src 'unsafe-inline'" not in policy
+        assert page.body.count(b"<script") == 1
+        assert b"http" not in page.body.split(b"<script>")[0].replace(b"http-equiv", b"")  # nothing from elsewhere
+
+
+def test_the_loop_is_seen_while_it_is_blocked() -> None:
+    """W3: the window lives while the loop is blocked, and says where."""
+    seen: list[Any] = []
+
+    async def program() -> None:
+        view = window.serve(aio.Timer())
+        unblock = threading.Event()
+
+        def look() -> None:
+            state(view)
+            ends = time.monotonic() + 20
+            while time.monotonic() < ends:
+                loops = state(view)["loops"]
+                if loops[0]["blocked"]:
+                    seen.append(loops)
+                    break
+                time.sleep(0.05)
+            unblock.set()
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        block_here(unblock)
+        thread.join()
+        await asyncio.sleep(0)
+        view.close()
+
+    asyncio.run(program())
+    [[loop]] = seen
+    assert loop["blocked"] >= 0.1
+    assert any("block_here" in line for line in loop["stack"])
+
+
+def block_here(until: threading.Event) -> None:
+    until.wait(30)
+
+
+@pytest.fixture
+def kafka() -> Iterator[broker.Cluster]:
+    with broker.Cluster(brokers=3, clock="held") as cluster:
+        cluster.create_topic("orders", replicas=3)
+        yield cluster
+
+
+def test_a_cluster_is_shown_and_steered(kafka: broker.Cluster) -> None:
+    def post(path: str, **body: object) -> Any:
+        return call(view.port, "POST", f"/api/{path}", json.dumps(body).encode()).json
+
+    with window.serve(kafka) as view:
+        seen = state(view)["cluster"]
+        assert [(one["id"], one["state"]) for one in seen["brokers"]] == [(n, "running") for n in (1, 2, 3)]
+        [partition] = seen["partitions"]["rows"]
+        assert (partition["topic"], partition["leader"], partition["high_watermark"]) == ("orders", 1, 0)
+        assert post("brokers/2/pause") == {"broker": 2, "done": "pause"}
+        assert state(view)["cluster"]["brokers"][1]["state"] == "paused"
+        post("brokers/2/resume")
+        post("clock/advance", seconds=1.5)
+        assert kafka.clock.now() == 1.5
+        assert post("clock/next")["now"] > 1.5
+        fault = post("faults", do="delay", api="Fetch", seconds=2, topic="orders", times=3)
+        [shown] = state(view)["cluster"]["faults"]
+        assert shown["id"] == fault["id"]
+        assert shown["what"] == "2 s more for Fetch topic='orders', 0 of 3 times"
+        assert call(view.port, "DELETE", f"/api/faults/{fault['id']}").json == {"ended": True, "hits": 0}
+        assert state(view)["cluster"]["faults"] == []
+        began = kafka.clock.now()
+        assert post("clock/run") == {"runs": True}
+        ends = time.monotonic() + 20
+        while kafka.clock.now() <= began and time.monotonic() < ends:
+            time.sleep(0.02)
+        assert state(view)["cluster"]["clock"]["runs"]
+        held = post("clock/hold")["now"]
+        assert began < held
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("brokers/9/pause", {}, "there is no broker 9: there are brokers 1 to 3"),
+        ("brokers/x/pause", {}, "a broker's id is a whole number, not 'x'"),
+        ("clock/advance", {}, "seconds is missing"),
+        ("clock/advance", {"seconds": "1"}, "seconds is a number, not '1'"),
+        ("clock/advance", {"seconds": -1}, "seconds must be 0 or more: time does not go back; not -1"),
+        ("faults", {"do": "burn"}, "do is fail, delay or drop, not 'burn'"),
+        ("faults", {"do": "drop", "seconds": 1}, "drop takes no seconds"),
+        ("faults", {"do": "fail", "api": "Produse", "error": "NONE"}, "there is no API 'Produse'"),
+        ("faults", {"do": "fail", "where": 1}, "there is no field 'where'"),
+    ],
+)
+def test_a_wrong_order_is_one_line(kafka: broker.Cluster, path: str, body: dict[str, object], message: str) -> None:
+    with window.serve(kafka) as view:
+        got = call(view.port, "POST", f"/api/{path}", json.dumps(body).encode())
+        assert got.status in (400, 404)
+        assert got.error.startswith(message)
+
+
+def test_what_a_window_cannot_show() -> None:
+    with pytest.raises(AbeyantError, match="a window shows timers, purgatories, event loops and a broker cluster"):
+        window.serve("a timer")
+    with pytest.raises(AbeyantError, match="needs something to show"):
+        window.serve()
+    with pytest.raises(AbeyantError, match="the cluster is not open"):
+        window.serve(broker.Cluster())
+
+
+def test_nothing_is_read_while_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[object] = []
+
+    def look(timer: abeyant.ManualTimer) -> WheelShape:
+        looks.append(timer)
+        return shape_of(timer)
+
+    monkeypatch.setattr("abeyant.window.wheels.shape_of", look)
+    timer = abeyant.ManualTimer()
+    with window.serve(timer) as view:
+        with connect(view.port) as client:
+            client.sendall(head("GET", "/events", view.port))
+            while len(looks) < 2:
+                assert client.recv(65536)
+        ends = time.monotonic() + 10
+        while view._server._streams.left < 32 and time.monotonic() < ends:
+            time.sleep(0.02)
+        before = len(looks)
+        time.sleep(0.6)
+        assert len(looks) == before
