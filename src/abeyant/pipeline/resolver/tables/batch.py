@@ -28,7 +28,7 @@ from abeyant.pipeline.resolver.tables.packing import ALONE, COMBINED, KINDS, REA
 from abeyant.pipeline.resolver.tables.plain_parquet import Files, files_of, may_have_steps
 from abeyant.pipeline.resolver.tables.profile import merge_profiles, profile_tables
 from abeyant.pipeline.resolver.tables.reaching import REACHED, first_reached
-from abeyant.pipeline.resolver.tables.small import SmallTablePlan, reached_by_spark, small_table_plan
+from abeyant.pipeline.resolver.tables.small import SmallTablePlan, are_large, reached_by_spark, small_table_plan
 from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
 from abeyant.pipeline.resolver.words import asks_more
@@ -98,11 +98,11 @@ def resolve(
     watch decided, and how many events counted (`schemas.DETAILS`).
 
     Lazy: nothing runs before an action, but for a job that looks whether any `condition` is `then`, where the column is
-    there and neither a word nor the files' statistics tell; and, with words, one that looks for hot keys. No row is
-    collected to the driver, but for the names of hot keys, and where they are cut. Inputs are read twice unless they
-    are small; where that is dear, persist them first. Rows that cannot be resolved have no outcome: see
-    `invalid_operations` and `invalid_events`. `unique_ids` promises that no (instance, op_id) is there twice and saves
-    the search for such. `sample` says how hot keys are found and how finely they are cut; it changes no outcome.
+    there and neither a word nor the files' statistics tell; and, with words and over large tables, one that looks for
+    hot keys. No row is collected to the driver, but for the names of hot keys, and where they are cut. Inputs are read
+    twice unless they are small; where that is dear, persist them first. Rows that cannot be resolved have no outcome:
+    see `invalid_operations` and `invalid_events`. `unique_ids` promises that no (instance, op_id) is there twice and
+    saves the search for such. `sample` says how hot keys are found and how finely they are cut; it changes no outcome.
     Without it, tables that Spark's statistics hold for small (96 MB together, or 16 MB of files) are not looked at
     beforehand at all.
 
@@ -117,6 +117,8 @@ def resolve(
     small = small_table_plan(operations.sparkSession, sizes) if sizes else None
     if asks_more(operations, words) or ("condition" in columns and _has_steps(operations, ours[0])):
         several = not columns.isdisjoint(SEVERAL_KEYS)
+        if sample is None and are_large(sizes):
+            sample = DEFAULT_SAMPLE
         return resolve_by_words(
             operations, events, words, unique_ids=unique_ids, several=several, small=small, sample=sample
         )

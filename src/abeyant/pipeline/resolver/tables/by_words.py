@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.kernels.dealing import deal
-from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, Sample
+from abeyant.pipeline.resolver.tables.hot_keys import Sample
 from abeyant.pipeline.resolver.tables.hot_times import HotTime, HotTimes, find_hot_times, may_be_cut
 from abeyant.pipeline.resolver.tables.packing import binary
 from abeyant.pipeline.resolver.tables.small import SmallTablePlan
@@ -69,7 +69,7 @@ def resolve_by_words(
 ) -> DataFrame:
     """Return the outcomes of completed tables, by all the words. `several`: an operation may name several keys.
 
-    Unless they are small, jobs look for hot keys at once, where these may be cut.
+    With a `sample`, jobs look for hot keys at once, where these may be cut.
     """
     valid = valid_operations(operations) if unique_ids else distinct_operations(operations)
     happened = valid_events(events).select(*_EVENT)
@@ -84,8 +84,8 @@ def resolve_by_words(
 
     seed, number = draw_seed(), _SHARDS if small is None else _FEW_SHARDS
     hot: list[HotTime] = []
-    if small is None and not several and may_be_cut(words):
-        hot = find_hot_times(valid_operations(operations), happened, sample or DEFAULT_SAMPLE, seed, number)
+    if sample is not None and not several and may_be_cut(words):
+        hot = find_hot_times(valid_operations(operations), happened, sample, seed, number)
     shards = Shards(seed, number, words, tuple(hot))
     packed = valid.mapInArrow(partial(shards.pack_operations, needs=several), _PACKED)
     rows = by_shard(packed.union(happened.mapInArrow(shards.pack_events, _PACKED)))

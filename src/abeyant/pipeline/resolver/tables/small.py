@@ -19,9 +19,10 @@ from abeyant.pipeline.resolver.tables.hot_keys import PLACE
 from abeyant.pipeline.spark.plans import Size
 from abeyant.pipeline.spark.session import adapts_partitions, shuffle_partitions
 
-__all__ = ["SmallTablePlan", "reached_by_spark", "small_table_plan"]
+__all__ = ["SmallTablePlan", "are_large", "reached_by_spark", "small_table_plan"]
 
 _SMALL_BYTES: Final = 96 << 20
+_LARGE_BYTES: Final = 16 * _SMALL_BYTES
 _PARTITION_BYTES: Final = 1 << 20  # of a small table, as Spark's own least partition
 
 _WATCH: Final = (
@@ -34,6 +35,14 @@ _EVENT: Final = ("instance", "key", "progress", "unix_micros(at) AS at_us")
 # By the key's hash first: numbers are sorted by far faster than texts, most of which begin alike.
 _FIRST: Final = "min(at_us) OVER (PARTITION BY place, instance, key ORDER BY progress DESC) AS first"
 _REACHED: Final = "CASE WHEN first <= start_us THEN start_us WHEN first {} deadline_us THEN first END AS reached"
+
+
+def are_large(sizes: list[Size | None]) -> bool:
+    """Return whether tables are so large that a shard with half of their rows may be too much for a task.
+
+    Below that, a look for hot keys takes longer than what an even job saves.
+    """
+    return any(size is None for size in sizes) or sum(size.bytes for size in sizes if size) > _LARGE_BYTES
 
 
 class SmallTablePlan(NamedTuple):
