@@ -3,9 +3,12 @@
     @pytest.mark.kafka(brokers=3, clock="held", **{"min.insync.replicas": 2})
     def test_orders(kafka): ...
 
-The fixture is a new `abeyant.broker.Cluster` for each test. `--kafka=genuine` runs the same tests against three brokers
-of Apache Kafka, and skips tests that need what only our cluster can do, with the reason. If a `conftest.py` has its own
-option `--kafka`, ours is only `--abeyant-kafka`.
+    @pytest.mark.kafka(brokers=3, seeds=200)
+    async def test_orders(simulation): ...
+
+The fixture `kafka` is a new `abeyant.broker.Cluster` for each test; `simulation` runs an async test with many seeds.
+`--kafka=genuine` runs the same tests against three brokers of Apache Kafka, and skips tests that need what only our
+cluster can do, with the reason. If a `conftest.py` has its own option `--kafka`, ours is only `--abeyant-kafka`.
 
 Like `pytest_abeyant`, every pytest run in an environment with abeyant loads this. So it imports abeyant only when a
 test uses the fixture.
@@ -13,7 +16,11 @@ test uses the fixture.
 
 from __future__ import annotations
 
+import argparse
+import functools
+import inspect
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,12 +28,16 @@ import pytest
 if TYPE_CHECKING:
     from abeyant.broker import Cluster
     from abeyant.broker.genuine.kafka import GenuineKafka
+    from abeyant.broker.simulation.pytest_face import Order
 
 _MARKER = (
-    "kafka(brokers=1, clock='real', **settings): the cluster of the fixture `kafka`; settings use Kafka's names, "
-    "with dots or underscores (min_insync_replicas=2)"
+    "kafka(brokers=1, clock='real', **settings): the cluster of the fixture `kafka`, or with seeds= of `simulation`; "
+    "settings use Kafka's names, with dots or underscores (min_insync_replicas=2)"
 )
-_OPTIONS = ("brokers", "clock", "security", "users")  # the others are settings
+_SIMULATED = ("seeds", "faults", "horizon", "converge")
+_OPTIONS = ("brokers", "clock", "security", "users", *_SIMULATED)  # the others are settings
+_SEEDS = 100  # by default
+_CHUNKS = 4  # of a test's seeds for each worker of xdist
 _OWN = "create your own Cluster for it"
 _UNAVAILABLE = {
     "settings": "write them beside the others, min_insync_replicas=2",
@@ -37,13 +48,19 @@ _SHORT, _LONG = "--kafka", "--abeyant-kafka"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--abeyant-kafka`, a name that no other plugin has."""
-    parser.getgroup("abeyant").addoption(
+    """Add `--abeyant-kafka`, a name that no other plugin has, and the options of simulated tests."""
+    group = parser.getgroup("abeyant")
+    group.addoption(
         _LONG,
         choices=_CHOICES,
         default="abeyant",
         help="cluster of the fixture `kafka`: abeyant (default), or genuine: three brokers of Apache Kafka by Maven",
     )
+    group.addoption("--kafka-seeds", metavar="N", help="seeds of each simulated test: a number, or FIRST:END")
+    group.addoption("--kafka-repeat", metavar="ID", help="run simulated tests once, by what a failure has printed")
+    group.addoption("--kafka-trace", metavar="FILE", help="append a line for each seed: number, hash, outcome, test")
+    group.addoption("--kafka-seconds", metavar="S", type=float, help="seconds after which a test begins no more seeds")
+    group.addoption("--kafka-report", metavar="FILE", help=argparse.SUPPRESS)  # from the child to its parent
 
 
 @pytest.hookimpl(hookwrapper=True)  # the old style, for pluggy before 1.2
@@ -86,6 +103,112 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         pytest.fail(f"@pytest.mark.kafka: {error}", pytrace=False)
     with cluster:
         yield cluster
+
+
+@pytest.fixture
+def simulation(request: pytest.FixtureRequest) -> Any:
+    """A cluster, its clients and programs in virtual time, for each seed: `abeyant.broker.simulation.Simulation`."""
+    if request.config.getoption("abeyant_kafka") == "genuine":
+        pytest.skip("--kafka=genuine: only abeyant.broker is simulated")
+    if not inspect.iscoroutinefunction(getattr(request.node, "obj", None)):
+        pytest.fail("the fixture `simulation` is for `async def` tests: write `async def`", pytrace=False)
+    return getattr(request, "param", None)  # the seeds of this part; the test itself gets one for each seed
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Part a simulated test's seeds among the workers of xdist."""
+    workers = getattr(metafunc.config, "workerinput", {}).get("workercount", 1)
+    if "simulation" not in metafunc.fixturenames or workers == 1 or metafunc.config.getoption("kafka_repeat"):
+        return
+    from abeyant.broker.simulation.pytest_face import chunks
+
+    seeds = _seeds(metafunc.config, metafunc.definition)
+    parts = chunks(seeds, _CHUNKS * workers)
+    metafunc.parametrize("simulation", parts, indirect=True, ids=[f"{one.start}-{one.stop - 1}" for one in parts])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
+    """Run a test with the fixture `simulation` by each of its seeds."""
+    if "simulation" not in pyfuncitem.fixturenames or "simulation" not in pyfuncitem.funcargs:
+        return None
+    __tracebackhide__ = True
+    from abeyant.broker.simulation import pytest_face
+    from abeyant.errors import AbeyantError
+    from abeyant.simulation.hashes import hashes_are_fixed
+
+    config = pyfuncitem.config
+    marked = _options(pyfuncitem)
+    try:
+        order = _order(pyfuncitem)
+        if hashes_are_fixed():
+            names = pyfuncitem._fixtureinfo.argnames
+            others = {name: pyfuncitem.funcargs[name] for name in names if name != "simulation"}
+            marked.pop("seeds", None)
+            test = functools.partial(_call, pyfuncitem.obj, others)
+            report = pytest_face.run_here(test, pyfuncitem.nodeid, pytest_face.options_of(marked), order)
+            if config.getoption("kafka_report"):
+                pytest_face.write_report(Path(config.getoption("kafka_report")), report)
+        else:
+            node = pyfuncitem.nodeid.removesuffix(f"[{order.seeds.start}-{order.seeds.stop - 1}]")
+            report = pytest_face.run_in_child(node, config.rootpath, _arguments(config), order)
+    except AbeyantError as error:
+        pytest.fail(str(error), pytrace=False)
+    pyfuncitem.user_properties.append(("kafka_seen", sorted(report.seen)))
+    pyfuncitem.user_properties.append(("kafka_seeds", report.tried))
+    if report.failed is not None:
+        pytest.fail(report.failed, pytrace=False)
+    return True
+
+
+async def _call(test: Any, others: dict[str, Any], simulation: Any) -> None:
+    await test(simulation=simulation, **others)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say how many seeds were run, and what they have reached."""
+    seeds, seen = 0, set[str]()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            properties = dict(getattr(report, "user_properties", ()))
+            if getattr(report, "when", "") == "call" and "kafka_seeds" in properties:
+                seeds += properties["kafka_seeds"]
+                seen.update(properties["kafka_seen"])
+    if seeds:
+        errors = sorted(one for one in seen if not one.endswith(" NONE"))
+        terminalreporter.write_line(
+            f"kafka: {seeds} seeds; {len({one.split()[0] for one in seen})} APIs answered; "
+            f"errors: {', '.join(errors) or 'none'}"
+        )
+
+
+def _seeds(config: pytest.Config, item: Any) -> range:
+    from abeyant.broker.simulation.pytest_face import parse_seeds
+
+    given = config.getoption("kafka_seeds")
+    return parse_seeds(str(_options(item).get("seeds", _SEEDS)) if given is None else given)
+
+
+def _order(item: pytest.Function) -> Order:
+    from abeyant.broker.simulation.pytest_face import Order
+
+    config = item.config
+    trace = config.getoption("kafka_trace")
+    part = item.funcargs["simulation"]
+    seeds = part if isinstance(part, range) else _seeds(config, item)
+    return Order(
+        seeds, config.getoption("kafka_repeat"), Path(trace) if trace else None, config.getoption("kafka_seconds")
+    )
+
+
+def _arguments(config: pytest.Config) -> list[str]:
+    """Return what a child's pytest needs of this one's command line."""
+    given = [str(one) for one in config.invocation_params.args]
+    plugins = [part for at, one in enumerate(given) if one == "-p" for part in given[at : at + 2]]
+    plugins += [one for one in given if one.startswith("-p") and one != "-p"]
+    alone = ["-n0"] if config.pluginmanager.has_plugin("xdist") else []
+    ini = ["-c", str(config.inipath)] if config.inipath else []
+    return ["-q", "--no-header", f"--rootdir={config.rootpath}", *ini, *plugins, "-p", "no:cacheprovider", *alone]
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ order of their own, by chance in place of by address, so that `asyncio.wait` is 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import selectors
 from collections.abc import Callable, Mapping
@@ -48,6 +49,7 @@ class CountedTask(asyncio.Task[Any]):
 
     def __init__(self, coro: Any, *, loop: SimulationLoop, **options: Any) -> None:
         self._number = loop.next_hash()
+        options["name"] = options.get("name") or f"Task-{loop.next_number()}"  # asyncio's own numbers go on for ever
         context = options.get("context")
         self._owner = OWNER.get() if context is None else context.get(OWNER)
         super().__init__(coro, loop=loop, **options)
@@ -144,6 +146,7 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
         self.failures: list[tuple[Process, BaseException]] = []
         """Processes that an error has ended, and the error."""
         self._hashes = chance.stream("hashes")
+        self._numbers = itertools.count(1)
         self._context = Context()
         self._use_clock(self._read)
         self.network = Network(self, latency or Latency())
@@ -155,6 +158,10 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
     def next_hash(self) -> int:
         """Return the hash of the next task or future."""
         return self._hashes.bits(_HASH_BITS)
+
+    def next_number(self) -> int:
+        """Return the number of the next task without a name, from 1."""
+        return next(self._numbers)
 
     def create_future(self) -> asyncio.Future[Any]:
         """Return a future of this loop."""

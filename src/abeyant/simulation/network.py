@@ -54,6 +54,7 @@ class Network:
         self._open: dict[str, Endpoint] = {}
         self._streams: dict[str, Stream] = {}
         self._names: dict[str, str] = {}
+        self._owners: dict[int, str] = {}  # of connections, by the port of the client's end
         self._connections: dict[int, int] = {}
         self._clogged: dict[int, float] = {}  # until when, by the port of the end that listened
         self._next_port = _FIRST_PORT
@@ -98,10 +99,16 @@ class Network:
         client = Endpoint(self, f"{port}#{number}<", local, address, OWNER.get())
         server = Endpoint(self, f"{port}#{number}>", address, local, None)
         client.peer, server.peer = server, client
+        if client.owner is not None:
+            self._owners[local[1]] = client.owner.name
         if listening is None or not listening.offer(server):
             raise ConnectionRefusedError(111, f"Connect call failed {address}")
         self.loop.trace.add(self.loop.now, f"{port}#{number} opens")
         return client
+
+    def owner_at(self, address: str) -> str:
+        """Return which process has connected from an address, as in "127.0.0.1:50001"; "" for none."""
+        return self._owners.get(int(address.rpartition(":")[2]), "")
 
     def handshake(self, port: int) -> float:
         """Return for how many seconds a client waits until it is connected, or refused."""

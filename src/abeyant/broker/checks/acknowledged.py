@@ -1,0 +1,58 @@
+"""What was acknowledged can be read at the end, and what was aborted never (K1, K4)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from abeyant.broker.checks.check import Check, Verdict
+from abeyant.broker.checks.history import History, Item
+
+
+def acknowledged_is_readable(topic: str, dead_letters: str | None = None) -> Check:
+    """Check that each record of `topic` that was acknowledged is in it, or in the topic `dead_letters`.
+
+    Of producers with acks=all: with less, Kafka may lose what it has acknowledged. Records of transactions count once
+    their commit was acknowledged; those of aborted ones need not be there.
+    """
+
+    def look(history: History) -> Verdict:
+        places = {(one.partition, one.offset): one.item for one in history.stored if one.topic == topic}
+        dead = Counter(one.item.value for one in history.stored_committed if one.topic == dead_letters)
+        seen, wrong = 0, []
+        for made in history.produced:
+            if made.topic != topic or made.error != "NONE" or made.acks != -1:
+                continue
+            for number, item in enumerate(made.items):
+                seen += 1
+                offset = made.offset + number
+                if places.get((made.partition, offset)) != item and not dead[item.value]:
+                    where = f"{topic}-{made.partition} offset {offset}"
+                    wrong.append(f"{_shown(item)} was acknowledged at {where}, and is not there")
+        return Verdict(seen, f"record acknowledged in {topic}", (), tuple(wrong))
+
+    return Check(f"acknowledged is readable ({topic})", look)
+
+
+def aborted_is_never_seen(topic: str) -> Check:
+    """Check that no consumer of committed records was handed one of `topic` whose transaction was aborted.
+
+    Also that none is handed before its transaction has ended: what it was handed is among the committed at the end.
+    """
+
+    def look(history: History) -> Verdict:
+        committed = {(one.partition, one.offset) for one in history.stored_committed if one.topic == topic}
+        seen, wrong = 0, []
+        for one in history.handed:
+            if one.topic == topic and one.committed_only:
+                seen += 1
+                if (one.partition, one.offset) not in committed:
+                    where = f"{topic}-{one.partition} offset {one.offset}"
+                    wrong.append(f"{one.client} was handed {_shown(one.item)} at {where}, which was not committed")
+        return Verdict(seen, f"record of {topic} handed to consumers of committed records", (), tuple(wrong))
+
+    return Check(f"aborted is never seen ({topic})", look)
+
+
+def _shown(item: Item) -> str:
+    value = item.value if item.value is not None else b""
+    return repr(value[:40].decode(errors="replace"))

@@ -1,0 +1,51 @@
+"""A check, and what it came to.
+
+A check reads a `History` and returns a `Verdict`: how much it has looked at (S2), what is wrong for good, and what is
+not there yet but may still come. It is called again and again until nothing is missing, or time is up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from abeyant.broker.checks.history import History
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check came to."""
+
+    seen: int
+    """How much it has looked at; one that saw nothing fails."""
+    of: str
+    """Of what: "records acknowledged in orders"."""
+    wrong: tuple[str, ...] = ()
+    """What no further waiting mends."""
+    missing: tuple[str, ...] = ()
+    """What may still come."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A named check."""
+
+    name: str
+    look: Callable[[History], Verdict]
+
+    def __call__(self, history: History) -> Verdict:
+        """Return the verdict over a history."""
+        return self.look(history)
+
+
+def complaint(check: Check, verdict: Verdict) -> str | None:
+    """Return what to say of a verdict at the end, in a line; None where all is well."""
+    problems = [*verdict.wrong, *verdict.missing]
+    if problems:
+        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        return f"{check.name}: {'; '.join(problems[:_SHOWN])}{more}"
+    if not verdict.seen:
+        return f"{check.name}: it saw no {verdict.of}, so it proves nothing"
+    return None

@@ -1,0 +1,155 @@
+"""What happened in a run, as checks read it: only this, no broker and no client.
+
+Times are seconds of virtual time since the run began. Lists are in the order in which things happened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+Place = tuple[str, int]
+"""A topic and a partition."""
+
+
+class Item(NamedTuple):
+    """A record's key and value."""
+
+    key: bytes | None
+    value: bytes | None
+
+
+class Produced(NamedTuple):
+    """A broker's response to one partition of a produce request: it was sent; the client may not have had it."""
+
+    at: float
+    client: str
+    process: str
+    topic: str
+    partition: int
+    offset: int
+    """Of the first record; -1 where an error was answered."""
+    items: tuple[Item, ...]
+    acks: int
+    error: str
+    """Kafka's name for it; NONE where it was acknowledged."""
+    producer: tuple[int, int]
+    """Producer id and epoch; (-1, -1) without idempotence."""
+    transactional_id: str | None
+
+
+class Committed(NamedTuple):
+    """A broker's response to one partition of an offset commit."""
+
+    at: float
+    client: str
+    process: str
+    group: str
+    generation: int
+    topic: str
+    partition: int
+    offset: int
+    error: str
+    transactional_id: str | None
+
+
+class Ended(NamedTuple):
+    """A broker's response to the end of a transaction."""
+
+    at: float
+    client: str
+    process: str
+    transactional_id: str
+    producer: tuple[int, int]
+    committed: bool
+    """Whether a commit was wanted, not an abort."""
+    error: str
+
+
+class Joined(NamedTuple):
+    """A member's assignment began: a consumer's view."""
+
+    at: float
+    client: str
+    process: str
+    group: str | None
+    assignment: int
+    """Numbers all assignments of a run."""
+    partitions: tuple[Place, ...]
+
+
+class Handed(NamedTuple):
+    """A record that a client has handed to the program."""
+
+    at: float
+    client: str
+    process: str
+    group: str | None
+    assignment: int
+    topic: str
+    partition: int
+    offset: int
+    item: Item
+    committed_only: bool
+    """Whether the consumer reads committed records only."""
+
+
+class Sought(NamedTuple):
+    """A consumer's position was set by the program: what it reads next may be earlier or later."""
+
+    at: float
+    client: str
+    process: str
+    assignment: int
+    topic: str
+    partition: int
+    offset: int
+
+
+class Event(NamedTuple):
+    """What was done to the cluster and its clients: faults, starts, kills, and the end of the faults."""
+
+    at: float
+    what: str
+    """In Kafka's words: "broker 2 pauses for 9 s"."""
+    subject: str = ""
+    """What it concerns: "broker 2", a process, a group."""
+    until: float | None = None
+
+
+class Stored(NamedTuple):
+    """A record that can be read at the end."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    item: Item
+
+
+@dataclass
+class History:
+    """One run."""
+
+    produced: list[Produced] = field(default_factory=list)
+    committed: list[Committed] = field(default_factory=list)
+    ended: list[Ended] = field(default_factory=list)
+    joined: list[Joined] = field(default_factory=list)
+    handed: list[Handed] = field(default_factory=list)
+    sought: list[Sought] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    stored: list[Stored] = field(default_factory=list)
+    """What a consumer of everything would read now, those of aborted and open transactions included."""
+    stored_committed: list[Stored] = field(default_factory=list)
+    """What a consumer with isolation level read_committed would read now."""
+    offsets: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    """Committed offsets now, by group, topic and partition."""
+    groups: dict[str, tuple[str, dict[str, tuple[Place, ...]]]] = field(default_factory=dict)
+    """Groups now: their state in Kafka's words, and the partitions of each member by its client id and member id."""
+    transactions: dict[str, str] = field(default_factory=dict)
+    """Transactional ids now, and the state of each in Kafka's words."""
+    partitions: dict[str, int] = field(default_factory=dict)
+    """Topics, and how many partitions each has."""
+    now: float = 0.0
+    quiet: bool = False
+    """Whether the faults have ended."""

@@ -1,0 +1,135 @@
+"""What of unmodified aiokafka a simulation needs: what it hands to the program, and a clock that it reads in C.
+
+Only the calls of users are looked at; nothing that they do is changed, but for one thing: the compiled record builder
+reads the machine's clock for a record without a timestamp, so it is given one.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+from abeyant.broker.checks.history import Handed, History, Item, Joined, Sought
+from abeyant.simulation import SimulationLoop
+from abeyant.simulation.ports import OWNER
+
+
+class Consumers:
+    """What consumers of aiokafka have handed to programs."""
+
+    def __init__(self, loop: SimulationLoop, history: History) -> None:
+        self._loop = loop
+        self._history = history
+        self._assignments: dict[int, tuple[int, Any]] = {}  # the object is kept, so that its id is its own
+        self._names: dict[int, tuple[str, Any]] = {}
+
+    def handed(self, consumer: Any, records: Any) -> None:
+        """Note what a consumer hands out."""
+        number, name = self._assignment(consumer), self._name(consumer)
+        for one in records:
+            item = Item(_bytes(one.key), _bytes(one.value))
+            self._history.handed.append(
+                Handed(
+                    self._loop.now, name, _process(), consumer._group_id, number, one.topic, one.partition, one.offset,
+                    item, consumer._isolation_level == "read_committed",
+                )
+            )  # fmt: skip
+
+    def sought(self, consumer: Any, partition: Any, offset: int) -> None:
+        """Note that a program sets a position."""
+        number, name = self._assignment(consumer), self._name(consumer)
+        self._history.sought.append(
+            Sought(self._loop.now, name, _process(), number, partition.topic, partition.partition, offset)
+        )
+
+    def _name(self, consumer: Any) -> str:
+        found = self._names.get(id(consumer))
+        if found is None:
+            found = f"{_process() or consumer._client._client_id} consumer {len(self._names) + 1}", consumer
+            self._names[id(consumer)] = found
+        return found[0]
+
+    def _assignment(self, consumer: Any) -> int:
+        subscription = consumer._subscription.subscription
+        assignment = None if subscription is None else subscription.assignment
+        found = self._assignments.get(id(assignment))
+        if found is None:
+            found = len(self._assignments) + 1, assignment
+            self._assignments[id(assignment)] = found
+            places = tuple(sorted((one.topic, one.partition) for one in getattr(assignment, "tps", ())))
+            self._history.joined.append(
+                Joined(self._loop.now, self._name(consumer), _process(), consumer._group_id, found[0], places)
+            )
+        return found[0]
+
+
+def _process() -> str:
+    life = OWNER.get()
+    return "" if life is None else life.name
+
+
+def _bytes(value: object) -> bytes | None:
+    """Return a record's own bytes; of what a deserializer has made of them, its text."""
+    return value if value is None or isinstance(value, bytes) else repr(value).encode()
+
+
+@contextmanager
+def watched_clients(consumers: Consumers) -> Iterator[None]:
+    """Watch what aiokafka's consumers hand out, for the length of the block; nothing where it is not imported."""
+    if "aiokafka" not in sys.modules:
+        yield
+        return
+    from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+    from aiokafka.producer.message_accumulator import BatchBuilder
+
+    undo: list[Callable[[], None]] = []
+
+    def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        real = getattr(owner, name)
+        setattr(owner, name, wraps(real)(make(real)))
+        undo.append(lambda: setattr(owner, name, real))
+
+    def timed(real: Any) -> Any:
+        def append(self: Any, *, timestamp: Any, **fields: Any) -> Any:
+            return real(self, timestamp=int(time.time() * 1000) if timestamp is None else timestamp, **fields)
+
+        return append
+
+    def one(real: Any) -> Any:
+        async def getone(self: Any, *partitions: Any) -> Any:
+            record = await real(self, *partitions)
+            consumers.handed(self, [record])
+            return record
+
+        return getone
+
+    def many(real: Any) -> Any:
+        async def getmany(self: Any, *partitions: Any, **options: Any) -> Any:
+            found = await real(self, *partitions, **options)
+            for records in found.values():
+                consumers.handed(self, records)
+            return found
+
+        return getmany
+
+    def seeking(real: Any) -> Any:
+        def seek(self: Any, partition: Any, offset: int) -> Any:
+            consumers.sought(self, partition, offset)
+            return real(self, partition, offset)
+
+        return seek
+
+    AIOKafkaProducer._PRODUCER_CLIENT_ID_SEQUENCE = 0  # else client ids count on from run to run
+    try:
+        replace(BatchBuilder, "append", timed)
+        replace(AIOKafkaConsumer, "getone", one)
+        replace(AIOKafkaConsumer, "getmany", many)
+        replace(AIOKafkaConsumer, "seek", seeking)
+        yield
+    finally:
+        while undo:
+            undo.pop()()

@@ -1,0 +1,254 @@
+"""Faults by name: planned from the seed before a run begins, and done at their times.
+
+Which kinds a run has, and how often, is drawn first (swarm testing): a run with one kind only goes where a run with all
+of them never does. At most one broker is down at a time, and one is stopped only while every replica is in sync: what
+Kafka promises to survive. A stopped broker comes back with an empty disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from abeyant.broker.checks.history import Event, History
+from abeyant.errors import AbeyantError
+from abeyant.simulation.errors import SimulationError
+
+if TYPE_CHECKING:
+    from abeyant.broker.cluster import Cluster
+    from abeyant.simulation import Process, SimulationLoop
+    from abeyant.simulation.chance import Stream
+
+KINDS: Final = (
+    "pause", "stop", "clog", "lose", "lose answer", "delay", "fail", "disconnect", "expire", "kill", "clock",
+)  # fmt: skip
+_LONGEST: Final = {"pause": 15.0, "stop": 12.0, "clog": 10.0, "delay": 30.0, "kill": 5.0, "clock": 3600.0}  # seconds
+_MOST: Final = 5  # faults in a run
+_APIS: Final = (
+    "Produce", "Fetch", "OffsetCommit", "JoinGroup", "SyncGroup", "Heartbeat", "FindCoordinator", "Metadata",
+    "OffsetFetch", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn",
+    "ListOffsets", "LeaveGroup",
+)  # fmt: skip
+_ERRORS: Final = {
+    "Produce": ("NOT_LEADER_OR_FOLLOWER", "NOT_ENOUGH_REPLICAS", "REQUEST_TIMED_OUT"),
+    "Fetch": ("NOT_LEADER_OR_FOLLOWER",),
+    "OffsetCommit": ("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "REQUEST_TIMED_OUT"),
+    "OffsetFetch": ("COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"),
+    "JoinGroup": ("COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"),
+    "SyncGroup": ("NOT_COORDINATOR", "REBALANCE_IN_PROGRESS"),
+    "Heartbeat": ("NOT_COORDINATOR", "REBALANCE_IN_PROGRESS"),
+    "FindCoordinator": ("COORDINATOR_NOT_AVAILABLE",),
+    "InitProducerId": ("COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"),
+    "AddPartitionsToTxn": ("CONCURRENT_TRANSACTIONS", "NOT_COORDINATOR"),
+    "AddOffsetsToTxn": ("CONCURRENT_TRANSACTIONS", "NOT_COORDINATOR"),
+    "TxnOffsetCommit": ("COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"),
+    "EndTxn": ("CONCURRENT_TRANSACTIONS", "NOT_COORDINATOR"),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault of a plan."""
+
+    at: float
+    """Seconds since the run began."""
+    kind: str
+    where: float
+    """Which broker, process or member, as a part of those that there are then: from 0 to 1."""
+    seconds: float
+    api: str
+    error: str
+    times: int
+
+
+def plan(stream: Stream, horizon: float, kinds: Sequence[str] = KINDS, most: int = _MOST) -> list[Fault]:
+    """Return a run's faults by time: none to `most`, within `horizon` seconds. Raises SimulationError for no kind."""
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        raise SimulationError(f"there is no fault {unknown[0]!r}: there are {', '.join(KINDS)}")
+    weights = [(kind, stream.draw()) for kind in kinds if stream.chance(0.6)]
+    faults = []
+    for _ in range(stream.below(most + 1) if weights else 0):
+        kind = _weighted(stream, weights)
+        api = stream.choose([*_ERRORS] if kind == "fail" else _APIS)
+        error = stream.choose(_ERRORS[api]) if kind == "fail" else ""
+        length = _LONGEST.get(kind, 1.0) * stream.draw() ** 2  # mostly short
+        at = 0.0 if kind == "clock" else stream.between(0.05, horizon)
+        where, length = stream.draw(), round(length + 0.05, 3)
+        faults.append(Fault(round(at, 3), kind, where, length, api, error, 1 + stream.below(3)))
+    return sorted(faults, key=lambda fault: fault.at)
+
+
+def _weighted(stream: Stream, weights: Sequence[tuple[str, float]]) -> str:
+    left = stream.draw() * sum(weight for _, weight in weights)
+    for kind, weight in weights:
+        left -= weight
+        if left <= 0:
+            return kind
+    return weights[-1][0]
+
+
+class FaultRunner:
+    """Does the faults of a plan to a cluster and its processes, and undoes them."""
+
+    def __init__(
+        self, loop: SimulationLoop, kafka: Cluster, processes: Callable[[], list[Process]], history: History
+    ) -> None:
+        """`processes` gives those that there are now."""
+        self._loop = loop
+        self._kafka = kafka
+        self._processes = processes
+        self._history = history
+        self._down: int | None = None
+        self._orders: list[Any] = []  # the cluster's faults that may be active
+        self._killed: list[Process] = []
+        self.quiet = False
+
+    async def run(self, faults: Sequence[Fault]) -> None:
+        """Do each fault at its time."""
+        for fault in faults:
+            await asyncio.sleep(max(fault.at - self._loop.now, 0.0))
+            if self.quiet:
+                return
+            self._loop.create_task(self._do(fault), name=f"fault {fault.kind}")
+
+    async def _do(self, fault: Fault) -> None:
+        act: Callable[[Fault], Awaitable[None]] = getattr(self, f"_{fault.kind.replace(' ', '_')}")
+        await act(fault)
+
+    def end(self) -> None:
+        """End all faults: resume, start again, let everything through."""
+        self.quiet = True
+        self._note("the faults end", "")
+        self._loop.network.unclog()
+        for order in self._orders:
+            order.end()
+        if self._down is not None:
+            self._raise_broker(self._down)
+        while self._killed:
+            self._begin_again(self._killed[0])
+
+    def _note(self, what: str, subject: str, seconds: float | None = None) -> None:
+        until = None if seconds is None else self._loop.now + seconds
+        self._history.events.append(Event(self._loop.now, what, subject, until))
+        self._loop.trace.add(self._loop.now, what)
+
+    # -- brokers
+
+    def _broker(self, fault: Fault) -> int:
+        numbers = sorted(self._kafka.brokers)
+        return numbers[int(fault.where * len(numbers))]
+
+    async def _pause(self, fault: Fault) -> None:
+        number = self._broker(fault)
+        if self._down is None:
+            self._down = number
+            self._note(f"broker {number} pauses for {fault.seconds:g} s", f"broker {number}", fault.seconds)
+            self._kafka.pause(number)
+            await asyncio.sleep(fault.seconds)
+            self._raise_broker(number)
+
+    async def _stop(self, fault: Fault) -> None:
+        number = self._broker(fault)
+        if self._down is None and self._all_in_sync():
+            self._down = number
+            self._note(
+                f"broker {number} stops for {fault.seconds:g} s, its disk lost", f"broker {number}", fault.seconds
+            )
+            self._kafka.stop(number)
+            await asyncio.sleep(fault.seconds)
+            self._raise_broker(number)
+
+    def _raise_broker(self, number: int) -> None:
+        """Resume or start a broker that is down; do nothing for one that is up."""
+        if self._down == number:
+            self._down = None
+            if self._kafka.is_stopped(number):
+                self._kafka.start(number)
+            else:
+                self._kafka.resume(number)
+
+    def _all_in_sync(self) -> bool:
+        topics = self._kafka.controller.topics.values()
+        return all(len(state.isr) == len(state.replicas) for topic in topics for state in topic.partitions)
+
+    async def _clog(self, fault: Fault) -> None:
+        number = self._broker(fault)
+        what = f"the network of broker {number} stands still for {fault.seconds:g} s"
+        self._note(what, f"broker {number}", fault.seconds)
+        self._loop.network.clog(self._kafka.brokers[number].port, fault.seconds)
+
+    async def _disconnect(self, fault: Fault) -> None:
+        number = self._broker(fault)
+        self._note(f"the connections of broker {number} end", f"broker {number}")
+        self._kafka.drop_connections(broker=number)
+
+    # -- requests
+
+    async def _lose(self, fault: Fault) -> None:
+        self._note(f"the next {_times(fault)}{fault.api} is lost", fault.api)
+        self._orders.append(self._kafka.drop(fault.api, times=fault.times))
+
+    async def _lose_answer(self, fault: Fault) -> None:
+        self._note(f"the answer to the next {_times(fault)}{fault.api} is lost", fault.api)
+        self._orders.append(self._kafka.drop(fault.api, answer=True, times=fault.times))
+
+    async def _delay(self, fault: Fault) -> None:
+        self._note(f"the next {_times(fault)}{fault.api} waits for {fault.seconds:g} s", fault.api)
+        self._orders.append(self._kafka.delay(fault.api, seconds=fault.seconds, times=fault.times))
+
+    async def _fail(self, fault: Fault) -> None:
+        self._note(f"the next {_times(fault)}{fault.api} is answered with {fault.error}", fault.api)
+        self._orders.append(self._kafka.fail(fault.api, error=fault.error, times=fault.times))
+
+    # -- groups and programs
+
+    async def _expire(self, fault: Fault) -> None:
+        members = [
+            (group.id, member)
+            for broker in self._kafka.brokers.values()
+            if not (broker.stopped or broker.paused)
+            for shard in broker.group_coordinator.loaded()
+            for group in shard.all_groups()
+            for member in (shard.members(group.id) or ())
+        ]
+        if members:
+            group, member = members[int(fault.where * len(members))]
+            try:
+                self._kafka.expire_member(group, member)
+            except AbeyantError:  # its coordinator moves at this moment
+                return
+            self._note(f"the session of a member of {group} expires ({member})", group)
+
+    def _process(self, fault: Fault) -> Process | None:
+        living = [one for one in self._processes() if one.running]
+        return living[int(fault.where * len(living))] if living else None
+
+    async def _kill(self, fault: Fault) -> None:
+        process = self._process(fault)
+        if process is not None:
+            what = f"{process.name} is killed, and begun again after {fault.seconds:g} s"
+            self._note(what, process.name, fault.seconds)
+            process.kill()
+            self._killed.append(process)
+            await asyncio.sleep(fault.seconds)
+            self._begin_again(process)
+
+    def _begin_again(self, process: Process) -> None:
+        if process in self._killed:
+            self._killed.remove(process)
+            if not process.running:
+                process.start()
+
+    async def _clock(self, fault: Fault) -> None:
+        ahead = fault.seconds if fault.times == 1 else -fault.seconds
+        for process in self._processes():
+            process.clock_ahead = ahead
+        off = f"{abs(ahead):g} s {'ahead' if ahead > 0 else 'behind'}"
+        self._note(f"from their next start, clocks of programs are {off}", "")
+
+
+def _times(fault: Fault) -> str:
+    return "" if fault.times == 1 else f"{fault.times} "

@@ -1,0 +1,138 @@
+"""What the pytest plugin does with a test that takes the fixture `simulation`: runs it by each seed, shrinks, tells.
+
+Where hashes differ from process to process, as they do by default, the test runs in a child in which they are fixed.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+
+from abeyant.broker.simulation.search import parse_id, run_id, search, shrink
+from abeyant.broker.simulation.story import story
+from abeyant.broker.simulation.world import Options, Outcome
+from abeyant.simulation.errors import SimulationError
+from abeyant.simulation.hashes import command, environment
+
+_OWN: Final = ("faults", "horizon", "converge")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the command line and the marker ask for."""
+
+    seeds: range
+    repeat: str | None = None
+    trace: Path | None = None
+    seconds: float | None = None
+    """Real seconds after which no further seed begins."""
+
+
+@dataclass
+class Report:
+    """What came of a test, also as a child tells it."""
+
+    failed: str | None = None
+    tried: int = 0
+    seen: dict[str, int] = field(default_factory=dict)
+    """How often each API answered with each error, by "API ERROR"."""
+
+    def add(self, seen: Mapping[tuple[str, str], int]) -> None:
+        """Add what a run has reached."""
+        for (api, error), count in seen.items():
+            name = f"{api} {error}"
+            self.seen[name] = self.seen.get(name, 0) + count
+
+
+def options_of(marked: Mapping[str, Any]) -> Options:
+    """Return a test's options from its marker. Raises SimulationError for what a simulation has not."""
+    given = dict(marked)
+    settings = given.pop("settings", {})
+    for name in ("clock", "security", "users"):
+        if given.pop(name, None) not in (None, "real", "PLAINTEXT"):
+            raise SimulationError(f"a simulation has no {name}=: its brokers have virtual time, and speak PLAINTEXT")
+    own = {name: given.pop(name) for name in _OWN if name in given}
+    return Options(brokers=given.pop("brokers", 3), settings=settings, **own)
+
+
+def run_here(test: Callable[..., Any], name: str, options: Options, order: Order) -> Report:
+    """Run a test by each seed in this process, and shrink the first failure."""
+    report = Report()
+    with ExitStack() as stack:
+        trace = None if order.trace is None else stack.enter_context(order.trace.open("a", encoding="utf-8"))
+
+        def ended(outcome: Outcome) -> bool:
+            report.tried += 1
+            report.add(outcome.seen)
+            _write(trace, outcome, name)
+            return order.seconds is None or time.monotonic() - began < order.seconds
+
+        began = time.monotonic()
+        if order.repeat is not None:
+            which = parse_id(order.repeat)
+            outcome = run_id(test, which, options)
+            ended(outcome)
+            if outcome.failure is not None:
+                report.failed = story(outcome, which, 1, f"pytest {name}")
+            return report
+        found = search(test, order.seeds, options, ended)
+        if found is not None:
+            which, best = shrink(test, found, options)
+            report.failed = story(best, which, report.tried, f"pytest {name}")
+    return report
+
+
+def _write(trace: IO[str] | None, outcome: Outcome, name: str) -> None:
+    if trace is not None:
+        reason = "passed" if outcome.failure is None else f"failed: {outcome.failure.reason}"
+        trace.write(f"{outcome.seed} {outcome.hash} {reason} {name}\n")
+        trace.flush()
+
+
+def run_in_child(name: str, root: Path, arguments: Sequence[str], order: Order) -> Report:
+    """Run a test in a child with fixed hashes; `arguments` are pytest's. Raises SimulationError where none begins."""
+    with tempfile.TemporaryDirectory(prefix="abeyant-") as folder:
+        path = Path(folder) / "report.json"
+        asked = ["--kafka-seeds", f"{order.seeds.start}:{order.seeds.stop}", "--kafka-report", str(path)]
+        if order.repeat is not None:
+            asked += ["--kafka-repeat", order.repeat]
+        if order.trace is not None:
+            asked += ["--kafka-trace", str(order.trace.resolve())]
+        if order.seconds is not None:
+            asked += ["--kafka-seconds", str(order.seconds)]
+        again = command("module", "pytest", [*arguments, *asked, name])
+        own = {key: value for key, value in environment().items() if not key.startswith("PYTEST_XDIST")}
+        done = subprocess.run(again, cwd=root, env=own, capture_output=True, text=True, errors="replace", check=False)
+        if not path.exists():
+            raise SimulationError(f"the child that runs {name} has failed:\n{done.stdout}{done.stderr}")
+        return Report(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def write_report(path: Path, report: Report) -> None:
+    """Write what came of a test where the parent reads it."""
+    path.write_text(json.dumps(vars(report)), encoding="utf-8")
+
+
+def parse_seeds(text: str) -> range:
+    """Return the seeds of "200", the first 200, or "100:300". Raises SimulationError for other text."""
+    first, colon, last = text.rpartition(":")
+    try:
+        seeds = range(int(first) if colon else 0, int(last))
+    except ValueError:
+        seeds = range(0)
+    if not seeds or seeds.start < 0:
+        raise SimulationError(f"--kafka-seeds takes a whole number from 1, or FIRST:END, not {text!r}")
+    return seeds
+
+
+def chunks(seeds: range, count: int) -> list[range]:
+    """Return `seeds` in at most `count` runs of about the same length."""
+    size = -(-len(seeds) // max(count, 1))
+    return [seeds[start : start + size] for start in range(0, len(seeds), size)]

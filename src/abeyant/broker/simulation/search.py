@@ -1,0 +1,127 @@
+"""Search over seeds, and shrink what is found: first the faults, then the chance of the network.
+
+A run is named by an id: "17" is seed 17; "17:0,3" the same with its faults 0 and 3 only; "17:0,3:quiet" with a network
+whose latencies are the least; "17:0,3:round" with times rounded. A shrunk run fails for the same reason (S5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from abeyant.broker.simulation.faults import Fault
+from abeyant.broker.simulation.world import Options, Outcome, Test, run_seed
+from abeyant.simulation.chance import checked_seed
+from abeyant.simulation.errors import SimulationError
+
+_QUIET: Final = {"link": 0, "handshake": 0, "executor": 0}
+_WAYS: Final = ("quiet", "round", "short")
+_MOST_RUNS: Final = 80
+
+
+@dataclass(frozen=True)
+class RunId:
+    """A run by its seed, and what of it is left out."""
+
+    seed: int
+    kept: tuple[int, ...] | None = None
+    """Which of the seed's faults, by number; None for all."""
+    ways: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        parts = [str(self.seed)]
+        if self.kept is not None or self.ways:
+            parts.append("all" if self.kept is None else ",".join(map(str, self.kept)))
+        return ":".join([*parts, *sorted(self.ways)])
+
+
+def parse_id(text: str) -> RunId:
+    """Return the run of an id. Raises SimulationError for text that is none."""
+    seed, *rest = text.split(":")
+    try:
+        number = int(seed) if seed.isascii() and seed.isdecimal() else seed
+        kept = None if not rest or rest[0] == "all" else tuple(int(one) for one in rest[0].split(",") if one)
+    except ValueError:
+        raise SimulationError(f"{text!r} names no run: write a seed, as in 17, or 17:0,3 with its faults") from None
+    unknown = [way for way in rest[1:] if way not in _WAYS]
+    if unknown:
+        raise SimulationError(f"{text!r} names no run: after its faults there may be {', '.join(_WAYS)}")
+    return RunId(checked_seed(number), kept, frozenset(rest[1:]))
+
+
+def run_id(test: Test, which: RunId, options: Options, *, any_hashes: bool = False) -> Outcome:
+    """Run what an id names."""
+    faults: Sequence[Fault] | None = None
+    tape: Mapping[str, int] | None = _QUIET if "quiet" in which.ways else None
+    if which.kept is not None or which.ways - {"quiet"}:
+        every = planned(which.seed, options)
+        kept = range(len(every)) if which.kept is None else which.kept
+        if any(not 0 <= number < len(every) for number in kept):
+            raise SimulationError(f"{which} names no run: seed {which.seed} has {len(every)} faults here")
+        faults = [_altered(every[number], which.ways) for number in kept]
+    return run_seed(test, which.seed, options, faults=faults, tape=tape, any_hashes=any_hashes)
+
+
+def planned(seed: int, options: Options) -> list[Fault]:
+    """Return the faults that a seed plans."""
+    from abeyant.broker.simulation.faults import plan
+    from abeyant.simulation.chance import Chance
+
+    return plan(Chance(seed).stream("faults"), options.horizon, options.faults)
+
+
+def _altered(fault: Fault, ways: frozenset[str]) -> Fault:
+    if "round" in ways:
+        fault = replace(fault, at=round(fault.at, 1), seconds=max(round(fault.seconds, 1), 0.1))
+    if "short" in ways:
+        fault = replace(fault, times=1)
+    return fault
+
+
+def search(
+    test: Test, seeds: Iterable[int], options: Options, ended: Callable[[Outcome], bool], *, any_hashes: bool = False
+) -> Outcome | None:
+    """Run each seed; return the first that fails, None for none. `ended` is told of each, and returns False to stop."""
+    for seed in seeds:
+        outcome = run_seed(test, seed, options, any_hashes=any_hashes)
+        go_on = ended(outcome)
+        if outcome.failure is not None:
+            return outcome
+        if not go_on:
+            return None
+    return None
+
+
+def shrink(test: Test, found: Outcome, options: Options, *, any_hashes: bool = False) -> tuple[RunId, Outcome]:
+    """Return the smallest run that fails for the same reason, and what it came to. At most `_MOST_RUNS` runs."""
+    assert found.failure is not None
+    reason = found.failure.reason
+    best, best_id = found, RunId(found.seed)
+    left = _MOST_RUNS
+
+    def attempt(which: RunId) -> bool:
+        nonlocal best, best_id, left
+        if left <= 0:
+            return False
+        left -= 1
+        outcome = run_id(test, which, options, any_hashes=any_hashes)
+        if outcome.failure is None or outcome.failure.reason != reason:
+            return False
+        best, best_id = outcome, which
+        return True
+
+    kept = list(range(len(found.faults)))
+    size = len(kept)
+    while size:  # by halves first, then one by one
+        start = 0
+        while start < len(kept):
+            fewer = kept[:start] + kept[start + size :]
+            if attempt(RunId(found.seed, tuple(fewer))):
+                kept = fewer
+            else:
+                start += size
+        size = size // 2
+    for way in _WAYS:
+        attempt(RunId(found.seed, tuple(kept), best_id.ways | {way}))
+    return best_id, best

@@ -1,0 +1,259 @@
+"""One run: a cluster, programs, faults and checks on one loop, from a seed. What the fixture `simulation` gives."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from abeyant.aio.virtual import DeadlockError
+from abeyant.broker.checks.check import Check, complaint
+from abeyant.broker.checks.history import Event, History
+from abeyant.broker.cluster import Cluster
+from abeyant.broker.simulation.clients import Consumers, watched_clients
+from abeyant.broker.simulation.faults import KINDS, Fault, FaultRunner, plan
+from abeyant.broker.simulation.recorder import Recorder
+from abeyant.errors import AbeyantError
+from abeyant.simulation import Latency, Process, Run, SimulationLoop, current, run
+from abeyant.simulation.errors import SimulationError
+
+Test = Callable[["Simulation"], Awaitable[None]]
+
+_LOOK_EVERY: Final = 0.5  # seconds, while what is missing may come
+_STEADY: Final = 1.0  # seconds after which, without a change, all is taken to have come
+_RESTART: Final = 1.0  # seconds until a program that has failed is begun again, as a supervisor does
+_LIMIT: Final = 900.0
+_LOGGERS: Final = {"aiokafka": logging.CRITICAL + 1, "asyncio": logging.CRITICAL + 1, "abeyant": logging.ERROR}
+_SMALL: Final = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the marker `kafka` says of a simulated test."""
+
+    brokers: int = 3
+    settings: Mapping[str, object] = field(default_factory=dict)
+    faults: Sequence[str] = KINDS
+    horizon: float = 10.0
+    """Seconds within which faults begin."""
+    converge: float = 120.0
+    """Seconds after the end of the faults within which checks must be content."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a run failed."""
+
+    reason: str
+    """What stays the same when the run is shrunk (S5): the check, or the error and where it was raised."""
+    message: str
+    text: str
+    """The traceback of an error."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run of one seed came to."""
+
+    seed: int
+    faults: tuple[Fault, ...]
+    hash: str
+    failure: Failure | None
+    history: History
+    seen: Mapping[tuple[str, str], int]
+    """How often each API answered with each error."""
+    seconds: float
+    """Of virtual time."""
+
+
+class Simulation:
+    """The fixture: a cluster, its clients and programs in virtual time, from one seed."""
+
+    def __init__(self, loop: SimulationLoop, kafka: Cluster, history: History) -> None:
+        self.loop = loop
+        self.kafka = kafka
+        """The cluster: topics, records, and faults of the test's own."""
+        self.history = history
+        self.seed = loop.chance.seed
+        self.bootstrap = kafka.bootstrap
+        self.checks: list[Check] = []
+        self._restarts = 0
+
+    def process(
+        self,
+        main: Callable[..., Coroutine[Any, Any, Any]],
+        *args: Any,
+        name: str | None = None,
+        restart: bool = True,
+    ) -> Process:
+        """Start `main(*args)` as a process that faults may kill and begin again; return it.
+
+        Where an error ends it, it is begun again after a second, as by a supervisor, unless `restart` is False: then
+        the error fails the run.
+        """
+        called = name or str(getattr(main, "__name__", "process"))
+        taken = {one.name for one in self.loop.processes}
+        number = 2
+        unique = called
+        while unique in taken:
+            unique, number = f"{called} {number}", number + 1
+        process = self.loop.process(unique, self._supervised if restart else main, *([main, args] if restart else args))
+        process.start()
+        return process
+
+    async def _supervised(self, main: Callable[..., Coroutine[Any, Any, Any]], args: tuple[Any, ...]) -> Any:
+        while True:
+            try:
+                return await main(*args)
+            except asyncio.CancelledError:
+                raise
+            except SimulationError:
+                raise
+            except Exception as error:  # noqa: BLE001  whatever ends a program
+                what = f"a program ended with {type(error).__name__}, and is begun again"
+                self.history.events.append(Event(self.loop.now, what, "programs"))
+                await asyncio.sleep(_RESTART)
+
+    def check(self, *checks: Check) -> None:
+        """Have these checked at the end, once the faults have ended: in time they must all be content."""
+        self.checks += checks
+
+    def choose(self, least: float, most: float) -> float:
+        """Return a number of the seed's choice, for what a test leaves to chance."""
+        return self.loop.chance.stream("test").between(least, most)
+
+
+def run_seed(
+    test: Test,
+    seed: int,
+    options: Options,
+    *,
+    faults: Sequence[Fault] | None = None,
+    tape: Mapping[str, int] | None = None,
+    any_hashes: bool = False,
+) -> Outcome:
+    """Run `test` by a seed; `faults` and `tape` in place of the seed's own, for shrinking."""
+    story = _Story(test, seed, options, faults)
+    with _quiet_loggers():
+        result = run(story.main, seed=seed, tape=tape, latency=None, limit=_LIMIT, any_hashes=any_hashes)
+    return story.outcome(result)
+
+
+class _Story:
+    """A run in the making."""
+
+    def __init__(self, test: Test, seed: int, options: Options, faults: Sequence[Fault] | None) -> None:
+        self._test = test
+        self._options = options
+        self._given = faults
+        self._plan: tuple[Fault, ...] = tuple(faults or ())
+        self._failure: Failure | None = None
+        self.history = History()
+        self._recorder: Recorder | None = None
+
+    async def main(self) -> None:
+        loop, options = current(), self._options
+        _swarm(loop)
+        if self._given is None:
+            self._plan = tuple(plan(loop.chance.stream("faults"), options.horizon, options.faults))
+        recorder = self._recorder = Recorder(loop, self.history)
+        async with Cluster(options.brokers, settings={**_SMALL, **options.settings}) as kafka:
+            kafka.observer = recorder  # type: ignore[assignment]
+            simulation = Simulation(loop, kafka, self.history)
+            runner = FaultRunner(loop, kafka, lambda: loop.processes, self.history)
+            with watched_clients(Consumers(loop, self.history)):
+                doing = loop.create_task(runner.run(self._plan), name="faults")
+                try:
+                    await self._test(simulation)
+                    runner.end()
+                    self.history.quiet = True
+                    await self._converge(simulation, recorder)
+                finally:
+                    doing.cancel()
+            recorder.take_stock(kafka)
+
+    async def _converge(self, simulation: Simulation, recorder: Recorder) -> None:
+        """Wait until every check is content, and stays so; else raise what the first one says."""
+        loop, deadline = simulation.loop, simulation.loop.now + self._options.converge
+        content_since: float | None = None
+        while True:
+            history = recorder.take_stock(simulation.kafka)
+            verdicts = [(check, check(history)) for check in simulation.checks]
+            for process, error in loop.failures:
+                raise _Failed(Failure(f"process {process.name}", f"{process.name} ended with {error!r}", _text(error)))
+            wrong = next(((check, verdict) for check, verdict in verdicts if verdict.wrong), None)
+            if wrong is not None or loop.now >= deadline:
+                self._complain([wrong] if wrong else verdicts)
+                return
+            if any(verdict.missing or not verdict.seen for _, verdict in verdicts):
+                content_since = None
+            elif content_since is None:
+                content_since = loop.now
+            elif loop.now - content_since >= _STEADY:
+                return
+            await asyncio.sleep(_LOOK_EVERY)
+
+    def _complain(self, verdicts: Sequence[tuple[Check, Any]]) -> None:
+        for check, verdict in verdicts:
+            said = complaint(check, verdict)
+            if said is not None:
+                raise _Failed(Failure(check.name, said, ""))
+
+    def outcome(self, result: Run) -> Outcome:
+        error = result.error
+        failure = None
+        if isinstance(error, _Failed):
+            failure = error.failure
+        elif isinstance(error, AbeyantError):
+            raise error
+        elif error is not None:
+            failure = Failure(_reason(error), f"{type(error).__name__}: {_first_line(error)}", _text(error))
+        seen = self._recorder.seen if self._recorder else {}
+        return Outcome(result.seed, self._plan, result.hash, failure, self.history, dict(seen), result.seconds)
+
+
+class _Failed(Exception):  # noqa: N818  it carries a failure
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+def _swarm(loop: SimulationLoop) -> None:
+    """Draw how slow this run's network is."""
+    stream = loop.chance.stream("network")
+    most = 0.0005 * 40 ** stream.draw()  # seconds: half a millisecond to twenty
+    loop.network.latency = Latency(0.0002, max(most, 0.0003), 0.02 * stream.draw(), max(most, 0.3 * stream.draw()))
+
+
+def _reason(error: BaseException) -> str:
+    """Return an error's class and where it was raised, in the user's code if it came through there."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "site-packages" not in frame.filename and "abeyant" not in frame.filename]
+    kind = "deadlock" if isinstance(error, DeadlockError) else type(error).__name__
+    return " at ".join([kind, *(f"{frame.name}:{frame.lineno}" for frame in (own or frames)[-1:])])
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0]
+
+
+def _text(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
+
+
+@contextlib.contextmanager
+def _quiet_loggers() -> Iterator[None]:
+    """Have clients log nothing: they tell of each fault, in every run."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger, level in zip(loggers, _LOGGERS.values(), strict=True):
+        logger.setLevel(level)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,87 @@
+"""The fixture `simulation` and its options, in a pytest of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("aiokafka")
+
+PLUGINS = ("pytest_abeyant", "pytest_abeyant_kafka")
+ALONE = ("-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:anyio")
+CODE = """
+import asyncio, pytest
+from abeyant.broker import checks as kafka_checks
+from aiokafka import AIOKafkaProducer
+
+@pytest.mark.kafka(brokers=1, seeds=4, faults=("disconnect",), horizon=1.0)
+async def test_orders(simulation):
+    simulation.kafka.create_topic("orders")
+    producer = AIOKafkaProducer(bootstrap_servers=simulation.bootstrap, acks="all")
+    await producer.start()
+    await producer.send_and_wait("orders", b"tea")
+    simulation.check(kafka_checks.acknowledged_is_readable("orders"))
+    assert simulation.seed != WRONG
+"""
+
+
+def run(folder: Path, code: str, *options: str) -> tuple[int, str]:
+    (folder / "test_it.py").write_text(code)
+    plugins = [part for name in PLUGINS for part in ("-p", name)]
+    command = [sys.executable, "-m", "pytest", "-q", *ALONE, *plugins, *options, str(folder)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=folder, timeout=300,
+        env={**environment, "PYTHONHASHSEED": "5"},
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_each_seed_is_run_and_told_in_the_trace(tmp_path: Path) -> None:
+    code, said = run(tmp_path, CODE.replace("WRONG", "-1"), "--kafka-trace", str(tmp_path / "trace"), "-p", "no:xdist")
+    assert code == 0, said
+    assert "kafka: 4 seeds" in said
+    lines = [line.split() for line in (tmp_path / "trace").read_text().splitlines()]
+    assert [(line[0], line[2]) for line in lines] == [(str(seed), "passed") for seed in range(4)]
+
+
+def test_a_failure_is_told_with_the_command_that_repeats_it(tmp_path: Path) -> None:
+    code, said = run(tmp_path, CODE.replace("WRONG", "2"), "-p", "no:xdist")
+    assert code == 1
+    assert "found by seed 2 of 3 tried" in said
+    assert "pytest test_it.py::test_orders --kafka-repeat 2:" in said
+    assert "AssertionError" in said
+    code, said = run(tmp_path, CODE.replace("WRONG", "2"), "--kafka-repeat", "2", "-p", "no:xdist")
+    assert code == 1, said
+    code, said = run(tmp_path, CODE.replace("WRONG", "2"), "--kafka-seeds", "3:5", "-p", "no:xdist")
+    assert code == 0, said
+
+
+@pytest.mark.slow
+def test_workers_share_the_seeds(tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
+    code, said = run(tmp_path, CODE.replace("WRONG", "3"), "-n", "2")
+    assert code == 1
+    assert "kafka: " in said
+    assert "7 passed" in said or "3 passed" in said
+    assert "test_orders[3-3]" in said
+
+
+@pytest.mark.parametrize(
+    ("code", "options", "mistake"),
+    [
+        (CODE.replace("async def", "def").replace("await ", ""), (), "write `async def`"),
+        (CODE, ("--kafka-seeds", "many"), "--kafka-seeds takes a whole number"),
+        (CODE, ("--kafka-repeat", "nine"), "a seed must be a whole number"),
+        (CODE.replace('("disconnect",)', '("explode",)'), (), "there is no fault 'explode'"),
+        (CODE.replace("seeds=4", 'seeds=4, clock="held"'), (), "a simulation has no clock="),
+    ],
+)
+def test_misuse_is_told_in_a_line(tmp_path: Path, code: str, options: tuple[str, ...], mistake: str) -> None:
+    ended, said = run(tmp_path, code.replace("WRONG", "-1"), "-p", "no:xdist", *options)
+    assert ended == 1
+    assert mistake in said
