@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +12,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, REJECT_REASON, REJECTED_ROW, SchemaError, check_table
+from abeyant.pipeline.schemas import (
+    EVENTS,
+    OPERATIONS,
+    REJECT_REASON,
+    REJECTED_ROW,
+    SchemaError,
+    check_table,
+    operations_schema,
+)
 from abeyant.pipeline.sources.records import read_events, read_operations
 
 GOOD = {"op_id": "o", "start": "2026-01-01T10:00:00Z", "timeout_ms": 5, "key": "k"}
@@ -121,6 +130,29 @@ def test_columns_come_from_expressions_over_fields_and_the_record(spark: SparkSe
     assert (row.op_id, row.watches, row.timeout_ms) == ("t-0", [("K", 1)], 900_000)
 
 
+def test_further_columns_are_read_where_they_are_named(spark: SparkSession) -> None:
+    """By an expression or by the declared fields; how long may be a duration or an instant."""
+    said = GOOD | {"timeout": "15 min", "died": "d", "deadline": "2026-01-01T12:00:00Z", "extend_ms": 7}
+    values = [json.dumps(said | {"timeout_ms": None} | more) for more in ({}, {"timeout": "soon"}, {"timeout": None})]
+    mapping = {"cancel_key": "died", "extend": "INTERVAL 5 MINUTES"}
+    table = read_operations(records(spark, list(values)), mapping, struct("timeout string, extend_ms bigint"))
+    assert reasons(table) == [None, "timeout is not a duration such as '15 min': soon", "no timeout"]
+    assert operations_schema(table).fieldNames() == [
+        "instance", "op_id", "kind", "start", "timeout", "watches", "condition", "cancel_key", "extend_ms", "extend",
+    ]  # fmt: skip
+    [row] = table.where(f"{REJECT_REASON} IS NULL").collect()
+    minute = timedelta(minutes=1)
+    assert (row.timeout, row.extend, row.extend_ms, row.cancel_key) == (15 * minute, 5 * minute, 7, "d")
+    assert "timeout_ms" not in table.columns
+    watches = struct("watches array<struct<key string, required bigint, role string>>, deadline string")
+    listed = {"key": None, "watches": [{"key": "a"}, {"key": "b", "role": "cancel"}]}
+    values = [json.dumps(said | listed), json.dumps(said)]
+    table = read_operations(records(spark, list(values)), {}, watches).selectExpr("*", "unix_micros(deadline) AS us")
+    found = table.orderBy(REJECTED_ROW).collect()
+    assert [row.watches for row in found] == [[("a", 1, None), ("b", 1, "cancel")], [("k", 1, None)]]
+    assert {row.us for row in found} == {1_767_268_800_000_000}
+
+
 def test_fields_may_have_types_and_parts(spark: SparkSession) -> None:
     fields = struct("payment struct<at timestamp, order: string>, n bigint")
     values = ['{"payment":{"at":"2026-01-01T10:00:00Z","order":"k"},"n":3}', '{"payment":"none","n":3}', '{"n":"x"}']
@@ -139,7 +171,6 @@ def test_fields_may_have_types_and_parts(spark: SparkSession) -> None:
     ("mapping", "said"),
     [
         ({"id": "x"}, "there is no column 'id' to be mapped"),
-        ({"cancel_key": "x"}, "column 'cancel_key' is not read from topics and JSON lines"),
         ({"op_id": "nothing("}, "operations: op_id=nothing("),
         ({"op_id": "no_such_function(x)"}, "operations: op_id=no_such_function(x): "),
         ({"timeout_ms": "60*24*3600*1000"}, "operations: timeout_ms=60*24*3600*1000: [ARITHMETIC_OVERFLOW"),

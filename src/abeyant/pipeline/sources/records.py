@@ -8,23 +8,42 @@ missing or of another type, nor an expression that fails on it, may stop a strea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DayTimeIntervalType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
-from abeyant.errors import AbeyantError
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, REJECT_REASON, REJECTED_ROW, SchemaError
+from abeyant.pipeline.schemas import EVENTS, FURTHER, HOW_LONG, OPERATIONS, REJECT_REASON, REJECTED_ROW, SchemaError
 from abeyant.pipeline.sources.expressions import fields_named, null_on_error
-from abeyant.pipeline.sources.tables import Name, cast_or_null, check_mapped, default, is_readable, unreadable
+from abeyant.pipeline.sources.tables import (
+    Name,
+    cast_or_null,
+    check_mapped,
+    default,
+    duration_of,
+    is_readable,
+    unreadable,
+)
 
 __all__ = ["read_events", "read_operations"]
 
 _TEXT: Final = StringType()
 _WATCHES: Final = "array<struct<key string, required long>>"
-_NEEDED: Final = ("op_id", "start", "timeout_ms", "at")
+_NEEDED: Final = ("op_id", "start", *HOW_LONG, "at")
 _DEFAULTED: Final = ("instance", "required", "progress")  # a null `kind` or `condition` is a value
 _VALUE: Final = "_value"
 _BYTES: Final = "_bytes"
@@ -42,15 +61,28 @@ def read_operations(
     `columns` are SQL expressions over the object's fields, and over `record`; a column without one is the field of its
     name. `fields` are the object's fields with their types; further ones that `columns` name are read as text. Instead
     of `watches` there may be `key` and `required`. Where a field is missing, `instance` is '' and `required` 1.
+    `timeout`, `deadline`, `cancel_key` and such columns are read where `columns` or `fields` name them, and a `role` in
+    `watches` where its type has one: records show no columns of their own.
     Raises `AbeyantError` for an expression that Spark does not understand, `SchemaError` for one of a wrong type.
     """
-    plain = [field for field in OPERATIONS.fields if field.name != "watches"]
+    declared = [field for field in fields or () if not isinstance(field.dataType, StructType | ArrayType | MapType)]
+    named = {*(columns or {}), *(field.name.lower() for field in declared)}
+    how_long = next((name for name in HOW_LONG if name in named), HOW_LONG[0])
+    kinds = {"timeout": DayTimeIntervalType(), "deadline": TimestampType()}
+    plain = [
+        StructField(how_long, kinds[how_long]) if field.name == "timeout_ms" and how_long in kinds else field
+        for field in OPERATIONS.fields
+        if field.name != "watches"
+    ]
+    plain += [StructField(name, kind) for name, kind in FURTHER.items() if name in named]
     single = [StructField("key", _TEXT), StructField("required", LongType())]
     opened = _Opened(records, "operations", [*plain, *single, StructField("watches", _TEXT)], columns, fields)
     values = {field.name: opened.read(field) for field in [*plain, *single]}
     watches, no_watches = _watches(opened, values["key"], values["required"])
     reasons = [reason for field in [*plain, *single] for reason in opened.reasons(field)]
-    return opened.table({**values, "watches": watches}, OPERATIONS, [*reasons, no_watches])
+    names = [field.name for field in plain]
+    names.insert(OPERATIONS.fieldNames().index("watches"), "watches")
+    return opened.table({**values, "watches": watches}, names, [*reasons, no_watches])
 
 
 def read_events(
@@ -60,7 +92,9 @@ def read_events(
     opened = _Opened(records, "events", list(EVENTS.fields), columns, fields)
     values = {field.name: opened.read(field) for field in EVENTS.fields}
     no_key = F.when(F.col("key").isNull(), "no key")
-    return opened.table(values, EVENTS, [*(why for field in EVENTS.fields for why in opened.reasons(field)), no_key])
+    return opened.table(
+        values, EVENTS.fieldNames(), [*(why for field in EVENTS.fields for why in opened.reasons(field)), no_key]
+    )
 
 
 class _Opened:
@@ -78,10 +112,6 @@ class _Opened:
         self._mapped = dict(columns or {})
         names = [field.name for field in ours]
         check_mapped(table, self._mapped)
-        if unread := sorted(self._mapped.keys() - names):
-            raise AbeyantError(
-                f"{table}: column {unread[0]!r} is not read from topics and JSON lines; give files of Parquet or CSV"
-            )
         given = list(fields.fields) if fields is not None else []
         there = {field.name.lower() for field in given}  # Spark's names are the same in capitals
         given += [StructField(name, _TEXT) for name in names if name not in self._mapped and name not in there]
@@ -98,6 +128,10 @@ class _Opened:
         """Return one of our columns with its type; null where it cannot be read."""
         found, wanted = self.type_of(field.name), field.dataType
         value = F.col(field.name)
+        if isinstance(wanted, DayTimeIntervalType) and isinstance(found, StringType):
+            return duration_of(field.name, value)[0]
+        if isinstance(wanted, DayTimeIntervalType) and isinstance(found, DayTimeIntervalType):
+            return value.cast(wanted)  # of minutes only, say
         if found.simpleString() != wanted.simpleString():
             if not is_readable(found.simpleString(), wanted):
                 raise SchemaError(
@@ -115,7 +149,9 @@ class _Opened:
         needed = name in _NEEDED or (name in _DEFAULTED and name in self._mapped)
         reasons = [F.when(raw.isNull(), f"no {name}{because}")] if needed else []
         found = self.type_of(name).simpleString()
-        if found != field.dataType.simpleString():
+        if isinstance(field.dataType, DayTimeIntervalType):
+            reasons += [duration_of(name, raw)[1]] if found == "string" else []
+        elif found != field.dataType.simpleString():
             reasons.append(unreadable(name, raw, found, field.dataType))
         return reasons
 
@@ -123,14 +159,14 @@ class _Opened:
         """Return the type of a column before it is read."""
         return self._columns.schema[name].dataType
 
-    def table(self, values: Mapping[str, Column], schema: StructType, reasons: list[Column]) -> DataFrame:
-        """Return the table, with what is wrong with each row and the row as JSON."""
+    def table(self, values: Mapping[str, Column], names: Sequence[str], reasons: list[Column]) -> DataFrame:
+        """Return the table of these columns, with what is wrong with each row and the row as JSON."""
         text = F.col(_VALUE)
         broken = F.when(text.isNull(), "no value, or not UTF-8").when(F.col(_END).isNull(), "not a JSON object")
         bytes_ = F.when(text.isNull(), F.base64(_BYTES))
         row = F.to_json(F.struct("record.*", text.alias("value"), bytes_.alias("value_base64")))
         return self._columns.select(
-            *(values[name].alias(name) for name in schema.fieldNames()),
+            *(values[name].alias(name) for name in names),
             F.coalesce(broken, *reasons).alias(REJECT_REASON),
             row.alias(REJECTED_ROW),
         )
@@ -155,11 +191,14 @@ def _watches(opened: _Opened, key: Column, required: Column) -> tuple[Column, Co
     raw = F.col("watches")
     single = F.when(key.isNotNull(), F.array(F.struct(key.alias("key"), required.alias("required"))))
     listed = F.from_json(raw, _WATCHES, _STRICT) if opened.type_of("watches").simpleString() == "string" else raw
-    each = F.transform(
-        listed,
-        lambda watch: F.struct(
-            watch["key"].alias("key"), F.coalesce(watch["required"], default("required")).alias("required")
-        ),
-    )
+    role = re.search(r"\brole:string", opened.type_of("watches").simpleString()) is not None
+
+    def read(watch: Column) -> Column:
+        required = F.coalesce(watch["required"], default("required")).alias("required")
+        return F.struct(watch["key"].alias("key"), required, *([watch["role"].alias("role")] if role else []))
+
+    each = F.transform(listed, read)
+    if role:
+        single = F.transform(single, lambda watch: watch.withField("role", F.lit(None).cast("string")))
     wrong = F.when(raw.isNotNull() & listed.isNull(), "watches is not a list of key and required")
     return F.coalesce(each, single), F.coalesce(wrong, F.when(raw.isNull() & key.isNull(), "no key, and no watches"))

@@ -47,6 +47,7 @@ __all__ = [
     "check_mapped",
     "complete",
     "default",
+    "duration_of",
     "events_from",
     "is_readable",
     "operations_from",
@@ -210,10 +211,8 @@ def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> 
         kind, value = table.schema[field.name].dataType, F.col(field.name)
         found = kind.simpleString()
         if isinstance(field.dataType, DayTimeIntervalType) and found == "string":
-            micros = F.udf(_microseconds, LongType())(value)
-            read[field.name] = F.timestamp_micros(micros) - F.timestamp_micros(F.lit(0))
-            said = F.lit(f"{field.name} is not a duration such as '15 min': ")
-            reasons.append(F.when(value.isNotNull() & micros.isNull(), F.concat(said, F.left(value, F.lit(SHOWN)))))
+            read[field.name], why = duration_of(field.name, value)
+            reasons.append(why)
         elif isinstance(field.dataType, DayTimeIntervalType) and isinstance(kind, DayTimeIntervalType):
             if kind != field.dataType:  # of minutes only, say
                 read[field.name] = value.cast(field.dataType)
@@ -228,6 +227,14 @@ def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> 
     if reasons and read:
         read[REJECT_REASON] = F.coalesce(*reasons)
     return table.withColumns(read) if read else table
+
+
+def duration_of(name: str, text: Column) -> tuple[Column, Column]:
+    """Return texts of durations such as '15 min' as intervals, and why a row is rejected whose text is none."""
+    micros = F.udf(_microseconds, LongType())(text)
+    said = F.lit(f"{name} is not a duration such as '15 min': ")
+    why = F.when(text.isNotNull() & micros.isNull(), F.concat(said, F.left(text, F.lit(SHOWN))))
+    return F.timestamp_micros(micros) - F.timestamp_micros(F.lit(0)), why
 
 
 def _microseconds(text):  # type: ignore[no-untyped-def]  # with types Spark takes it for a function of pandas
