@@ -24,7 +24,7 @@ from abeyant.lazy import needs
 from abeyant.pipeline.analysis.activity import activity_near, incidents_of
 from abeyant.pipeline.analysis.by_time import Slices
 from abeyant.pipeline.analysis.columns import observed
-from abeyant.pipeline.analysis.pending import Span, pending_rows, plot_rows
+from abeyant.pipeline.analysis.pending import Span, drawn_rows, pending_rows, plot_rows
 from abeyant.pipeline.analysis.small_tables import time_tables, waits_tables
 from abeyant.pipeline.analysis.suspects import find_suspects, suspect_rows
 from abeyant.pipeline.analysis.written import write_operations, write_rows
@@ -40,7 +40,7 @@ from abeyant.pipeline.schemas import PENDING, REJECTED, TABLES
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.errors import explained
 from abeyant.pipeline.spark.jobs import cancel_jobs, name_jobs
-from abeyant.pipeline.spark.packed import PACKED, PackedRows, packed_rows, unpack
+from abeyant.pipeline.spark.packed import PACKED, PackedRows, unpack
 from abeyant.pipeline.spark.progress import Steps
 from abeyant.pipeline.spark.versions import versions_of
 
@@ -184,9 +184,9 @@ class _Run:
         if self._stopping:
             return
         rows, times = pending_rows(observed(operations), span), (span.first_us, span.last_us)
-        drawn = write_rows(self._result, "pending", rows, PENDING, partial(_drawn, times=times), PACKED)
-        parts = [arrow_schema(PENDING).empty_table(), *map(unpack, drawn["rows"].to_pylist())]
-        self._put({"pending_plot": plot_rows(pa.concat_tables(parts), *times)})
+        parts = write_rows(self._result, "pending", rows, PENDING, partial(drawn_rows, times=times), PACKED)
+        drawn = [arrow_schema(PENDING).empty_table(), *map(unpack, parts["rows"].to_pylist())]
+        self._put({"pending_plot": plot_rows(pa.concat_tables(drawn), *times)})
 
     def _put(self, tables: Mapping[str, pa.Table]) -> None:
         """Write those of the tables that belong to the result, sorted."""
@@ -275,10 +275,6 @@ class _Run:
             rejected, key=lambda row: (row["reason"] == NOT_A_REQUEST, row["file"], row["line_number"]), default=None
         )
         return f"{first['file']} line {first['line_number']}: {first['reason']}" if first else "it is empty"
-
-
-def _drawn(rows: pa.Table, *, times: tuple[int, int]) -> pa.RecordBatch:
-    return packed_rows("pending_plot", plot_rows(rows, *times))
 
 
 def _sorted(table: pa.Table, names: Sequence[str]) -> pa.Table:

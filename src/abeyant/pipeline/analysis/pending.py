@@ -18,12 +18,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.analysis.columns import Integers, codes, observed, run_starts, sum_rows, tables
 from abeyant.pipeline.analysis.ranked import known_groups
-from abeyant.pipeline.analysis.shards import Dealt, by_shard
+from abeyant.pipeline.analysis.shards import Dealt, ShardRows, dealt_to_shards
 from abeyant.pipeline.schemas import ALL_INSTANCES, PENDING, check_table
 from abeyant.pipeline.spark.arrow import arrow_schema
-from abeyant.pipeline.spark.packed import PackedRows
+from abeyant.pipeline.spark.packed import PackedRows, packed_rows
 
-__all__ = ["PLOT_POINTS", "Span", "pending_over_time", "pending_plot", "pending_rows", "plot_rows"]
+__all__ = ["PLOT_POINTS", "Span", "drawn_rows", "pending_over_time", "pending_plot", "pending_rows", "plot_rows"]
 
 PLOT_POINTS: Final = 2000
 
@@ -63,15 +63,15 @@ def pending_over_time(operations: DataFrame) -> DataFrame:
     """
     waited = observed(operations)
     (span,) = operations.agg(*Span.columns()).collect()
-    return pending_rows(waited, Span.of(span))
+    return pending_rows(waited, Span.of(span)).table(PENDING)
 
 
-def pending_rows(waited: DataFrame | PackedRows, span: Span) -> DataFrame:
+def pending_rows(waited: DataFrame | PackedRows, span: Span) -> ShardRows:
     """Return `PENDING` of `observed` operations; the span is theirs."""
     slices = min(span.waited // _SLICE_ROWS + 1, _MOST_SLICES)
     width = (span.last_us - span.first_us) // slices + 1
     deal = partial(_changes, first_us=span.first_us, width_us=width, slices=slices)
-    return by_shard(waited, deal, slices, _sweeps, PENDING)
+    return dealt_to_shards(waited, deal, slices, _sweeps)
 
 
 def pending_plot(pending: DataFrame, points: int = PLOT_POINTS) -> DataFrame:
@@ -114,6 +114,11 @@ def plot_rows(pending: pa.Table, first_us: int, last_us: int, points: int = PLOT
     least, most = (first_where(of.reduceat(ordered, starts)) for of in (np.minimum, np.maximum))
     kept = np.unique(np.concatenate([least, most, starts + sizes - 1]))
     return pending.take(pa.array(order[kept]))
+
+
+def drawn_rows(pending: pa.Table, *, times: tuple[int, int]) -> pa.RecordBatch:
+    """Return `plot_rows` packed. It is here for workers: what it is imported with, each of them imports."""
+    return packed_rows("pending_plot", plot_rows(pending, *times))
 
 
 def _changes(table: pa.Table, *, first_us: int, width_us: int, slices: int) -> Iterator[Dealt]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Final
@@ -19,10 +20,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from abeyant.pipeline.analysis.columns import Integers, codes, run_starts, tables
-from abeyant.pipeline.spark.packed import PackedRows, pack, unpack
+from abeyant.pipeline.spark.packed import PackedRows, Work, pack, unpack
 from abeyant.pipeline.spark.session import shuffle_partitions
 
-__all__ = ["Dealt", "by_group", "by_shard", "shard_count"]
+__all__ = ["Dealt", "ShardRows", "by_group", "by_shard", "dealt_to_shards", "shard_count"]
 
 Dealt = tuple[str, pa.Table, Integers]
 """A name for rows of one schema, the rows, and the shard of each."""
@@ -40,8 +41,34 @@ def by_shard(
     schema: StructType | str,
 ) -> DataFrame:
     """Deal rows to shards, and return what is made of each, given all its rows by name. Memory: a shard, twice."""
+    return dealt_to_shards(rows, deal, shards, make).table(schema)
+
+
+@dataclass(frozen=True)
+class ShardRows:
+    """The rows that are made of each shard; more may be made of them in the same worker, so that Spark moves fewer."""
+
+    dealt: DataFrame
+    make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]]
+
+    def mapInArrow(self, work: Work, schema: StructType | str) -> DataFrame:  # noqa: N802 - as of a DataFrame
+        """Return what `work` makes of the rows of each partition."""
+        return self.dealt.mapInArrow(partial(_worked, make=self.make, work=work), schema)
+
+    def table(self, schema: StructType | str) -> DataFrame:
+        """Return them as rows of Spark's."""
+        return self.dealt.mapInArrow(partial(_make, make=self.make), schema)
+
+
+def dealt_to_shards(
+    rows: DataFrame | PackedRows,
+    deal: Callable[[pa.Table], Iterable[Dealt]],
+    shards: int,
+    make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]],
+) -> ShardRows:
+    """Deal rows to shards, of each of which `make` makes rows, given all its own by name. Memory: a shard, twice."""
     dealt = rows.mapInArrow(partial(_deal, deal=deal), _DEALT).repartition(shards, "shard")
-    return dealt.sortWithinPartitions("shard").mapInArrow(partial(_make, make=make), schema)
+    return ShardRows(dealt.sortWithinPartitions("shard"), make)
 
 
 def shard_count(spark: SparkSession, operations: int | None = None) -> int:
@@ -93,3 +120,9 @@ def _make(
             parts[name].append(unpack(packed))
         for made in make({name: pa.concat_tables(some) for name, some in parts.items()}):
             yield from made.combine_chunks().to_batches()
+
+
+def _worked(
+    batches: Iterable[pa.RecordBatch], make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]], work: Work
+) -> Iterator[pa.RecordBatch]:
+    return work(_make(batches, make))

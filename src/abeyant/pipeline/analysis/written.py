@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from abeyant.pipeline.analysis.shards import ShardRows
 from abeyant.pipeline.results.local import check_shared
 from abeyant.pipeline.results.sink import ResultWriter
 from abeyant.pipeline.results.tables import put_table
@@ -50,7 +50,7 @@ def write_operations(result: ResultWriter, operations: PackedRows) -> dict[str, 
 def write_rows(
     result: ResultWriter,
     name: str,
-    rows: DataFrame | PackedRows,
+    rows: PackedRows | ShardRows,
     schema: StructType,
     tell: Callable[[pa.Table], pa.RecordBatch],
     told: str,
@@ -62,7 +62,7 @@ def write_rows(
     folder = None if isinstance(result.report, str) else str(result.folder / name)
     found = rows.mapInArrow(partial(_write_part, folder=folder, schema=arrow_schema(schema), tell=tell), told).toArrow()
     if folder is None:
-        result.write(name, rows.table(schema) if isinstance(rows, PackedRows) else rows)
+        result.write(name, rows.table(schema))
     elif found.num_rows:
         check_shared(Path(folder))
     else:

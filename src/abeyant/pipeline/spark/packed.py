@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from abeyant.pipeline.spark.arrow import arrow_schema
 
-__all__ = ["PACKED", "PackedRows", "pack", "packed_rows", "unpack"]
+__all__ = ["PACKED", "PackedRows", "Work", "pack", "packed_rows", "unpack"]
 
 PACKED: Final = "name string, rows binary"
 """The schema of packed rows: the name of a table, and some of its rows."""
