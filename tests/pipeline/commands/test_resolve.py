@@ -99,6 +99,10 @@ def test_what_is_refused_is_one_line(
     )
     assert "operations: there is no column 'id' to be mapped" in refusal(*files, "--operation", "id=order_id")
     assert "cannot be resolved" in refusal(*files, "--operation", "op_id=nowhere")
+    two = "watches=transform(array('a', 'b'), key -> struct(key, 1L AS required))"
+    served = refusal(*files, *MAPPING, "--operation", two, "--serves", "oldest")  # in a worker, by its first row
+    assert served.startswith("abeyant: error: operations: '")
+    assert "' has several watches that complete it, which does not go with serves='oldest'" in served
     assert "operations: [PARSE_SYNTAX_ERROR]" in refusal(*files, "--operation", "op_id=lower(")
     broken, of_nothing, hidden, timed = (
         tmp_path / name for name in ("broken.parquet", "nothing.parquet", "_hidden.csv", "at 12:30.csv")

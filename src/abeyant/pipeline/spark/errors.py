@@ -98,7 +98,9 @@ def explained() -> Iterator[None]:
         except (PySparkException, Py4JError, ConnectionError) as error:  # the last two also when the JVM is gone
             if isinstance(error, BrokenPipeError) and how_it_ended(0) is None:
                 raise  # not the JVM's pipe: the reader of our output has gone
-            raise AbeyantError(f"Spark failed: {in_one_line(error)}") from error
+            said = in_one_line(error)
+            ours = _OURS.findall(str(error))[-1:] == [said]  # raised in a worker: Spark did what it was told
+            raise AbeyantError(said if ours else f"Spark failed: {said}") from error
 
 
 @contextmanager
