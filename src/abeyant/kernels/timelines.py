@@ -2,14 +2,16 @@
 
 `resolve` keeps of a key what can decide something whatever the start: a staircase. Where only what came after the start
 counts, or events add up, or the last one counts, each event may decide. So all are kept: sorted by key and time, those
-of one instant combined (O5), with a tree of maxima over them (a segment tree: Bentley, 1977). Then
+of one instant combined (O5), with a tree of maxima over blocks of them (a segment tree: Bentley, 1977). Then
 
     the first event from here on that brings the value to `required`
 
 is one descent of the tree, for the greatest, the last, and the sum (over running sums) alike.
 
-A key is two 64-bit integers, `place` and `identity`, as in `resolve`. Cost: building sorts, see `rows`; O(log n) per
-operation. Memory: 32 bytes per event while it is built, then 40 to 56 per instant of a key.
+A key is two 64-bit integers, `place` and `identity`, as in `resolve`. Its events lie in one span of columns that all
+keys share, and by its span all is looked up. So keys may be built shard by shard, by several threads. Cost: building
+sorts, see `rows`; finding a span as in `resolve`; O(log n) per look. Memory: 16 bytes per event, 24 to count them; 32
+per key.
 
 Sums beyond 64 bits stay at the greatest or least integer.
 """
@@ -27,9 +29,9 @@ except ImportError:
 from abeyant.kernels.buffers import integers, same_length, writable_integers, zeros
 
 if TYPE_CHECKING or not cython.compiled:
-    from abeyant.kernels.rows import WIDTH, coarse_buckets, fine_buckets, sort, spread
+    from abeyant.kernels.rows import COARSE, WIDTH, coarse_buckets, fine_buckets, sort, spread
 else:
-    from cython.cimports.abeyant.kernels.rows import WIDTH, coarse_buckets, fine_buckets, sort, spread
+    from cython.cimports.abeyant.kernels.rows import COARSE, WIDTH, coarse_buckets, fine_buckets, sort, spread
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -53,97 +55,179 @@ _SUM = 1
 _EACH = 3
 _ALWAYS = 0
 _FROM_START = 1
+_SPAN = 2  # keys to an entry of the directory, on the average
+_BLOCK = 4  # bits of an instant's number within its block
 
 
-class Timelines:
-    """The timelines of all the keys that some events name."""
+class Keys:
+    """Some keys, and where the instants of each are."""
 
-    __slots__ = (
-        "_at",
-        "_begins",
-        "_combine",
-        "_identities",
-        "_keys",
-        "_maxima",
-        "_places",
-        "_rows_before",
-        "_size",
-        "_values",
-    )
+    __slots__ = ("_begins", "_count", "_directory", "_identities", "_low", "_places", "_shift")
 
-    def __init__(self, events: ReadableBuffer, combine: Combine = "max") -> None:
-        """Build from rows of four integers: place, identity, progress, at; in any order.
-
-        With `combine="each"` the events of an instant stay apart, the greatest progress first: for `serving`. Raises
-        TypeError or ValueError for a buffer that is no whole number of such rows of 64-bit integers.
-        """
-        if combine not in COMBINES:
-            raise ValueError(f"combine must be 'max', 'sum', 'last' or 'each', not {combine!r}")
-        given = integers(events, "events")
-        if len(given) % _WIDTH:
-            raise ValueError(f"events has {len(given)} integers, which is no whole number of rows of {_WIDTH}")
-        count = len(given) // _WIDTH
-        self._combine = COMBINES.index(combine)
-        rows = zeros("q", len(given))
-        self._turn(given, rows)
-        spread_rows = zeros("q", len(given))
-        ends = zeros("q", coarse_buckets(count))
-        del ends[self._spread(rows, spread_rows, ends) :]
-        largest = max((high - low for low, high in pairwise((0, *ends))), default=0)
-        bucket, fine = zeros("q", largest * _WIDTH), zeros("q", fine_buckets(largest))
-        self._at, self._values, self._rows_before = zeros("q", count), zeros("q", count), zeros("q", count + 1)
-        self._places, self._identities, self._begins = zeros("q", count), zeros("q", count), zeros("q", count + 1)
-        self._keys = 0
-        instants = self._collect(spread_rows, ends, bucket, fine)
-        self._at, self._values = self._at[:instants], self._values[:instants]
-        self._rows_before, self._begins = self._rows_before[: instants + 1], self._begins[: self._keys + 1]
-        self._places, self._identities = self._places[: self._keys], self._identities[: self._keys]
-        self._size = 1
-        while self._size < instants:
-            self._size *= 2
-        self._maxima = zeros("q", 2 * self._size)
-        self._build_tree()
+    def __init__(self, places: ReadableBuffer, identities: ReadableBuffer, begins: ReadableBuffer) -> None:
+        """Keys are sorted. `begins` are where the instants of each begin, and after the last where all end."""
+        columns = _columns(places=places, identities=identities)
+        ends = integers(begins, "begins")
+        same_length("begins", ends, "places, and one more,", len(columns[0]) + 1)
+        self._places, self._identities, self._begins = columns[0], columns[1], ends
+        self._count, self._low, self._shift = len(columns[0]), 0, 0
+        self._directory = zeros("q", self._count // _SPAN + 2)
+        self._list_places()
 
     def __len__(self) -> int:
-        """Return the number of instants, over all keys."""
-        return len(self._at) if self._size else 0
-
-    @property
-    def at(self) -> memoryview:
-        """The times of all instants, key by key. Nothing is copied."""
-        return memoryview(self._at) if self._size else _nothing()
-
-    @property
-    def values(self) -> memoryview:
-        """What the events come to at each instant. Nothing is copied."""
-        return memoryview(self._values) if self._size else _nothing()
+        """Return the number of keys."""
+        return self._count
 
     @property
     def begins(self) -> memoryview:
         """Where the instants of each key begin, and after the last one where all end. Nothing is copied."""
-        return memoryview(self._begins) if self._size else _nothing()
+        return memoryview(self._begins) if self._count else memoryview(zeros("q", 0))
 
     @property
     def places(self) -> memoryview:
         """The first integer of each key. Nothing is copied."""
-        return memoryview(self._places) if self._size else _nothing()
+        return memoryview(self._places) if self._count else memoryview(zeros("q", 0))
 
     @property
     def identities(self) -> memoryview:
         """The second integer of each key. Nothing is copied."""
-        return memoryview(self._identities) if self._size else _nothing()
+        return memoryview(self._identities) if self._count else memoryview(zeros("q", 0))
 
-    def key_numbers(self, places: ReadableBuffer, identities: ReadableBuffer, numbers: WriteableBuffer) -> None:
-        """Write into `numbers` which key each is, in the order of `begins`, or -1. O(log keys) each."""
-        columns = _columns(places, identities=identities)
-        out = writable_integers(numbers, "numbers")
-        same_length("numbers", out, "places", len(columns[0]))
-        self._key_numbers(columns[0], columns[1], out)
+    def find(self, rows: ReadableBuffer, spans: WriteableBuffer) -> None:
+        """Write into `spans` where the span of each row's key begins and ends; 0 and 0 for a key without events.
+
+        Rows are four integers: place, identity, the number of the row in `spans`, and whatever. O(1) each, see
+        `resolve`. Raises ValueError for a number beyond `spans`.
+        """
+        asked, out = integers(rows, "rows"), writable_integers(spans, "spans")
+        _check_rows(asked, "rows")
+        if not self._find(asked, out):
+            raise ValueError(f"rows has a number that is beyond the {len(out) // 2} rows of spans")
+
+    # -- in C when compiled, the first without the interpreter's lock --------------------------------------
+
+    def _find(self, rows: Integers, spans: Integers) -> bool:
+        with cython.nogil:
+            beyond = 0
+            for row in range(len(rows) // _WIDTH):
+                number = rows[_WIDTH * row + 2]
+                if number < 0 or number >= len(spans) // 2:
+                    beyond += 1
+                else:
+                    key = self._key(rows[_WIDTH * row], rows[_WIDTH * row + 1])
+                    spans[2 * number] = 0 if key < 0 else self._begins[key]
+                    spans[2 * number + 1] = 0 if key < 0 else self._begins[key + 1]
+            return beyond == 0
+
+    def _list_places(self) -> None:
+        """Write the directory: of the keys with one `_entry`, the first, and behind the last entry the end of all."""
+        if self._count == 0:
+            return
+        self._low = self._places[0] >> 1  # half, so that the difference of any two is a 64-bit integer
+        width = (self._places[self._count - 1] >> 1) - self._low
+        while width >> self._shift >= len(self._directory) - 1:
+            self._shift += 1
+        entry = 0
+        for key in range(self._count):
+            own = ((self._places[key] >> 1) - self._low) >> self._shift
+            while entry <= own:
+                self._directory[entry] = key
+                entry += 1
+        while entry < len(self._directory):
+            self._directory[entry] = self._count
+            entry += 1
+
+    def _key(self, place: int, identity: int) -> int:
+        """Return the number of a key, or -1."""
+        half = place >> 1
+        if self._count == 0 or half < self._low:
+            return -1
+        entry = (half - self._low) >> self._shift
+        if entry >= len(self._directory) - 1:
+            return -1
+        low = self._directory[entry]
+        high = self._directory[entry + 1]
+        while low < high:
+            middle = (low + high) >> 1
+            if self._places[middle] < place or (self._places[middle] == place and self._identities[middle] < identity):
+                low = middle + 1
+            else:
+                high = middle
+        if low < self._count and self._places[low] == place and self._identities[low] == identity:
+            return low
+        return -1
+
+
+class Timelines:
+    """The timelines of all keys. Build them with `add`, then call `finish`, before anything is looked up."""
+
+    __slots__ = ("_at", "_combine", "_maxima", "_rows_before", "_size", "_values")
+
+    def __init__(
+        self,
+        at: WriteableBuffer,
+        values: WriteableBuffer,
+        rows_before: WriteableBuffer | None = None,
+        *,
+        combine: Combine = "max",
+    ) -> None:
+        """`at` and `values` are room for as many integers as there are events; `rows_before`, for one more, to count.
+
+        They get the times of the instants and what the events come to there, key by key. With `combine="each"` the
+        events of an instant stay apart, the greatest progress first: for `serving`. Raises TypeError or ValueError for
+        other kinds of buffer, or of another length.
+        """
+        if combine not in COMBINES:
+            raise ValueError(f"combine must be 'max', 'sum', 'last' or 'each', not {combine!r}")
+        self._combine = COMBINES.index(combine)
+        self._at, self._values = writable_integers(at, "at"), writable_integers(values, "values")
+        same_length("values", memoryview(self._values), "at", len(self._at))
+        self._rows_before = zeros("q", 0) if rows_before is None else writable_integers(rows_before, "rows_before")
+        if rows_before is not None:
+            same_length("rows_before", memoryview(self._rows_before), "at, and one more,", len(self._at) + 1)
+        self._size = 0
+        self._maxima = zeros("q", 0)
+
+    def add(self, begin: int, events: WriteableBuffer, room: WriteableBuffer) -> Keys:
+        """Build the timelines of some keys from `begin` on, and return the keys. `events` are all of theirs.
+
+        These are rows of four integers: place, identity, and the complements (~) of at and progress; in any order. So
+        they sort by time, and at one instant from the greatest progress down. They are spent, and so is `room`, of the
+        same length. Any thread may add, each elsewhere.
+        """
+        source, target = writable_integers(events, "events"), writable_integers(room, "room")
+        _check_rows(source, "events")
+        same_length("room", target, "events", len(source))
+        count = len(source) // _WIDTH
+        if begin < 0 or begin + count > len(self._at):
+            raise ValueError(f"{count} events from {begin} on are more than the room for {len(self._at)}")
+        ends = zeros("q", coarse_buckets(count))
+        if count < 2 * COARSE:
+            del ends[1:]
+            ends[0] = count
+        else:
+            del ends[self._spread(source, target, ends) :]
+            source, target = target, source
+        largest = max((high - low for low, high in pairwise((0, *ends))), default=0)
+        self._sort(source, target, ends, zeros("q", fine_buckets(largest)))
+        keys = self._count_keys(target)
+        places, identities, begins = zeros("q", keys), zeros("q", keys), zeros("q", keys + 1)
+        self._collect(target, begin, places, identities, begins)
+        return Keys(places, identities, begins)
+
+    def finish(self) -> None:
+        """Prepare for looks, once all is added. O(events)."""
+        blocks = (len(self._at) >> _BLOCK) + 1
+        size = 1
+        while size < blocks:
+            size *= 2
+        self._maxima = zeros("q", 2 * size)
+        self._size = size
+        self._build_tree()
 
     def first_met(
         self,
-        places: ReadableBuffer,
-        identities: ReadableBuffer,
+        spans: ReadableBuffer,
         required: ReadableBuffer,
         starts: ReadableBuffer,
         froms: ReadableBuffer,
@@ -157,17 +241,14 @@ class Timelines:
         one element a watch; times are in the events' unit. The sum of no events is 0; the greatest and the last of none
         reach nothing. Raises ValueError for columns of different length. O(log n) each.
         """
-        columns = _columns(places, identities=identities, required=required, starts=starts, froms=froms, lasts=lasts)
+        columns = self._by_span(spans, required=required, starts=starts, froms=froms, lasts=lasts)
         out = writable_integers(met, "met")
-        same_length("met", out, "places", len(columns[0]))
-        self._first_met(
-            columns[0], columns[1], columns[2], columns[3], columns[4], columns[5], out, COUNTS.index(count)
-        )
+        _check_out("met", out, columns[0])
+        self._first_met(columns[0], columns[1], columns[2], columns[3], columns[4], out, COUNTS.index(count))
 
     def held_at(
         self,
-        places: ReadableBuffer,
-        identities: ReadableBuffer,
+        spans: ReadableBuffer,
         required: ReadableBuffer,
         starts: ReadableBuffer,
         lasts: ReadableBuffer,
@@ -175,15 +256,14 @@ class Timelines:
         count: Count = "always",
     ) -> None:
         """Write into `met` 1 where the value of the events that count up to `lasts` is at least `required`, else 0."""
-        columns = _columns(places, identities=identities, required=required, starts=starts, lasts=lasts)
+        columns = self._by_span(spans, required=required, starts=starts, lasts=lasts)
         out = writable_integers(met, "met")
-        same_length("met", out, "places", len(columns[0]))
-        self._held_at(columns[0], columns[1], columns[2], columns[3], columns[4], out, COUNTS.index(count))
+        _check_out("met", out, columns[0])
+        self._held_at(columns[0], columns[1], columns[2], columns[3], out, COUNTS.index(count))
 
     def since(
         self,
-        places: ReadableBuffer,
-        identities: ReadableBuffer,
+        spans: ReadableBuffer,
         required: ReadableBuffer,
         starts: ReadableBuffer,
         times: WriteableBuffer,
@@ -193,127 +273,154 @@ class Timelines:
 
         As it was where no event has. O(log n) each for the greatest, else O(the events since then).
         """
-        columns = _columns(places, identities=identities, required=required, starts=starts)
+        columns = self._by_span(spans, required=required, starts=starts)
         out = writable_integers(times, "times")
-        same_length("times", out, "places", len(columns[0]))
-        self._since(columns[0], columns[1], columns[2], columns[3], out, COUNTS.index(count))
+        _check_out("times", out, columns[0])
+        self._since(columns[0], columns[1], columns[2], out, COUNTS.index(count))
 
-    def last_up_to(
-        self, places: ReadableBuffer, identities: ReadableBuffer, times: ReadableBuffer, last: WriteableBuffer
-    ) -> None:
+    def last_up_to(self, spans: ReadableBuffer, times: ReadableBuffer, last: WriteableBuffer) -> None:
         """Write into `last` when the key's last event up to `times` was, or `BEFORE`."""
-        columns = _columns(places, identities=identities, times=times)
+        columns = self._by_span(spans, times=times)
         out = writable_integers(last, "last")
-        same_length("last", out, "places", len(columns[0]))
-        self._last_up_to(columns[0], columns[1], columns[2], out)
+        _check_out("last", out, columns[0])
+        self._last_up_to(columns[0], columns[1], out)
 
     def counted(
         self,
-        places: ReadableBuffer,
-        identities: ReadableBuffer,
+        spans: ReadableBuffer,
         starts: ReadableBuffer,
         lasts: ReadableBuffer,
         counts: WriteableBuffer,
         count: Count = "always",
     ) -> None:
-        """Write into `counts` how many rows of events count from `starts` to `lasts`."""
-        columns = _columns(places, identities=identities, starts=starts, lasts=lasts)
+        """Write into `counts` how many rows of events count from `starts` to `lasts`. Needs `rows_before`."""
+        if not len(self._rows_before):
+            raise ValueError("rows_before is needed to count: give room for it")
+        columns = self._by_span(spans, starts=starts, lasts=lasts)
         out = writable_integers(counts, "counts")
-        same_length("counts", out, "places", len(columns[0]))
-        self._counted(columns[0], columns[1], columns[2], columns[3], out, COUNTS.index(count))
+        _check_out("counts", out, columns[0])
+        self._counted(columns[0], columns[1], columns[2], out, COUNTS.index(count))
 
     def run(
         self,
-        places: ReadableBuffer,
-        identities: ReadableBuffer,
+        clock: ReadableBuffer,
+        spans: ReadableBuffer,
         required: ReadableBuffer,
         times: ReadableBuffer,
-        clock: ReadableBuffer,
-        ends: WriteableBuffer,
+        amounts: ReadableBuffer,
+        readings: WriteableBuffer,
     ) -> None:
         """Let a clock run which stands still while the key's last value is at least `required`.
 
-        `ends` has the clock's reading at `times` and how much is to pass, two integers a row; the first becomes the
-        reading at which as much has passed, or `NEVER`. `clock` is its reading at each of `at` were it never paused.
-        O(log n + the key's instants in that time) per row.
+        `readings` are the clock's at `times`; they become those at which `amounts` have passed, or `NEVER`. `clock` is
+        its reading at each of `at` were it never paused. O(log n + the key's instants in that time) per row.
         """
-        columns = _columns(places, identities=identities, required=required, times=times)
-        readings = integers(clock, "clock")
-        same_length("clock", readings, "at", len(self))
-        out = writable_integers(ends, "ends")
-        same_length("ends", out, "two of places", 2 * len(columns[0]))
-        self._run(columns[0], columns[1], columns[2], columns[3], readings, out)
+        columns = self._by_span(spans, required=required, times=times, amounts=amounts)
+        running = integers(clock, "clock")
+        same_length("clock", running, "at", len(self._at))
+        out = writable_integers(readings, "readings")
+        _check_out("readings", out, columns[0])
+        self._run(columns[0], columns[1], columns[2], columns[3], running, out)
+
+    def _by_span(self, spans: ReadableBuffer, **others: ReadableBuffer) -> list[memoryview]:
+        if not self._size:
+            raise ValueError("call finish before anything is looked up")
+        found = integers(spans, "spans")
+        columns = [found]
+        for name, buffer in others.items():
+            column = integers(buffer, name)
+            _check_out(name, column, found)
+            columns.append(column)
+        if not self._has(found):
+            raise ValueError(
+                f"spans must be begins and ends within the {len(self._at)} events, as `Keys.find` gives them"
+            )
+        return columns
 
     # -- in C when compiled, without the interpreter's lock ------------------------------------------------
-
-    def _turn(self, given: Integers, rows: Integers) -> None:
-        """Write rows that `sort` brings into the order of time: complements, because the third falls there."""
-        with cython.nogil:
-            for row in range(len(given) // _WIDTH):
-                rows[_WIDTH * row] = given[_WIDTH * row]
-                rows[_WIDTH * row + 1] = given[_WIDTH * row + 1]
-                rows[_WIDTH * row + 2] = ~given[_WIDTH * row + 3]
-                rows[_WIDTH * row + 3] = ~given[_WIDTH * row + 2] if self._combine == _EACH else given[_WIDTH * row + 2]
 
     def _spread(self, rows: Integers, target: Integers, ends: Integers) -> int:
         with cython.nogil:
             return spread(rows, target, ends)
 
-    def _collect(self, rows: Integers, ends: Integers, bucket: Integers, fine: Integers) -> int:
-        """Sort bucket by bucket, and take the rows of one key and instant together; return how many there are."""
+    def _sort(self, rows: Integers, target: Integers, ends: Integers, fine: Integers) -> None:
         with cython.nogil:
-            instants = 0
-            seen = 0
             begin = 0
             for number in range(len(ends)):
                 end = ends[number]
-                sort(rows, begin, end, bucket, fine)
-                for row in range(end - begin):
-                    place = bucket[_WIDTH * row]
-                    identity = bucket[_WIDTH * row + 1]
-                    at = ~bucket[_WIDTH * row + 2]
-                    progress = bucket[_WIDTH * row + 3]
-                    if self._combine == _EACH:
-                        progress = ~progress
-                    new_key = (
-                        self._keys == 0
-                        or self._places[self._keys - 1] != place
-                        or self._identities[self._keys - 1] != identity
-                    )
-                    if new_key:
-                        self._places[self._keys] = place
-                        self._identities[self._keys] = identity
-                        self._begins[self._keys] = instants
-                        self._keys += 1
-                    if new_key or self._at[instants - 1] != at or self._combine == _EACH:
-                        self._at[instants] = at
-                        self._rows_before[instants] = seen
-                        if self._combine == _SUM and not new_key:
-                            progress = _sum(self._values[instants - 1], progress)
-                        self._values[instants] = progress
-                        instants += 1
-                    elif self._combine == _SUM:
-                        self._values[instants - 1] = _sum(self._values[instants - 1], progress)
-                    else:  # the rows of an instant come by progress, the greatest last
-                        self._values[instants - 1] = progress
-                    seen += 1
+                sort(rows, begin, end, target[_WIDTH * begin : _WIDTH * end], fine)
                 begin = end
-            self._begins[self._keys] = instants
-            self._rows_before[instants] = seen
-            return instants
+
+    def _count_keys(self, rows: Integers) -> int:
+        """Return how many keys sorted rows have."""
+        with cython.nogil:
+            keys = 0
+            for row in range(len(rows) // _WIDTH):
+                if row == 0 or not _same_key(rows, row - 1, row):
+                    keys += 1
+            return keys
+
+    def _collect(self, rows: Integers, begin: int, places: Integers, identities: Integers, begins: Integers) -> None:
+        """Take the sorted rows of one key and instant together."""
+        with cython.nogil:
+            key = 0
+            instants = begin
+            row = 0
+            while row < len(rows) // _WIDTH:
+                new_key = row == 0 or not _same_key(rows, row - 1, row)
+                if new_key:
+                    places[key] = rows[_WIDTH * row]
+                    identities[key] = rows[_WIDTH * row + 1]
+                    begins[key] = instants
+                    key += 1
+                if len(self._rows_before) > 0:
+                    self._rows_before[instants] = begin + row
+                self._at[instants] = ~rows[_WIDTH * row + 2]
+                end = row + 1
+                if self._combine != _EACH:
+                    while (
+                        end < len(rows) // _WIDTH
+                        and rows[_WIDTH * end + 2] == rows[_WIDTH * row + 2]
+                        and _same_key(rows, row, end)
+                    ):
+                        end += 1
+                value = ~rows[_WIDTH * row + 3]
+                if self._combine == _SUM:
+                    value = 0 if new_key else self._values[instants - 1]
+                    for number in range(end - row):  # from the least on: sums may stay at the greatest integer
+                        value = _sum(value, ~rows[_WIDTH * (end - number) - 1])
+                self._values[instants] = value
+                instants += 1
+                row = end
+            begins[key] = instants
+            if len(self._rows_before) > 0:
+                self._rows_before[instants] = begin + row
+            while instants < begin + row:  # where instants had several events, room is left
+                self._at[instants] = self._at[instants - 1]
+                self._values[instants] = _BEFORE
+                instants += 1
 
     def _build_tree(self) -> None:
-        instants = len(self._values)
         with cython.nogil:
-            for place in range(self._size):
-                self._maxima[self._size + place] = self._values[place] if place < instants else _BEFORE
+            for node in range(2 * self._size):
+                self._maxima[node] = _BEFORE
+            for place in range(len(self._values)):
+                node = self._size + (place >> _BLOCK)
+                self._maxima[node] = max(self._maxima[node], self._values[place])
             for node in range(self._size - 1, 0, -1):
                 self._maxima[node] = max(self._maxima[2 * node], self._maxima[2 * node + 1])
 
+    def _has(self, spans: Integers) -> bool:
+        beyond = 0
+        for row in range(len(spans) // 2):
+            begin = spans[2 * row]
+            end = spans[2 * row + 1]
+            beyond += begin < 0 or begin > end or end > len(self._at)
+        return beyond == 0
+
     def _first_met(
         self,
-        places: Integers,
-        identities: Integers,
+        spans: Integers,
         required: Integers,
         starts: Integers,
         froms: Integers,
@@ -322,15 +429,14 @@ class Timelines:
         count: int,
     ) -> None:
         with cython.nogil:
-            for row in range(len(places)):
+            for row in range(len(spans) // 2):
                 met[row] = self._first(
-                    self._key(places[row], identities[row]), required[row], starts[row], froms[row], lasts[row], count
+                    spans[2 * row], spans[2 * row + 1], required[row], starts[row], froms[row], lasts[row], count
                 )
 
     def _held_at(
         self,
-        places: Integers,
-        identities: Integers,
+        spans: Integers,
         required: Integers,
         starts: Integers,
         lasts: Integers,
@@ -338,163 +444,135 @@ class Timelines:
         count: int,
     ) -> None:
         with cython.nogil:
-            for row in range(len(places)):
-                met[row] = self._held(places[row], identities[row], required[row], starts[row], lasts[row], count)
+            for row in range(len(spans) // 2):
+                met[row] = self._held(spans[2 * row], spans[2 * row + 1], required[row], starts[row], lasts[row], count)
 
     def _since(
         self,
-        places: Integers,
-        identities: Integers,
+        spans: Integers,
         required: Integers,
         starts: Integers,
         times: Integers,
         count: int,
     ) -> None:
         with cython.nogil:
-            for row in range(len(places)):
-                key = self._key(places[row], identities[row])
-                if key >= 0 and times[row] != _NEVER:
-                    times[row] = self._brought(key, required[row], starts[row], times[row], count)
+            for row in range(len(spans) // 2):
+                begin = spans[2 * row]
+                end = spans[2 * row + 1]
+                if end > begin and times[row] != _NEVER:
+                    times[row] = self._brought(begin, end, required[row], starts[row], times[row], count)
 
-    def _key_numbers(self, places: Integers, identities: Integers, numbers: Integers) -> None:
+    def _last_up_to(self, spans: Integers, times: Integers, last: Integers) -> None:
         with cython.nogil:
-            for row in range(len(places)):
-                numbers[row] = self._key(places[row], identities[row])
-
-    def _last_up_to(self, places: Integers, identities: Integers, times: Integers, last: Integers) -> None:
-        with cython.nogil:
-            for row in range(len(places)):
-                key = self._key(places[row], identities[row])
+            for row in range(len(spans) // 2):
+                begin = spans[2 * row]
+                end = spans[2 * row + 1]
                 last[row] = _BEFORE
-                if key >= 0:
-                    end = self._after(key, times[row])
-                    if end > self._begins[key]:
-                        last[row] = self._at[end - 1]
+                end = self._after(begin, end, times[row])
+                if end > begin:
+                    last[row] = self._at[end - 1]
 
     def _counted(
         self,
-        places: Integers,
-        identities: Integers,
+        spans: Integers,
         starts: Integers,
         lasts: Integers,
         counts: Integers,
         count: int,
     ) -> None:
         with cython.nogil:
-            for row in range(len(places)):
-                key = self._key(places[row], identities[row])
-                counts[row] = 0
-                if key >= 0:
-                    begin = self._begin(key, starts[row], count)
-                    end = self._after(key, lasts[row])
-                    if end > begin:
-                        counts[row] = self._rows_before[end] - self._rows_before[begin]
+            for row in range(len(spans) // 2):
+                begin = spans[2 * row]
+                end = spans[2 * row + 1]
+                first = self._begin(begin, end, starts[row], count)
+                end = self._after(begin, end, lasts[row])
+                counts[row] = self._rows_before[end] - self._rows_before[first] if end > first else 0
 
     def _run(
         self,
-        places: Integers,
-        identities: Integers,
+        spans: Integers,
         required: Integers,
         times: Integers,
+        amounts: Integers,
         clock: Integers,
-        ends: Integers,
+        readings: Integers,
     ) -> None:
         with cython.nogil:
-            for row in range(len(places)):
-                reading = ends[2 * row]
-                left = ends[2 * row + 1]
-                paused = False
-                key = self._key(places[row], identities[row])
-                if key >= 0:
-                    event = self._after(key, times[row])
-                    paused = event > self._begins[key] and self._values[event - 1] >= required[row]
-                    while event < self._begins[key + 1] and left > 0:
-                        if not paused:
-                            if clock[event] - reading >= left:
-                                break
-                            left -= clock[event] - reading
-                        reading = clock[event]
-                        paused = self._values[event] >= required[row]
-                        event += 1
+            for row in range(len(spans) // 2):
+                reading = readings[row]
+                left = amounts[row]
+                begin = spans[2 * row]
+                end = spans[2 * row + 1]
+                event = self._after(begin, end, times[row])
+                paused = event > begin and self._values[event - 1] >= required[row]
+                while event < end and left > 0:
+                    if not paused:
+                        if clock[event] - reading >= left:
+                            break
+                        left -= clock[event] - reading
+                    reading = clock[event]
+                    paused = self._values[event] >= required[row]
+                    event += 1
                 if left > 0:
                     reading = _NEVER if paused or left > _NEVER - max(reading, 0) else reading + left
-                ends[2 * row] = reading
+                readings[row] = reading
 
-    def _first(self, key: int, required: int, start: int, search: int, last: int, count: int) -> int:
-        if key < 0:  # nothing is a sum of 0, and no greatest
+    def _first(self, first: int, stop: int, required: int, start: int, search: int, last: int, count: int) -> int:
+        if first == stop:  # nothing is a sum of 0, and no greatest
             return search if self._combine == _SUM and required <= 0 else _NEVER
-        begin = self._begin(key, start, count)
-        required = self._running(key, begin, required)
-        after = max(begin, self._after(key, search))
+        begin = self._begin(first, stop, start, count)
+        required = self._running(first, begin, required)
+        after = max(begin, self._after(first, stop, search))
         if self._combine == 0:
             if self._first_at_least(begin, after, required) >= 0:
                 return search
         elif after > begin:
             if self._values[after - 1] >= required:
                 return search
-        elif self._combine == _SUM and required <= (self._values[begin - 1] if begin > self._begins[key] else 0):
+        elif self._combine == _SUM and required <= (self._values[begin - 1] if begin > first else 0):
             return search
-        found = self._first_at_least(after, self._after(key, last), required)
+        found = self._first_at_least(after, self._after(first, stop, last), required)
         return _NEVER if found < 0 else self._at[found]
 
-    def _held(self, place: int, identity: int, required: int, start: int, last: int, count: int) -> bool:
-        key = self._key(place, identity)
-        if key < 0:
-            return self._combine == _SUM and required <= 0
-        begin = self._begin(key, start, count)
-        end = self._after(key, last)
+    def _held(self, first: int, stop: int, required: int, start: int, last: int, count: int) -> bool:
+        begin = self._begin(first, stop, start, count)
+        end = self._after(first, stop, last)
         if self._combine == 0:
             return self._first_at_least(begin, end, required) >= 0
         if end <= begin:
             return self._combine == _SUM and required <= 0
-        required = self._running(key, begin, required)
+        required = self._running(first, begin, required)
         return self._values[end - 1] >= required
 
-    def _brought(self, key: int, required: int, start: int, time: int, count: int) -> int:
+    def _brought(self, first: int, stop: int, required: int, start: int, time: int, count: int) -> int:
         """Return when the value was brought to `required` that it has at a time; the time if by no event."""
-        begin = self._begin(key, start, count)
-        end = self._after(key, time)
+        begin = self._begin(first, stop, start, count)
+        end = self._after(first, stop, time)
         if self._combine == 0:
             found = self._first_at_least(begin, end, required)
             return time if found < 0 else self._at[found]
-        required = self._running(key, begin, required)
+        required = self._running(first, begin, required)
         while end > begin and self._values[end - 1] >= required:
             end -= 1
             time = self._at[end]
         return time
 
-    def _key(self, place: int, identity: int) -> int:
-        """Return the number of a key, or -1."""
-        low = 0
-        high = self._keys
-        while low < high:
-            middle = (low + high) >> 1
-            if self._places[middle] < place or (self._places[middle] == place and self._identities[middle] < identity):
-                low = middle + 1
-            else:
-                high = middle
-        if low < self._keys and self._places[low] == place and self._identities[low] == identity:
-            return low
-        return -1
-
-    def _begin(self, key: int, start: int, count: int) -> int:
+    def _begin(self, first: int, stop: int, start: int, count: int) -> int:
         """Return the first of a key's instants that counts."""
         if count == _ALWAYS:
-            return self._begins[key]
+            return first
         if count == _FROM_START:
-            return self._begins[key] if start == _BEFORE else self._after(key, start - 1)
-        return self._after(key, start)
+            return first if start == _BEFORE else self._after(first, stop, start - 1)
+        return self._after(first, stop, start)
 
-    def _running(self, key: int, begin: int, required: int) -> int:
+    def _running(self, first: int, begin: int, required: int) -> int:
         """Return what the key's value has to reach for `required` of the events from `begin` on."""
-        if self._combine == _SUM and begin > self._begins[key]:
+        if self._combine == _SUM and begin > first:
             return _sum(required, self._values[begin - 1])
         return required
 
-    def _after(self, key: int, time: int) -> int:
-        """Return the first of a key's instants after a time, or their end."""
-        low = self._begins[key]
-        high = self._begins[key + 1]
+    def _after(self, low: int, high: int, time: int) -> int:
+        """Return the first instant of [low, high) after a time, or their end."""
         while low < high:
             middle = (low + high) >> 1
             if self._at[middle] <= time:
@@ -505,9 +583,14 @@ class Timelines:
 
     def _first_at_least(self, begin: int, end: int, required: int) -> int:
         """Return the first instant in [begin, end) whose value is at least `required`, or -1."""
+        stop = min(end, ((begin >> _BLOCK) + 1) << _BLOCK)
+        while begin < stop:
+            if self._values[begin] >= required:
+                return begin
+            begin += 1
         if begin >= end:
             return -1
-        node = self._size + begin
+        node = self._size + (begin >> _BLOCK)
         while self._maxima[node] < required:
             while node & 1:  # all to the right of a right child is right of its parent
                 node >>= 1
@@ -518,22 +601,34 @@ class Timelines:
             node *= 2
             if self._maxima[node] < required:
                 node += 1
-        node -= self._size
-        return node if node < end else -1
+        begin = (node - self._size) << _BLOCK
+        while begin < end:
+            if self._values[begin] >= required:
+                return begin
+            begin += 1
+        return -1
 
 
-def _columns(places: ReadableBuffer, **others: ReadableBuffer) -> list[memoryview]:
-    columns = [integers(places, "places")]
-    for name, buffer in others.items():
+def _columns(**buffers: ReadableBuffer) -> list[memoryview]:
+    columns: list[memoryview] = []
+    first = next(iter(buffers))
+    for name, buffer in buffers.items():
         column = integers(buffer, name)
-        same_length(name, column, "places", len(columns[0]))
         columns.append(column)
+        same_length(name, column, first, len(columns[0]))
     return columns
 
 
-def _nothing() -> memoryview:
-    """Return what one has whose `__init__` was never called: C has no buffer to show."""
-    return memoryview(zeros("q", 0))
+def _check_rows(rows: memoryview, name: str) -> None:
+    if len(rows) % WIDTH:
+        raise ValueError(f"{name} has {len(rows)} integers, which is no whole number of rows of {WIDTH}")
+
+
+def _check_out(name: str, column: memoryview, spans: memoryview) -> None:
+    if 2 * len(column) != len(spans):
+        raise ValueError(
+            f"{name} has {len(column)} elements and spans has {len(spans)}, where it must have twice as many"
+        )
 
 
 def _sum(one: int, other: int) -> int:
@@ -541,3 +636,9 @@ def _sum(one: int, other: int) -> int:
     if other >= 0:
         return _NEVER if one > _NEVER - other else one + other
     return _BEFORE if one < _BEFORE - other else one + other
+
+
+def _same_key(rows: Integers, one: int, other: int) -> bool:
+    one *= _WIDTH
+    other *= _WIDTH
+    return rows[one] == rows[other] and rows[one + 1] == rows[other + 1]

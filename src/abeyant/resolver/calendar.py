@@ -55,19 +55,22 @@ class _Columns:
 
         self.of, self._np = hours, np
         self._begins, self._ends, self._before = (np.array(column, np.int64) for column in hours[2:])
+        self._shift = self._before[:-1] - self._begins  # from a time within hours to what was open
 
     def elapsed(self, times: Any) -> Any:
         np = self._np
         place = np.searchsorted(self._begins, times, side="right") - 1
-        inside = np.clip(times, self._begins[place], self._ends[place]) - self._begins[place]
-        return np.where(place < 0, self._before[0], self._before[place] + inside)
+        elapsed = np.minimum(times, self._ends[place]) + self._shift[place]
+        elapsed[place < 0] = self._before[0]
+        return elapsed
 
     def due(self, starts: Any, readings: Any) -> Any:
         np = self._np
         place = np.minimum(np.searchsorted(self._before[1:], readings, side="left"), len(self._begins) - 1)
         at = np.maximum(starts, self._begins[place] + (readings - self._before[place]))
-        at = np.where(readings <= self.elapsed(starts), starts, at)
-        return np.where(readings == NEVER, NEVER, at)
+        at = np.where(readings <= self._before[0], starts, at)  # before the first hour nothing is left to pass
+        at[readings == NEVER] = NEVER
+        return at
 
 
 class Calendar:

@@ -1,4 +1,4 @@
-"""All events of a call as timelines, in shards of keys, so that several threads build them and look things up."""
+"""All events of a call as timelines: built in shards of keys, by several threads, and then looked up."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from abeyant.kernels.dealing import deal
-from abeyant.kernels.timelines import BEFORE, NEVER, Combine, Count, Timelines
-from abeyant.tables.keys import Integers
+from abeyant.kernels.timelines import BEFORE, Combine, Count, Keys, Timelines
+from abeyant.tables.keys import Integers, Scratch
 
-__all__ = ["EventRows", "Keyed", "Lines"]
+__all__ = ["EventRows", "Keyed", "Lines", "Region", "in_one_shard", "shards_of"]
 
-_SHARDS: Final = 1 << 6
+_SHARDS: Final = 1 << 8  # as many as a byte has values: they are sorted as such
 _FEW: Final = 1 << 16  # so many rows are one shard
 T = TypeVar("T")
 R = TypeVar("R")
@@ -21,19 +22,18 @@ Each = Callable[[Callable[[T], R], Iterable[T]], Iterator[R]]
 
 
 class Keyed(NamedTuple):
-    """Keys by their two hashes, and how much of each is required: a row a watch."""
+    """Keys by the spans of their events, and how much of each is required: a row a watch."""
 
-    places: Integers
-    identities: Integers
+    spans: Integers
     required: Integers
 
     def take(self, rows: Any) -> Keyed:
         """Return some rows."""
-        return Keyed(self.places[rows], self.identities[rows], self.required[rows])
+        return Keyed(self.spans[rows], self.required[rows])
 
 
 class EventRows(NamedTuple):
-    """Rows of place, identity, progress, at; by shard."""
+    """Rows as `Timelines` are built from; by shard."""
 
     rows: Integers
     ends: Integers  # of each shard
@@ -41,128 +41,131 @@ class EventRows(NamedTuple):
     @classmethod
     def of(cls, places: Integers, identities: Integers, progress: Integers, at: Integers) -> EventRows:
         """Return the columns as rows, shard after shard. O(rows)."""
-        rows, ends = np.empty((len(places), 4), np.int64), np.empty(_SHARDS, np.int64)
-        deal(places.data, identities.data, progress.data, at.data, ends.data, rows.ravel().data)
-        return cls(rows, ends)
+        return cls(*_dealt(places, identities, ~at, ~progress))
 
 
-Serve = Callable[[Timelines, Integers, Integers], None]
+class Region(NamedTuple):
+    """The events of some shards, key by key."""
+
+    begin: int
+    at: Integers
+    values: Integers
+    begins: Integers  # of each key, among all events
+    places: Integers
+    identities: Integers
+
+
+def shards_of(places: Integers) -> npt.NDArray[np.uint8]:
+    """Return the shard of each place: its uppermost bits, as rows are dealt."""
+    return (places.view(np.uint64) >> np.uint64(56)).astype(np.uint8)
+
+
+def in_one_shard(events: Sequence[EventRows]) -> bool:
+    """Return whether there are so few events that they are not worth being apart."""
+    return sum(len(some.rows) for some in events) <= _FEW
 
 
 class Lines:
-    """The timelines of all keys. `each` applies a function to all of some values, in several threads or not."""
+    """The timelines of all keys. Any thread may look things up."""
 
-    def __init__(self, events: Sequence[EventRows], combine: Combine, each: Each[Any, Any]) -> None:
-        """Build from all events."""
-        self._each = each
-        self._one = sum(len(some.rows) for some in events) <= _FEW
-        if self._one:
+    def __init__(
+        self, events: Sequence[EventRows], combine: Combine, each: Each[Any, Any], *, counting: bool = False
+    ) -> None:
+        """Build from all events. `each` applies a function to all of some values, in several threads or not.
+
+        `counting` is needed for `counted`.
+        """
+        if in_one_shard(events):
             shards = [[some.rows for some in events]]
         else:
             cuts = [np.split(some.rows, some.ends[:-1]) for some in events]
             shards = [[cut[number] for cut in cuts] for number in range(_SHARDS)]
+        self._begins = np.cumsum([0, *(sum(map(len, parts)) for parts in shards)]).tolist()
+        events_there = self._begins[-1]
+        self.at, self._values = np.empty(events_there, np.int64), np.empty(events_there, np.int64)
+        rows_before = np.empty(events_there + 1, np.int64).data if counting else None
+        self._timelines = Timelines(self.at.data, self._values.data, rows_before, combine=combine)
+        scratch = Scratch()
 
-        def build(parts: list[Integers]) -> Timelines:
-            rows = parts[0] if len(parts) == 1 else np.concatenate([np.empty((0, 4), np.int64), *parts])
-            return Timelines(rows.ravel().data, combine)
+        def build(number: int) -> Keys:
+            parts, begin, end = shards[number], self._begins[number], self._begins[number + 1]
+            rows, room = (scratch(name, 4 * (end - begin)) for name in ("rows", "room"))
+            if parts:
+                np.concatenate(parts, out=rows.reshape(-1, 4))
+            return self._timelines.add(begin, rows.data, room.data)
 
-        self._timelines: list[Timelines] = list(each(build, shards))
+        self._keys: list[Keys] = list(each(build, range(len(shards))))
+        self._timelines.finish()
+
+    def find(self, places: Integers, identities: Integers, numbers: Integers) -> Integers:
+        """Return where the span of each key's events begins and ends: 0 and 0 without any. O(1) each.
+
+        A row a key, in the order of `numbers`, which are those from 0 on.
+        """
+        rows, ends = _dealt(places, identities, numbers, numbers)
+        if len(self._keys) == 1:
+            ends = np.array([len(rows)])
+        spans = np.empty((len(places), 2), np.int64)
+        begin = 0
+        for keys, end in zip(self._keys, ends.tolist(), strict=True):
+            if end > begin:
+                keys.find(rows[begin:end].ravel().data, spans.ravel().data)
+            begin = end
+        return spans
 
     def first_met(self, watches: Keyed, starts: Integers, froms: Integers, lasts: Integers, count: Count) -> Integers:
         """Return the first instant from `froms` to `lasts` at which each watch is met, or `NEVER`."""
-        return self._look(watches, NEVER, (starts, froms, lasts), lambda lines: lines.first_met, count)
+        return _filled(self._timelines.first_met, (*watches, starts, froms, lasts), len(starts), count)
 
     def held_at(self, watches: Keyed, starts: Integers, lasts: Integers, count: Count) -> Integers:
         """Return 1 for each watch that is met by what counts up to `lasts`, else 0."""
-        return self._look(watches, 0, (starts, lasts), lambda lines: lines.held_at, count)
+        return _filled(self._timelines.held_at, (*watches, starts, lasts), len(starts), count)
 
     def since(self, watches: Keyed, starts: Integers, times: Integers, count: Count) -> Integers:
         """Return since when each watch has been met that is met at `times`."""
-        return self._look(watches, times, (starts,), lambda lines: lines.since, count)
+        return _filled(self._timelines.since, (*watches, starts), times, count)
 
     def last_up_to(self, watches: Keyed, times: Integers) -> Integers:
         """Return when each key's last event up to `times` was, or `BEFORE`."""
-        return self._look(watches, BEFORE, (times,), lambda lines: lines.last_up_to, None)
+        return _filled(self._timelines.last_up_to, (watches.spans, times), np.full(len(times), BEFORE))
 
     def counted(self, watches: Keyed, starts: Integers, lasts: Integers, count: Count) -> Integers:
         """Return how many events of each key count up to `lasts`."""
-        return self._look(watches, 0, (starts, lasts), lambda lines: lines.counted, count, required=False)
+        return _filled(self._timelines.counted, (watches.spans, starts, lasts), len(starts), count)
 
-    def run(
-        self,
-        watches: Keyed,
-        times: Integers,
-        readings: Integers,
-        amounts: Integers,
-        clock: Callable[[Integers], Integers],
-    ) -> Integers:
+    def run(self, watches: Keyed, times: Integers, readings: Integers, amounts: Integers, clock: Integers) -> Integers:
         """Return a clock's reading once an amount has passed that stands still while the watch is met; or `NEVER`.
 
-        `readings` are of `times`; `clock` gives the reading at any time, were it never paused.
+        `readings` are of `times`; `clock` is the reading at each of `at`, were it never paused.
         """
-        ends = np.stack([readings, amounts], axis=1)
-        for lines, rows in self._split(watches.places):
-            at = np.frombuffer(lines.at, np.int64)
-            some, part = watches.take(rows), np.ascontiguousarray(ends[rows]).ravel()
-            lines.run(
-                some.places.data,
-                some.identities.data,
-                some.required.data,
-                np.ascontiguousarray(times[rows]).data,
-                np.ascontiguousarray(clock(at)).data,
-                part.data,
+        return _filled(self._timelines.run, (clock, *watches, times, amounts), readings)
+
+    def region(self, shards: slice) -> Region:
+        """Return the events of some shards, where those of an instant are apart."""
+        keys = self._keys[shards]
+        begin, end = self._begins[shards.start], self._begins[shards.start + len(keys)]
+        begins, places, identities = (
+            np.concatenate([np.empty(0, np.int64), *(np.frombuffer(column, np.int64) for column in columns)])
+            for columns in (
+                [some.begins[:-1] for some in keys if len(some)],
+                [some.places for some in keys if len(some)],
+                [some.identities for some in keys if len(some)],
             )
-            ends[rows] = part.reshape(-1, 2)
-        return np.ascontiguousarray(ends[:, 0])
-
-    def by_shard(self, watches: Keyed, serve: Serve) -> None:
-        """Call `serve` with each shard's timelines, the rows of its watches, and which key each of those has."""
-
-        def one(found: tuple[Timelines, Any]) -> None:
-            lines, rows = found
-            rows = np.arange(len(watches.places))[rows]
-            some, keys = watches.take(rows), np.empty(len(rows), np.int64)
-            lines.key_numbers(some.places.data, some.identities.data, keys.data)
-            serve(lines, rows, keys)
-
-        for _ in self._each(one, self._split(watches.places)):
-            pass
-
-    def _look(
-        self,
-        watches: Keyed,
-        start: Integers | int,
-        columns: tuple[Integers, ...],
-        method: Callable[[Timelines], Callable[..., None]],
-        count: Count | None,
-        *,
-        required: bool = True,
-    ) -> Integers:
-        out = np.array(np.broadcast_to(start, len(watches.places)), np.int64)
-        by_key = watches if required and count is not None else watches[:2]
-        further = () if count is None else (count,)
-
-        def look(found: tuple[Timelines, Any]) -> None:
-            lines, rows = found
-            part = np.ascontiguousarray(out[rows])
-            given = [np.ascontiguousarray(column[rows]).data for column in (*by_key, *columns)]
-            method(lines)(*given, part.data, *further)
-            out[rows] = part
-
-        for _ in self._each(look, self._split(watches.places)):
-            pass
-        return out
-
-    def _split(self, places: Integers) -> Iterator[tuple[Timelines, Any]]:
-        yield from (
-            (lines, rows)
-            for lines, rows in zip(self._timelines, self._by_shard(places), strict=True)
-            if isinstance(rows, slice) or len(rows)
         )
+        return Region(begin, self.at[begin:end], self._values[begin:end], begins, places, identities)
 
-    def _by_shard(self, places: Integers) -> list[Any]:
-        """Return the rows of each shard."""
-        if self._one:
-            return [slice(None)]
-        dealt = EventRows.of(places, places, places, np.arange(len(places)))
-        return np.split(np.ascontiguousarray(dealt.rows[:, 3]), dealt.ends[:-1])
+
+def _dealt(places: Integers, identities: Integers, thirds: Integers, fourths: Integers) -> tuple[Integers, Integers]:
+    """Return rows of these four, shard by shard, and where each shard ends."""
+    rows, ends = np.empty((len(places), 4), np.int64), np.empty(_SHARDS, np.int64)
+    deal(places.data, identities.data, thirds.data, fourths.data, ends.data, rows.ravel().data)
+    return rows, ends
+
+
+def _filled(
+    method: Callable[..., None], columns: tuple[Integers, ...], out: Integers | int, *further: Count
+) -> Integers:
+    """Return what the method writes, a row a watch; into a copy of `out` where it is more than their number."""
+    filled = np.empty(out, np.int64) if isinstance(out, int) else out.copy()
+    method(*(np.ascontiguousarray(column).ravel().data for column in columns), filled.data, *further)
+    return filled

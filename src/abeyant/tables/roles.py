@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from abeyant.tables.keys import Integers
 from abeyant.tables.validity import Operations
 from abeyant.tables.words import ROLES, Role
 
-__all__ = ["RoleWatches", "has_roles", "spans", "watches_by_role"]
+__all__ = ["RoleWatches", "has_roles", "is_one_each", "spans", "watches_by_role"]
 
 _ROLE_COLUMNS = {role: f"{role}_key" for role in ROLES[1:]}
 
@@ -24,6 +25,11 @@ class RoleWatches(NamedTuple):
     operation: Integers  # the row of each
     key: pa.ChunkedArray
     required: Integers
+
+
+def is_one_each(operation: Integers, rows: int) -> bool:
+    """Return whether each of so many operations is named once, in their order."""
+    return len(operation) == rows and bool((operation == np.arange(rows)).all())
 
 
 def spans(operation: Integers) -> tuple[Integers, Integers]:
@@ -41,28 +47,32 @@ def has_roles(operations: Operations) -> bool:
 
 def watches_by_role(operations: Operations) -> dict[Role, RoleWatches]:
     """Return the watches of valid operations; those of a column such as `cancel_key` follow those of the list."""
-    watches, table = operations.watches, operations.table
-    if not has_roles(operations):
-        required = integers(watches.required, "operations: required")
-        none = np.empty(0, np.int64)
-        nothing = RoleWatches(none, pa.chunked_array([], pa.string()), none)
-        key = watches.key.cast(pa.string())
-        return {ROLES[0]: RoleWatches(watches.operation(), key, required), **dict.fromkeys(ROLES[1:], nothing)}
-    roles = np.zeros(len(watches.key), np.int64)
-    if watches.role is not None:
-        numbers = pc.index_in(watches.role.fill_null(ROLES[0]), value_set=pa.array(ROLES))
-        roles = integers(numbers, "operations: role")
-    columns = [(watches.operation(), watches.key, integers(watches.required, "operations: required"), roles)]
+    listed, table = operations.watches, operations.table
+    operation, required = listed.operation(), integers(listed.required, "operations: required")
+    found: dict[Role, list[RoleWatches]] = {role: [] for role in ROLES}
+    if listed.role is None:
+        found["complete"].append(RoleWatches(operation, listed.key.cast(pa.string()), required))
+    else:
+        numbers = pc.index_in(listed.role.fill_null(ROLES[0]), value_set=pa.array(ROLES))
+        role_of = integers(numbers, "operations: role")
+        for number, role in enumerate(ROLES):
+            rows = np.flatnonzero(role_of == number)
+            key = listed.key.take(pa.array(rows)).cast(pa.string())
+            found[role].append(RoleWatches(operation[rows], key, required[rows]))
     for role, name in _ROLE_COLUMNS.items():
         if name in table.column_names:
-            rows = np.flatnonzero(~missing(table[name]))
-            needed, role_of = np.ones(len(rows), np.int64), np.full(len(rows), ROLES.index(role))
-            columns.append((rows, table[name].take(pa.array(rows)), needed, role_of))
-    operation, required, role_of = (np.concatenate([column[n] for column in columns]) for n in (0, 2, 3))
-    key = pa.chunked_array([chunk for column in columns for chunk in column[1].cast(pa.string()).chunks], pa.string())
-    found: dict[Role, RoleWatches] = {}
-    for number, role in enumerate(ROLES):
-        rows = np.flatnonzero(role_of == number)
-        rows = rows[np.argsort(operation[rows], kind="stable")]
-        found[role] = RoleWatches(operation[rows], key.take(pa.array(rows)), required[rows])
-    return found
+            column = table[name].cast(pa.string())
+            rows = np.flatnonzero(~missing(column))
+            key = column if len(rows) == len(column) else column.take(pa.array(rows))
+            found[role].append(RoleWatches(rows, key, np.ones(len(rows), np.int64)))
+    return {role: _together(parts) for role, parts in found.items()}
+
+
+def _together(parts: Sequence[RoleWatches]) -> RoleWatches:
+    """Return the watches of some parts by operation."""
+    if len(parts) == 1:
+        return parts[0]
+    operation, required = (np.concatenate([np.empty(0, np.int64), *(part[n] for part in parts)]) for n in (0, 2))
+    key = pa.chunked_array([chunk for part in parts for chunk in part.key.chunks], pa.string())
+    order = np.argsort(operation, kind="stable")
+    return RoleWatches(operation[order], key.take(pa.array(order)), required[order])

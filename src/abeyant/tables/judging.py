@@ -1,0 +1,367 @@
+"""When and how some operations end, from the timelines of their keys.
+
+    deadline ── by calendar, pauses and extensions ─┐
+    completed ─ the first instant of the condition ─┼── the earliest of the three
+    cancelled ─ the first instant of a watch ───────┘
+
+The three do not depend on each other, as far as each stays within the deadline: what extends it comes before it, and
+what has ended needs no deadline. All are computed for all operations at once; where a step may have to be repeated
+(extensions; watches that are to be met at one instant) it is for those operations that still change.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from abeyant.kernels.serving import Waiting
+from abeyant.kernels.timelines import NEVER, Count
+from abeyant.tables.columns import Mask
+from abeyant.tables.duplicates import codes
+from abeyant.tables.keys import Integers
+from abeyant.tables.roles import spans
+from abeyant.tables.watching import Part, PartWatches
+from abeyant.tables.words import Role
+
+__all__ = ["CANCELLED", "COMPLETED", "EXPIRED", "PENDING", "By", "Ends", "Judge"]
+
+COMPLETED, CANCELLED, EXPIRED, PENDING = range(4)
+_LATEST: Final = NEVER - 1
+
+
+class By(NamedTuple):
+    """The watch that decided: its number among those of its role, or -1, and since when it was met."""
+
+    watch: Integers
+    at: Integers
+
+
+class Ends(NamedTuple):
+    """How operations end, a row each."""
+
+    outcome: Integers
+    at: Integers  # without a meaning where it is pending
+    completed_by: By | None = None  # with `details`, as the two below
+    cancelled_by: By | None = None
+    counted: Integers | None = None
+    lacking: Integers | None = None  # with `serves`: what it still requires
+    served: Integers | None = None  # with `serves`: how many events served it
+
+
+class Judge:
+    """Finds the ends of some operations."""
+
+    def __init__(self, part: Part, *, keep_unused: bool = False) -> None:
+        """With `keep_unused`, `unused` gets the events that serve nobody, as rows of key, progress and time."""
+        self._part, self._words, self._rows = part, part.whole.words, len(part.start)
+        self._start, self._any, self._then = part.start, part.any_of, part.then
+        self._lines, self._levels, self._watches = part.whole.lines, part.whole.levels, part.watches
+        self._keep_unused = keep_unused
+        self.unused: list[Integers] = []
+
+    def ends(self) -> Ends:
+        """Return how each operation ends."""
+        deadlines = self._deadlines()
+        self._step_deadline = deadlines
+        lacking = served = None
+        if self._words.serves != "every":  # whom an event serves depends on who was cancelled before
+            cancelled, cancelled_by = self._cancelled(deadlines)
+            completed, by, lacking, served = self._served(deadlines, cancelled)
+        else:  # until when it may be cancelled depends on its steps
+            completed, by = self._completed(deadlines)
+            deadlines = self._step_deadline
+            cancelled, cancelled_by = self._cancelled(deadlines)
+        outcome = np.where(deadlines == NEVER, PENDING, EXPIRED)
+        outcome[cancelled != NEVER] = CANCELLED
+        outcome[(completed != NEVER) & (completed <= cancelled)] = COMPLETED
+        at = np.where(outcome == COMPLETED, completed, np.where(outcome == CANCELLED, cancelled, deadlines))
+        if not self._words.details:
+            return Ends(outcome, at, lacking=lacking, served=served)
+        last = self._last(self._start, deadlines)
+        lasts = np.where(outcome == EXPIRED, last, np.where(outcome == PENDING, _LATEST, at))
+        if self._words.holds == "at_deadline":
+            lasts = np.where(outcome == COMPLETED, last, lasts)
+        counted = self._counted(lasts, served)
+        return Ends(outcome, at, by, cancelled_by, counted, lacking, served)
+
+    # -- the deadline
+
+    def _due(self, rows: Integers, times: Integers, amounts: Integers) -> Integers:
+        """Return the first instant from `times` at which each operation's countdown has run for its amount."""
+        calendar = self._words.calendar
+        readings = times if calendar is None else calendar.elapsed(times)
+        due = np.where(amounts > _LATEST - np.maximum(readings, 0), NEVER, readings + amounts)
+        watches, clock = self._watches["pause"], self._part.whole.clock
+        if len(rows) == self._rows and watches.is_one_each(self._rows):
+            due = self._levels.run(self._watches["pause"].keyed, times, readings, amounts, clock)
+        elif len(watches.operation):
+            watch_of = np.full(self._rows, -1)
+            watch_of[watches.operation] = np.arange(len(watches.operation))
+            some = np.flatnonzero(watch_of[rows] >= 0)
+            due[some] = self._levels.run(
+                self._watches["pause"].keyed.take(watch_of[rows[some]]),
+                times[some],
+                readings[some],
+                amounts[some],
+                clock,
+            )
+        return due if calendar is None else calendar.due(times, due)
+
+    def _last(self, starts: Integers, deadlines: Integers) -> Integers:
+        """Return the last instant at which an event is in time."""
+        if self._words.deadline == "inclusive":
+            return np.minimum(deadlines, _LATEST)
+        return np.minimum(np.maximum(starts, deadlines - 1), _LATEST)
+
+    def _deadlines(self) -> Integers:
+        deadlines = self._part.deadline
+        timeout = self._timeout = deadlines - self._start
+        if self._words.calendar is not None or len(self._watches["pause"].operation):
+            deadlines = self._due(np.arange(self._rows), self._start, timeout)
+        watches = self._watches["extend"]
+        if not len(watches.operation):
+            return deadlines
+        extension = timeout if self._part.extension is None else self._part.extension
+        rows, first = spans(watches.operation)
+        begin = self._start - 1 if self._words.count == "from_start" else self._start
+        deadlines = deadlines.copy()
+        while len(rows):  # an iteration goes as far as one extension reaches
+            of = _spans(first, watches.operation, rows)
+            lasts = self._last(self._start[rows], deadlines[rows])
+            counts = np.diff(np.append(of.begins, len(of.watches)))
+            latest = self._lines.last_up_to(self._watches["extend"].keyed.take(of.watches), np.repeat(lasts, counts))
+            latest = np.maximum.reduceat(latest, of.begins)
+            counted = latest > begin[rows]
+            rows, first, latest = rows[counted], first[counted], latest[counted]
+            later = self._due(rows, latest, extension[rows])
+            changed = later > deadlines[rows]
+            rows, first = rows[changed], first[changed]
+            deadlines[rows] = later[changed]
+        return deadlines
+
+    # -- the condition
+
+    def _completed(self, deadlines: Integers) -> tuple[Integers, By]:
+        """Return when the condition first holds or `NEVER`, and by which watch."""
+        words, none = self._words, np.full(self._rows, -1)
+        lasts = self._last(self._start, deadlines)
+        if words.holds == "at_deadline":
+            met = np.where(deadlines == NEVER, NEVER, lasts)
+            holds, by = self._holding(met)
+            return np.where(holds, deadlines, NEVER), by._replace(at=deadlines)
+        reached = self._met_together(lasts)
+        by = self._holding(reached)[1] if words.details else By(none, none)
+        if self._then.any():
+            self._step_deadline = deadlines.copy()
+            steps, last_step = self._in_order(lasts)
+            reached = np.where(self._then, steps, reached)
+            by = By(np.where(self._then, last_step, by.watch), np.where(self._then, steps, by.at))
+        return reached, by
+
+    def _met_together(self, lasts: Integers) -> Integers:
+        """Return the first instant at which all, or any, of the watches are met; `NEVER` for steps."""
+        watches, keyed = self._watches["complete"], self._watches["complete"].keyed
+        search = self._start
+        if watches.is_one_each(self._rows) and not self._then.any():
+            return self._lines.first_met(keyed, search, search, lasts, self._words.count)
+        reached = np.full(self._rows, NEVER)
+        rows, first = spans(watches.operation)
+        search, keep = search.copy(), ~self._then[rows]
+        rows, first = rows[keep], first[keep]
+        while len(rows):
+            of = _spans(first, watches.operation, rows)
+            each = np.repeat(rows, np.diff(np.append(of.begins, len(of.watches))))
+            met = self._lines.first_met(
+                keyed.take(of.watches), self._start[each], search[each], lasts[each], self._words.count
+            )
+            alls, some = np.maximum.reduceat(met, of.begins), np.minimum.reduceat(met, of.begins)
+            # Met by one watch and no more by another: from there on, once more. (The greatest never falls.)
+            again = ~self._any[rows] & (some != alls) & (alls != NEVER) & (self._words.combine != "max")
+            reached[rows] = np.where(self._any[rows], some, alls)
+            search[rows] = alls
+            rows, first = rows[again], first[again]
+        return reached
+
+    def _holding(self, times: Integers) -> tuple[Mask, By]:
+        """Return whether the condition holds at `times`, and by which watch: not of steps."""
+        watches, keyed, none = self._watches["complete"], self._watches["complete"].keyed, np.full(self._rows, -1)
+        at_deadline = self._words.holds == "at_deadline"
+        of, start = watches.operation, self._start
+        held = times != NEVER
+        if not watches.is_one_each(self._rows):
+            times, start, held = times[of], start[of], held[of]
+        elif not at_deadline:  # it is met where its operation is
+            return held, self._decided(watches, held, self._lines.since(keyed, start, times, self._words.count))
+        if at_deadline or len(of) > self._rows or len(spans(of)[0]) < len(of):
+            held &= self._lines.held_at(keyed, start, np.minimum(times, _LATEST), self._words.count) != 0
+        holds = np.zeros(self._rows, np.bool_)
+        rows, first = spans(of)
+        if len(rows):
+            every, some = np.logical_and.reduceat(held, first), np.logical_or.reduceat(held, first)
+            holds[rows] = np.where(self._any[rows], some, every)
+        if not self._words.details:
+            return holds, By(none, none)
+        if at_deadline:
+            return holds, self._decided(watches, held, np.zeros(len(of), np.int64))
+        since = self._lines.since(keyed, start, times, self._words.count)
+        early, late = (self._decided(watches, held, since, latest=latest) for latest in (False, True))
+        return holds, By(np.where(self._any, early.watch, late.watch), np.where(self._any, early.at, late.at))
+
+    def _decided(self, watches: PartWatches, held: Mask, since: Integers, *, latest: bool = False) -> By:
+        """Return each operation's earliest or latest watch of those that hold; of several at once the first."""
+        if watches.is_one_each(self._rows):
+            return By(np.where(held, watches.operation, -1), np.where(held, since, NEVER))
+        number, at = np.full(self._rows, -1), np.full(self._rows, NEVER)
+        some = np.flatnonzero(held)
+        of = watches.operation[some]
+        rows, first = spans(of)
+        if len(rows):
+            decisive = (np.maximum if latest else np.minimum).reduceat(since[some], first)
+            at[rows] = decisive
+            some = some[since[some] == at[of]]
+            rows, first = spans(watches.operation[some])
+            number[rows] = some[first]
+        return By(number, at)
+
+    def _in_order(self, lasts: Integers) -> tuple[Integers, Integers]:
+        """Return when the last step was met, of operations with steps, and which watch that is."""
+        watches, keyed = self._watches["complete"], self._watches["complete"].keyed
+        count: Count = "after_start" if self._words.count == "always" else self._words.count
+        rows, first = spans(watches.operation)
+        steps = np.diff(np.append(first, len(watches.operation)))
+        keep = self._then[rows]
+        rows, first, steps = rows[keep], first[keep], steps[keep]
+        at, last_step = np.full(self._rows, NEVER), np.full(self._rows, -1)
+        last_step[rows] = first + steps - 1
+        now, lasts = self._start.copy(), lasts.copy()
+        number = 0
+        while len(rows):
+            if number and self._words.within == "step":
+                deadlines = self._due(rows, now[rows], self._timeout[rows])
+                self._step_deadline[rows] = deadlines
+                lasts[rows] = self._last(now[rows], deadlines)
+            met = self._lines.first_met(keyed.take(first + number), now[rows], now[rows], lasts[rows], count)
+            number += 1
+            ended = met != NEVER
+            over = ended & (steps == number)
+            at[rows[over]] = met[over]
+            going = ended & ~over
+            rows, first, steps, met = rows[going], first[going], steps[going], met[going]
+            now[rows] = met
+        return at, last_step
+
+    _step_deadline: Integers
+    """With steps of their own time-outs: the deadline that stands at the end."""
+
+    def _served(self, deadlines: Integers, cancelled: Integers) -> tuple[Integers, By, Integers, Integers]:
+        """Hand out each event to one operation that has not ended (O7).
+
+        Return as `_completed`, and what operations still require, and how many events served each.
+        """
+        words, watches = self._words, self._watches["complete"]
+        newest = words.serves == "newest"
+        lasts = np.minimum(self._last(self._start, deadlines), cancelled)
+        spans_of, required = watches.keyed
+        # Operations of keys without events come first: with an empty one before all others.
+        keys = np.where(spans_of[:, 0] < spans_of[:, 1], spans_of[:, 0], -1)
+        order = np.argsort(self._start[watches.operation])
+        order = order[np.argsort(keys[order], kind="stable")]
+        order = order[self._by_ids(watches.operation[order], keys[order], newest=newest)]
+        of, required = watches.operation[order], required[order]
+        region = self._part.whole.serving.region(self._part.shards)
+        begins = np.append(region.begins, region.begin + len(region.at))
+        out = [np.zeros(len(of), np.int64) for _ in range(3)]
+        owners = np.full(len(region.at), -1)
+        Waiting(len(of), len(region.at)).serve(
+            (begins - region.begin).data,
+            region.at.data,
+            region.values.data,
+            np.searchsorted(keys[order], np.append(-1, region.begins), side="right").data,
+            self._start[of].data,
+            lasts[of].data,
+            required.data,
+            *(column.data for column in out),
+            *([owners.data] if self._keep_unused else ()),
+            newest=newest,
+            count=words.count,
+            add=words.combine == "sum",
+        )
+        if self._keep_unused:
+            events = [np.repeat(hashes, np.diff(begins)) for hashes in (region.places, region.identities)]
+            self.unused.append(np.column_stack([*events, region.values, region.at])[owners < 0])
+        met, number = np.full(self._rows, NEVER), np.full(self._rows, -1)
+        brought, served, lacking = (np.zeros(self._rows, np.int64) for _ in range(3))
+        met[of], brought[of], served[of] = out
+        lacking[of], number[of] = required, order
+        return met, By(number, brought), lacking, served
+
+    def _by_ids(self, rows: Integers, keys: Integers, *, newest: bool) -> Integers:
+        """Return the order of sorted operations with those of one key and start by id, or with `newest` in reverse."""
+        start = self._start[rows]
+        same = np.concatenate(([False], (keys[1:] == keys[:-1]) & (start[1:] == start[:-1]), [False]))
+        tied = np.flatnonzero(same[1:] | same[:-1])
+        order = np.arange(len(rows))
+        if not len(tied):
+            return order
+        ids = codes(self._part.ids.take(pa.array(self._part.in_table(rows[tied]))))
+        order[tied] = tied[np.lexsort((-ids if newest else ids, np.cumsum(~same[tied])))]
+        return order
+
+    # -- cancelled
+
+    def _cancelled(self, deadlines: Integers) -> tuple[Integers, By]:
+        watches = self._watches["cancel"]
+        at, none = np.full(self._rows, NEVER), np.full(self._rows, -1)
+        of = watches.operation
+        if not len(of):
+            return at, By(none, none)
+        keyed, lasts = self._watches["cancel"].keyed, self._last(self._start, deadlines)
+        met = self._lines.first_met(keyed, self._start[of], self._start[of], lasts[of], self._words.count)
+        rows, first = spans(of)
+        at[rows] = np.minimum.reduceat(met, first)
+        if not self._words.details:
+            return at, By(none, none)
+        now = np.minimum(at[of], _LATEST)
+        held = (self._lines.held_at(keyed, self._start[of], now, self._words.count) != 0) & (at[of] != NEVER)
+        since = self._lines.since(keyed, self._start[of], now, self._words.count)
+        return at, self._decided(watches, held, since)
+
+    def _counted(self, lasts: Integers, served: Integers | None) -> Integers:
+        """Return how many events counted up to `lasts`: of the watches that extend, or of those that complete."""
+        after: Count = "from_start" if self._words.count == "from_start" else "after_start"
+        counts = np.zeros(self._rows, np.int64)
+
+        def add(role: Role, watches: Any, count: Count) -> None:
+            rows = self._watches[role].operation[watches]
+            counted = self._lines.counted(
+                self._watches[role].keyed.take(watches), self._start[rows], lasts[rows], count
+            )
+            np.add.at(counts, rows, counted)
+
+        watches = self._watches["complete"]
+        extending, of = self._watches["extend"].operation, watches.operation
+        if served is None and not len(extending) and watches.is_one_each(self._rows) and not self._then.any():
+            return self._lines.counted(self._watches["complete"].keyed, self._start, lasts, self._words.count)
+        extended = np.zeros(self._rows, np.bool_)
+        extended[extending] = True
+        if len(extending):
+            add("extend", slice(None), after)
+        if served is not None:
+            return np.where(extended, counts, served)
+        add("complete", np.flatnonzero(self._then[of] & ~extended[of]), after)
+        add("complete", np.flatnonzero(~self._then[of] & ~extended[of]), self._words.count)
+        return counts
+
+
+class _Spans(NamedTuple):
+    watches: Integers  # their numbers, operation by operation
+    begins: Integers  # where those of each operation begin
+
+
+def _spans(first: Integers, operation: Integers, rows: Integers) -> _Spans:
+    """Return the watches of some operations, whose first ones are known."""
+    counts = np.bincount(operation, minlength=int(rows.max()) + 1)[rows]
+    begins = np.cumsum(counts) - counts
+    return _Spans(np.repeat(first - begins, counts) + np.arange(counts.sum()), begins)

@@ -1,0 +1,238 @@
+"""Operations and what they watch, in the order in which they are looked up: shard by shard of their keys.
+
+Timelines lie in shards of keys. So operations in that order touch few of them at a time, each shard's are a slice, and
+parts of them that fit the cache are judged one by one, in several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.errors import SchemaError
+from abeyant.kernels.timelines import NEVER
+from abeyant.tables.columns import Mask, flags, integers, missing
+from abeyant.tables.contradictions import contradictions
+from abeyant.tables.keys import Integers, PairHash
+from abeyant.tables.lines import Each, EventRows, Keyed, Lines, in_one_shard, shards_of
+from abeyant.tables.roles import RoleWatches, is_one_each, spans, watches_by_role
+from abeyant.tables.validity import Operations
+from abeyant.tables.words import ROLES, Role, Words
+
+__all__ = ["Part", "PartWatches", "Watched"]
+
+_ROWS: Final = 1 << 16  # operations to a part, at least
+_HASHED: Final = 1 << 18  # keys that are hashed together
+
+
+class PartWatches(NamedTuple):
+    """The watches of one role of some operations."""
+
+    operation: Integers  # which of them
+    keyed: Keyed
+    first: int  # the number of the first among all of the role
+
+    def is_one_each(self, rows: int) -> bool:
+        """Return whether each of so many operations has one: the watch of its own number."""
+        return is_one_each(self.operation, rows)
+
+
+class Part(NamedTuple):
+    """Some operations that follow each other, with all others of their keys where an event serves one."""
+
+    whole: Watched
+    rows: Any  # where they are in the table
+    shards: slice
+    start: Integers
+    deadline: Integers
+    extension: Integers | None  # None where it is the time-out
+    any_of: Mask
+    then: Mask
+    watches: dict[Role, PartWatches]
+
+    @property
+    def ids(self) -> pa.ChunkedArray:
+        """The ids of all operations, in the order of the table."""
+        return self.whole.table["op_id"]
+
+    def in_table(self, rows: Integers) -> Integers:
+        """Return where in the table some of them are."""
+        found: Integers = rows + self.rows.start if isinstance(self.rows, slice) else self.rows[rows]
+        return found
+
+
+class Watched:
+    """Valid operations in that order, their watches by role, and the timelines of all keys."""
+
+    lines: Lines
+    """Of what completes, cancels and extends."""
+    levels: Lines
+    """Of what pauses."""
+    serving: Lines
+    """Of the events that serve one operation each. Of all three only those that are looked at have any events."""
+    clock: Integers
+    """What the calendar says at the times of `levels`."""
+
+    def __init__(
+        self,
+        operations: Operations,
+        events: Sequence[EventRows],
+        words: Words,
+        pairs: PairHash,
+        each: Each[Any, Any],
+        *,
+        levels: Sequence[EventRows] | None,
+        unserved: Sequence[EventRows] | None,
+    ) -> None:
+        """Hash the keys and build the timelines. `levels` are the events of pauses, `unserved` those that may serve."""
+        self.table, self.words, self._each = operations.table, words, each
+        self._rows = len(operations.start)
+        self.watches = watches_by_role(operations)
+        condition = operations.table["condition"].cast(pa.string())
+        any_of, then = (flags(pc.equal(condition, value)) for value in ("any", "then"))
+        self._check(then)
+        hashed = {role: self._hash(watches, pairs) for role, watches in self.watches.items()}
+        self._shards: Any = None
+        self._order: Any = slice(0, self._rows)
+        if not in_one_shard(events if unserved is None else unserved):
+            homes = self._homes(hashed)
+            self._order = np.argsort(homes, kind="stable")
+            self._shards = np.cumsum(np.bincount(homes, minlength=256))
+        self._start, self._deadline = operations.start[self._order], operations.deadline[self._order]
+        self._any, self._then = any_of[self._order], then[self._order]
+        self._extension = self._extensions()
+        self.watch_rows: dict[Role, Any] = {}
+        """Where the watches of each role are in the table's order."""
+        self._build(events, levels, events if unserved is None else unserved)
+        self._sorted = {role: self._in_order(role, *hashed[role]) for role in ROLES}
+
+    def _build(
+        self, events: Sequence[EventRows], levels: Sequence[EventRows] | None, serving: Sequence[EventRows]
+    ) -> None:
+        combine = self.words.combine
+        pauses = len(self.watches["pause"].operation) > 0
+        self.lines = self.levels = self.serving = Lines([], combine, map)
+        if self.words.serves != "every":
+            self.serving = Lines(serving, "each", self._each)
+        # A level is the last value, which the lines of the greatest have as well.
+        shared = pauses and levels is None and combine != "sum"
+        others = any(len(self.watches[role].operation) for role in ("cancel", "extend"))
+        if self.words.serves == "every" or others or shared:
+            self.lines = Lines(events, combine, self._each, counting=self.words.details)
+        if shared:
+            self.levels = self.lines
+        elif pauses:
+            self.levels = Lines(events if levels is None else levels, "last", self._each)
+        at, calendar = self.levels.at, self.words.calendar
+        self.clock = at if calendar is None else np.ascontiguousarray(calendar.elapsed(at))
+
+    def _hash(self, watches: RoleWatches, pairs: PairHash) -> tuple[Integers, Integers]:
+        """Hash the keys, as many at once as stay in the cache."""
+        count = len(watches.operation)
+        instance, one_each = self.table["instance"], is_one_each(watches.operation, self._rows)
+        places, identities = np.empty(count, np.int64), np.empty(count, np.int64)
+
+        def hash_some(begin: int) -> None:
+            some = slice(begin, begin + _HASHED)
+            of = instance[some] if one_each else instance.take(pa.array(watches.operation[some]))
+            places[some], identities[some] = pairs(of, watches.key[some])
+
+        for _ in self._each(hash_some, range(0, count, _HASHED)):
+            pass
+        return places, identities
+
+    def _homes(self, hashed: dict[Role, tuple[Integers, Integers]]) -> Any:
+        """Return for each operation the shard of its first watch, of those that complete it if there are any."""
+        homes = np.zeros(self._rows, np.uint8)
+        for role in reversed(ROLES):
+            rows, first = spans(self.watches[role].operation)
+            homes[rows] = shards_of(hashed[role][0])[first]
+        return homes
+
+    def _in_order(self, role: Role, places: Integers, identities: Integers) -> tuple[Integers, Keyed]:
+        """Return the watches of a role in the order of the operations: which of these each is of."""
+        operation, required = self.watches[role].operation, self.watches[role].required
+        lines = self.levels if role == "pause" else self.lines
+        if role == "complete" and self.words.serves != "every":
+            lines = self.serving
+        numbers = np.arange(len(operation))
+        if isinstance(self._order, slice):
+            self.watch_rows[role] = slice(None)
+            return operation, Keyed(lines.find(places, identities, numbers), required)
+        if is_one_each(operation, self._rows):
+            rows = self._order
+        else:
+            rank = np.empty(self._rows, np.int64)
+            rank[self._order] = np.arange(self._rows)
+            rows = np.argsort(rank[operation], kind="stable")
+            operation = rank[operation[rows]]
+        self.watch_rows[role] = rows
+        rank = np.empty(len(operation), np.int64)
+        rank[rows] = numbers
+        return operation, Keyed(lines.find(places, identities, rank), required[rows])
+
+    def _check(self, then: Mask) -> None:
+        """Raise `SchemaError` where the words and the watches contradict each other."""
+        for wrong, why in contradictions(self.watches, then, self.words):
+            if wrong.any():
+                op_id = self.table["op_id"][int(np.flatnonzero(wrong)[0])].as_py()
+                raise SchemaError(f"operations: {op_id!r} {why}")
+        if "deadline" in self.table.column_names and (
+            self.words.calendar is not None or len(self.watches["pause"].operation)
+        ):
+            raise SchemaError(
+                "operations: a column deadline does not go with a calendar or a watch that pauses: it is an instant; "
+                "give a column timeout or timeout_ms"
+            )
+
+    def _extensions(self) -> Integers | None:
+        for name, unit in (("extend_ms", 1000), ("extend", 1)):
+            if name in self.table.column_names:
+                own = np.minimum(integers(self.table[name], f"operations: {name}"), (NEVER - 1) // unit) * unit
+                timeout = self._deadline - self._start
+                extension: Integers = np.where(missing(self.table[name])[self._order], timeout, own[self._order])
+                return extension
+        return None
+
+    def parts(self) -> Iterator[Part]:
+        """Yield all operations, part by part."""
+        begin = 0
+        shard = 0
+        for end, shards in self._ends():
+            watches = {}
+            for role, (operation, keyed) in self._sorted.items():
+                first, last = (int(place) for place in np.searchsorted(operation, (begin, end)))
+                some = slice(first, last)
+                watches[role] = PartWatches(
+                    operation[some] - begin if begin else operation[some], keyed.take(some), first
+                )
+            mine = slice(begin, end)
+            yield Part(
+                self,
+                mine if isinstance(self._order, slice) else self._order[mine],
+                slice(shard, shards),
+                self._start[mine],
+                self._deadline[mine],
+                None if self._extension is None else self._extension[mine],
+                self._any[mine],
+                self._then[mine],
+                watches,
+            )
+            begin, shard = end, shards
+
+    def _ends(self) -> Iterator[tuple[int, int]]:
+        """Yield where each part ends, and its shards: with a shard, unless all are one."""
+        if self._shards is None:
+            if self.words.serves == "every":  # else all of a key are to be together
+                yield from ((end, 1) for end in range(_ROWS, self._rows, _ROWS))
+            yield self._rows, 1
+            return
+        begin = 0
+        for shard, end in enumerate(self._shards.tolist(), 1):
+            if end - begin >= _ROWS or shard == len(self._shards):
+                yield end, shard
+                begin = end
