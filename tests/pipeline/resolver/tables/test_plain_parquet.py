@@ -25,21 +25,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant import pipeline
-from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKeys, Sample
+from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, Sample
 from abeyant.pipeline.resolver.tables.packing import (
     COMBINED,
     EVENTS,
     KINDS,
+    PROFILE,
     EventPacker,
-    WatchNumbers,
+    Watches,
     binary,
-    packed_operations,
+    pack_operations,
     unpacked_events,
     unpacked_operations,
 )
 from abeyant.pipeline.resolver.tables.plain_parquet import map_side, tasks
 from abeyant.pipeline.resolver.tables.plain_parquet.footers import DIRECT, RowGroup, _groups_of, row_groups
 from abeyant.pipeline.resolver.tables.plain_parquet.tasks import Task, _read, tasks_of
+from abeyant.pipeline.resolver.tables.profile import Profiler
 from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
 from abeyant.pipeline.schemas import OPERATIONS
 from abeyant.pipeline.spark import chunks
@@ -440,6 +442,11 @@ def test_tasks_are_of_one_size() -> None:
     assert [len(task.groups) for task in tasks_of("events", many)] == [1, 1, 1]
 
 
+def packed_operations(task: Task) -> list[pa.RecordBatch]:
+    found = map_side._pack_operations(task, PairHash(), Profiler(Sample(0.0, 1 << 30), 0), ids=True)
+    return [batch for batch in found if batch["order"][0].as_py() % KINDS != PROFILE]
+
+
 def test_a_chunk_is_bounded_in_bytes_where_rows_are_wide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However little a file with few distinct texts takes on the disk, and each row a watch has its operation's."""
     for module in (tasks, chunks):
@@ -453,11 +460,11 @@ def test_a_chunk_is_bounded_in_bytes_where_rows_are_wide(tmp_path: Path, monkeyp
     task = Task("operations", [group])
     first = next(_read(task, OPERATIONS.fieldNames()))
     assert first.num_rows < 200 < file.metadata.num_rows
-    found = list(map_side._pack_operations(task, PairHash(), no_keys(), None))
+    found = packed_operations(task)
     assert len(found) > 60
     assert max(batch.nbytes for batch in found) < 4 << 20
     told = [
-        unpacked_operations([memoryview(value)], COMBINED, order // KINDS)[1].num_rows
+        unpacked_operations([memoryview(value)], order // KINDS)[1].num_rows
         for batch in found
         for order, value in zip(batch["order"].to_pylist(), batch["packed"].to_pylist(), strict=True)
     ]
@@ -473,13 +480,13 @@ def test_a_long_text_that_all_rows_share_is_not_held_for_all_of_them(
     pq.write_table(pa.Table.from_pylist(rows, ARROW_OPERATIONS), tmp_path / "0.parquet")
     task = Task("operations", _groups_of(str(tmp_path / "0.parquet"), OPERATIONS) or [])
     assert next(_read(task, OPERATIONS.fieldNames())).nbytes < 1 << 20  # as a dictionary
-    found = list(map_side._pack_operations(task, PairHash(), no_keys(), None))
+    found = packed_operations(task)
     assert max(batch.nbytes for batch in found) < 2 << 20
     kinds = [
         kind
         for batch in found
         for order, value in zip(batch["order"].to_pylist(), batch["packed"].to_pylist(), strict=True)
-        for kind in unpacked_operations([memoryview(value)], order % KINDS, order // KINDS)[1]["kind"].to_pylist()
+        for kind in unpacked_operations([memoryview(value)], order // KINDS)[1]["kind"].to_pylist()
     ]
     assert kinds == ["x" * 5000] * 3000
 
@@ -506,10 +513,6 @@ def test_a_value_beyond_what_arrow_counts_is_refused() -> None:
 # -- what is packed ------------------------------------------------------------------------------------------------
 
 
-def no_keys() -> HotKeys:
-    return HotKeys.read(np.array([0]))
-
-
 def packed_rows(batches: list[pa.RecordBatch]) -> list[tuple[int, ...]]:
     found = []
     for batch in batches:
@@ -524,16 +527,16 @@ def test_events_are_reduced_while_that_is_worth_it_and_dealt_out_otherwise() -> 
     dice = np.random.default_rng(1)
     place, identity = dice.integers(-(2**63), 2**63 - 1, (2, 4000))
     progress, at = dice.integers(-5, 10**6, 4000), dice.integers(0, 10**15, 4000)
-    pack = EventPacker(no_keys(), several=True)
-    packed = [pack(place, identity, progress, at) for _ in range(2)]
+    pack = EventPacker()
+    packed = [pack(place, identity, progress, at).batch() for _ in range(2)]
     assert not pack._reduces
     assert packed_rows(packed[:1]) == packed_rows(packed[1:])
     assert packed_rows(packed[:1]) == sorted(
         zip(place.tolist(), (identity % 2**32).tolist(), progress, at, strict=True)
     )
-    pack = EventPacker(no_keys(), several=True)
+    pack = EventPacker()
     same = np.full(4000, 7)
-    packed = [pack(same, same, progress, at) for _ in range(2)]
+    packed = [pack(same, same, progress, at).batch() for _ in range(2)]
     assert pack._reduces
     assert len(packed_rows(packed[:1])) < 100
 
@@ -551,29 +554,24 @@ def test_texts_come_back_however_many_there_are_of_a_kind() -> None:
                 "instance": column(["i"] * rows, few),
                 "op_id": pa.array([f"op-{n}" for n in range(rows)]),
                 "kind": column(kinds, few),
-                "any_of": pa.array([n % 2 == 0 for n in range(rows)]),
-                "version": pa.array([["all", "k", "1"] if n % 3 else [] for n in range(rows)], pa.list_(pa.string())),
+                "key": pa.array([f"k{n % 9}" for n in range(rows)]),
             }
         )
         place = (np.arange(rows) % 4 - 2) << 62
         start = np.arange(rows) * 10**9
-        numbers = WatchNumbers(place.copy(), np.arange(rows), np.arange(rows) % 5 - 2, start, start + 2**40)
-        packed = packed_operations(texts, numbers, np.zeros(rows, np.bool_), no_keys())
+        one = np.arange(rows)
+        flags, group, version = np.zeros(rows, np.int64), one % 7 << 10, one * (2**62 // rows)
+        numbers = Watches(place.copy(), one, one % 5 - 2, start, start + 2**40, flags, group, version)
+        packed = pack_operations(texts, numbers).batch()
         found = []
         for order, value in zip(packed["order"].to_pylist(), packed["packed"].to_pylist(), strict=True):
             assert order % KINDS == COMBINED
-            back, told = unpacked_operations([memoryview(value)] * 2, COMBINED, order // KINDS)
+            back, told = unpacked_operations([memoryview(value)] * 2, order // KINDS)
             assert told.num_rows % 2 == 0
             assert told.slice(0, told.num_rows // 2) == told.slice(told.num_rows // 2)
             half = told.num_rows // 2
             found += list(zip(*(part[:half].tolist() for part in back), told.slice(0, half).to_pylist(), strict=True))
         found.sort(key=lambda row: row[1])
-        assert [row[:5] for row in found] == list(
-            zip(place.tolist(), *(part.tolist() for part in numbers[1:]), strict=True)
-        )
-        plain = texts.cast(pa.schema([(name, _plain_type(name)) for name in texts.schema.names]))
-        assert [row[5] for row in found] == plain.to_pylist()
-
-
-def _plain_type(name: str) -> pa.DataType:
-    return {"any_of": pa.bool_(), "version": pa.list_(pa.string())}.get(name, pa.string())
+        assert [row[:-1] for row in found] == list(zip(*(part.tolist() for part in numbers), strict=True))
+        plain = texts.cast(pa.schema([(name, pa.string()) for name in texts.schema.names]))
+        assert [row[-1] for row in found] == plain.to_pylist()

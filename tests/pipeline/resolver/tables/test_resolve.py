@@ -22,8 +22,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyant import pipeline
 from abeyant import tables as in_process
 from abeyant.kernels.resolve import Staircases
-from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample
-from abeyant.pipeline.resolver.tables.profile import _profile, is_repeated, profile_tables
+from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample, cuts_of_keys
+from abeyant.pipeline.resolver.tables.packing import KINDS, PROFILE
+from abeyant.pipeline.resolver.tables.profile import _pack_ids, is_repeated, profile_ids
 from abeyant.pipeline.resolver.tables.small import small_table_plan
 from abeyant.pipeline.schemas import OPERATIONS, OUTCOMES, SchemaError, check_table
 from abeyant.pipeline.spark.chunks import chunks
@@ -162,13 +163,11 @@ def test_the_pieces_of_a_hot_key_are_of_one_size() -> None:
         assert len({place >> 54 for place in sizes}) > 10, f"{shape}: the pieces are on few shards"
 
 
-def test_the_cuts_are_every_so_many_rows_of_a_hot_key(spark: SparkSession) -> None:
-    rows = [operation_row(Op(f"{n}", 0, 1, (Watch("k", n),), "all")) for n in range(250)]
-    happened = [event_row(Event("k", 0, n)) for n in range(250, 500)] + [event_row(Event("cold", 0, 1))] * 100
-    operations, events = operations_table(spark, rows), events_table(spark, happened)
-    seen = profile_tables(operations, events, sample=Sample(fraction=1.0, piece=100)).collect()
-    (cuts,) = (row.cuts for row in seen)
-    assert (cuts[0], cuts[3:]) == (0, [4, 100, 200, 300, 400])
+def test_the_cuts_are_every_so_many_rows_of_a_hot_key() -> None:
+    rows = [(7, 8, n) for n in range(500)] + [(7, 9, n) for n in range(100)] + [(-3, 1, 5)] * 101
+    random.Random(1).shuffle(rows)
+    assert cuts_of_keys(np.array(rows), 100) == [-3, 1, 1, 5, 7, 8, 4, 100, 200, 300, 400]
+    assert cuts_of_keys(np.array(rows), 500) == []
 
 
 # -- one query for all that is small -------------------------------------------------------------------------------
@@ -299,13 +298,11 @@ def executed_plan(outcomes: DataFrame) -> str:
     return str(plan).partition("\n+- == Initial Plan")[0]  # those of subqueries stand further to the right
 
 
-def test_both_steps_read_one_shuffle_and_one_sample(spark: SparkSession) -> None:
-    """Operations with several watches take a second step; the rows are packed, sorted and shuffled once for both."""
+def test_both_ways_and_the_profile_read_one_shuffle(spark: SparkSession) -> None:
+    """Rows are packed, sorted and shuffled once for all of them."""
     plan = executed_plan(pipeline.resolve(*tables(spark, traces()[:50]), sample=DEFAULT_SAMPLE))
-    assert plan.count("MapInArrow _pack") == 1
-    assert plan.count("ReusedExchange [order") == 1
-    assert plan.count("MapInArrow partial") == 2 + 1  # and the profile
-    assert plan.count("MapInArrow _profile") == 1, "the sample is read more than once"
+    assert plan.count("MapInArrow partial(numbers#") == 2, "inputs are packed more than once"
+    assert plan.count("ReusedExchange [order") == 2
 
 
 @pytest.fixture
@@ -327,13 +324,11 @@ def test_no_second_step_where_no_operation_has_several_watches(spark: SparkSessi
         assert ("min_by(" not in executed_plan(outcomes)) == skipped
 
 
-@pytest.mark.parametrize(
-    ("plan", "sample", "reads"), [("adaptive", DEFAULT_SAMPLE, 2), ("fixed", DEFAULT_SAMPLE, 2), ("fixed", None, 1)]
-)
-def test_each_table_is_read_twice_and_a_small_one_once(
-    spark: SparkSession, request: pytest.FixtureRequest, tmp_path: Path, plan: str, sample: Sample | None, reads: int
+@pytest.mark.parametrize(("plan", "sample"), [("adaptive", DEFAULT_SAMPLE), ("fixed", DEFAULT_SAMPLE), ("fixed", None)])
+def test_each_table_is_read_once(
+    spark: SparkSession, request: pytest.FixtureRequest, tmp_path: Path, plan: str, sample: Sample | None
 ) -> None:
-    """Once before the job, for all that has to be known beforehand, and once for the job. And the conditions first."""
+    """And the conditions before the job."""
     if plan == "adaptive":
         request.getfixturevalue("adaptive")
 
@@ -348,7 +343,7 @@ def test_each_table_is_read_twice_and_a_small_one_once(
     outcomes = pipeline.resolve(reading(operations, "operations"), reading(events, "events"), sample=sample)
     assert len(outcomes.collect()) == operations.count()
     tasks = Counter(path.name[:6] for path in tmp_path.iterdir())
-    assert tasks == {"operat": reads * 3 + 3, "events": reads * 3}
+    assert tasks == {"operat": 3 + 3, "events": 3}
 
 
 @pytest.mark.parametrize("plan", ["adaptive", "fixed"])
@@ -376,8 +371,8 @@ def test_a_session_with_spark_s_200_partitions_runs_few_tasks_for_little_data(
     assert sum(tasks) <= 12
 
 
-def test_each_table_of_files_is_at_most_four_times_in_the_plan(spark: SparkSession, tmp_path: Path) -> None:
-    """Each time, the driver plans it anew: for both readers of the shuffle once, and once for what was seen."""
+def test_each_table_of_files_is_at_most_seven_times_in_the_plan(spark: SparkSession, tmp_path: Path) -> None:
+    """Each time, the driver plans it anew: for both ways once, and five times for the profile."""
     both = tables(spark, traces()[:50])
     for table, name in zip(both, ("operations", "events"), strict=True):
         table.write.parquet(str(tmp_path / name))
@@ -385,7 +380,7 @@ def test_each_table_of_files_is_at_most_four_times_in_the_plan(spark: SparkSessi
     outcomes = pipeline.resolve(read[0], read[1], sample=DEFAULT_SAMPLE)
     plan = str(outcomes._jdf.queryExecution().optimizedPlan())
     scans = [line for line in plan.splitlines() if "Relation [" in line]
-    assert [sum(column in line for line in scans) for column in ("op_id#", "progress#")] == [4, 4]
+    assert [sum(column in line for line in scans) for column in ("op_id#", "progress#")] == [7, 7]
     assert by_spark(outcomes) == by_spark(pipeline.resolve(*both))
 
 
@@ -483,13 +478,9 @@ def test_a_chunk_is_bounded_in_rows_and_in_bytes() -> None:
 @pytest.mark.parametrize("repeated", [0, 1, 300])
 def test_ids_that_are_there_twice_are_found(spark: SparkSession, repeated: int) -> None:
     """All of them and no other, over chunks and tasks, each group once."""
-    watches = "array(named_struct('key', 'k', 'required', id), named_struct('key', 'k', 'required', 0L)) AS watches"
     op_id = f"concat('op-', id % {3000 - repeated}) AS op_id"
-    rows = spark.range(0, 3000, 1, 4).selectExpr("'i' AS instance", op_id, watches)
-    again = spark.range(repeated).selectExpr("'i' AS instance", "concat('op-', id) AS op_id")
-    # That all watches are in the sample, two an operation, makes no id repeated.
-    seen = profile_tables(rows, again.selectExpr("instance", "op_id AS key", "1L AS progress"), sample=ALL_HOT)
-    told = rows.withColumn("seen", seen.select(F.struct("*")).scalar())
+    rows = spark.range(0, 3000, 1, 4).selectExpr("'i' AS instance", op_id)
+    told = rows.withColumn("seen", profile_ids(rows).select(F.struct("*")).scalar())
     found = [row.op_id for row in told.where(is_repeated("seen")).collect()]
     assert Counter(found) == {f"op-{n}": 2 for n in range(repeated)}
 
@@ -498,17 +489,14 @@ def test_rows_without_an_id_are_no_duplicates_of_one_another(spark: SparkSession
     """A log's other rows have no op_id: were they looked at, all of them would meet in one task."""
     rows = spark.range(3000).selectExpr(
         "if(id % 3 = 0, NULL, 'i') AS instance", "if(id % 2 = 0, NULL, concat('op-', id)) AS op_id",
-        "array(named_struct('key', 'k', 'required', id)) AS watches",
     )  # fmt: skip
-    assert profile_tables(rows, sample=DEFAULT_SAMPLE).first() == Row(cuts=[0], repeated=None, several=False)
-    assert list(_profile(pa.record_batch([[[0, 1, 2, 3, 4]] * 9], ["row"]) for _ in range(2))) == []
+    assert profile_ids(rows).select("cuts", "shards", "repeated").first() == Row(cuts=[], shards=[], repeated=None)
 
 
 def test_one_id_a_million_times_is_found_by_few_hashes() -> None:
-    rows = pa.array(np.tile([1, 1 << 62, 0, 0, 0], 1 << 18))
-    same = pa.record_batch([pa.ListArray.from_arrays(np.arange((1 << 18) + 1, dtype=np.int32) * 5, rows)], ["row"])
-    packed = [row for batch in _profile([same] * 4) for row in batch.to_pylist()]
-    assert packed == [{"part": 64, "packed": struct.pack("<qq", 1 << 62, 1 << 62)}] * 4
+    same = pa.record_batch([pa.array(np.full(1 << 18, 1 << 62))], ["id"])
+    packed = [row for batch in _pack_ids([same] * 4) for row in batch.to_pylist()]
+    assert packed == [{"order": 64 * KINDS + PROFILE, "packed": struct.pack("<qq", 1 << 62, 1 << 62)}] * 4
 
 
 def test_a_sample_that_is_none_is_refused() -> None:

@@ -1,16 +1,17 @@
 """`resolve` over whole tables.
 
-    operations ── valid ── one row a watch ── packed ──┐
-                                                       ├─ by shard ── reached ─────────────── outcomes
-    events ────── valid ───────────────────── packed ──┘          └── reached ── combined ── outcomes
+    operations ── valid ── one row a watch ── packed ──┐             ┌─ reached ───────────────────────────── outcomes
+                                                       ├─ by shard ──┼─ profile
+    events ────── valid ───────────────────── packed ──┘             └─ cut ─ by shard ─ reached ─ combined ─ outcomes
 
 Each watch of an operation is told when it was reached. That is the outcome of an operation with one watch, if no other
-row can have its id. All others are *combined* in a second step, by id: of several rows with one id the first counts,
-and of its watches all or any have to be reached. Both steps read the same shuffle.
+row can have its id: the *direct* way. The *slow* way is for all others, which are *combined* by id: of several rows
+with one id the first counts, and of its watches all or any have to be reached. It is also for the shards of hot keys,
+which are cut and shuffled a second time. What goes which way says a profile, which is found while rows are packed.
 
-A profile of the tables, made beforehand, says what takes which way (`profile`). Rows are packed where Spark has read
-them (`from_spark`), or by workers that read files themselves (`plain_parquet`). Tables that Spark's own statistics hold
-for small are not worth it: Spark alone resolves them (`small`), and all of their operations are combined.
+Rows are packed where Spark has read them (`from_spark`), or by workers that read files themselves (`plain_parquet`).
+Tables that Spark's own statistics hold for small are not worth it: Spark alone resolves them (`small`), and all of
+their operations are combined.
 """
 
 from __future__ import annotations
@@ -24,10 +25,26 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyant.pipeline.resolver.tables.by_words import SEVERAL_KEYS, resolve_by_words
 from abeyant.pipeline.resolver.tables.from_spark import packed_by_spark
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, Sample
-from abeyant.pipeline.resolver.tables.packing import ALONE, COMBINED, KINDS, READ, SHARDS
+from abeyant.pipeline.resolver.tables.packing import (
+    CONDITION,
+    IS_ONE,
+    KINDS,
+    NTH,
+    ORDERS,
+    PACKED,
+    PROFILE,
+    SHARDS,
+    SPOT,
+)
 from abeyant.pipeline.resolver.tables.plain_parquet import Files, files_of, may_have_steps
-from abeyant.pipeline.resolver.tables.profile import merge_profiles, profile_tables
-from abeyant.pipeline.resolver.tables.reaching import REACHED, first_reached
+from abeyant.pipeline.resolver.tables.profile import DIRECT, SLOW, merge_profiles
+from abeyant.pipeline.resolver.tables.reaching import (
+    REACHED,
+    TO_COMBINE,
+    cut_hot_keys,
+    first_reached,
+    reached_to_combine,
+)
 from abeyant.pipeline.resolver.tables.small import SmallTablePlan, are_large, reached_by_spark, small_table_plan
 from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
@@ -42,19 +59,30 @@ from abeyant.tables.words import Combine, Count, Deadline, Holds, Serves, Within
 
 __all__ = ["resolve"]
 
-_PART: Final = "slice(version, {}, size(version) div 2)"
-_WATCHES: Final = f"arrays_zip({_PART.format(2)}, {_PART.format('2 + size(version) div 2')})"
-_FROM_TEXTS: Final = (
-    "if(size(version) > 0, struct(version[0] AS condition, "
-    f"CAST({_WATCHES} AS array<struct<key: string, required: bigint>>) AS watches), NULL) AS version"
+# An operation's watches, and whether any of them will do, tell rows of one id apart: of one watch by what it is.
+_ROW: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "condition", "version")
+_WATCH_ROW: Final = (
+    *(name for name in _ROW if name not in ("condition", "version")),
+    f"flags div {CONDITION} % {NTH // CONDITION} AS condition",
+    f"if(flags % 2 = {IS_ONE}, xxhash64(key, required), version) AS version",
+    f"flags div {NTH} AS nth",
+    *("key", "required", "repeated", "reached"),
 )
-_REACHED: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "any_of", "reached", _FROM_TEXTS)
-_ROW: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "version")
 _ROW_REACHED: Final = (
-    "CASE WHEN first(any_of) THEN min(reached) WHEN count(reached) = count(*) THEN max(reached) END AS reached"
+    "CASE WHEN condition = 2 THEN min(reached) WHEN count(reached) = count(*) THEN max(reached) END AS reached"
 )
+_ROW_WATCHES: Final = "array_sort(collect_set(struct(nth, key, required)) FILTER (WHERE repeated)) AS watches"
 # In the order of `validity`: the first row of an id counts.
 _COUNTS: Final = (
+    "min_by(struct(kind, start_us, deadline_us, reached), "
+    "struct(start_us, deadline_us, condition, kind, watches)) AS row"
+)
+# As large tables do, but with the words themselves.
+_SMALL_ROW: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "version")
+_SMALL_REACHED: Final = (
+    "CASE WHEN first(any_of) THEN min(reached) WHEN count(reached) = count(*) THEN max(reached) END AS reached"
+)
+_SMALL_COUNTS: Final = (
     "min_by(struct(kind, start_us, deadline_us, reached), "
     "struct(start_us, deadline_us, version.condition, kind, version.watches)) AS row"
 )
@@ -99,12 +127,11 @@ def resolve(
 
     Lazy: nothing runs before an action, but for a job that looks whether any `condition` is `then`, where the column is
     there and neither a word nor the files' statistics tell; and, with words and over large tables, one that looks for
-    hot keys. No row is collected to the driver, but for the names of hot keys, and where they are cut. Inputs are read
-    twice unless they are small; where that is dear, persist them first. Rows that cannot be resolved have no outcome:
-    see `invalid_operations` and `invalid_events`. `unique_ids` promises that no (instance, op_id) is there twice and
-    saves the search for such. `sample` says how hot keys are found and how finely they are cut; it changes no outcome.
-    Without it, tables that Spark's statistics hold for small (96 MB together, or 16 MB of files) are not looked at
-    beforehand at all.
+    hot keys. No row is collected to the driver, but for the names of hot keys, and where they are cut. Without words,
+    each input is read once. Rows that cannot be resolved have no outcome: see `invalid_operations` and
+    `invalid_events`. `unique_ids` promises that no (instance, op_id) is there twice and saves the search for such.
+    `sample` says how hot keys are found and how finely they are cut; it changes no outcome. Without it, tables that
+    Spark's statistics hold for small (96 MB together, or 16 MB of files) are resolved by Spark alone.
 
     Raises `SchemaError` for a table without the columns needed, ValueError for another `deadline` or word, or words
     that contradict each other. Watches that contradict them end the job.
@@ -135,7 +162,8 @@ def _has_steps(operations: DataFrame, ours: DataFrame) -> bool:
 def _plain_of_small(operations: DataFrame, events: DataFrame, deadline: Deadline, plan: SmallTablePlan) -> DataFrame:
     """Return the outcomes of completed tables, small ones, without more words than `deadline`."""
     reached = reached_by_spark(valid_operations(operations), valid_events(events), deadline, plan)
-    return _combined(plan.repartition(reached, "instance", "op_id"))
+    rows = plan.repartition(reached, "instance", "op_id").groupBy(*_SMALL_ROW).agg(F.expr(_SMALL_REACHED))
+    return _counting(rows, _SMALL_COUNTS)
 
 
 def _plain(
@@ -149,54 +177,41 @@ def _plain(
 ) -> DataFrame:
     """Do so for tables of any size; where they are plain `files`, these are read in their place."""
     ids, sample = not unique_ids, sample or DEFAULT_SAMPLE
-    if files is not None:
-        profile = _as_column(merge_profiles(files.profile(sample.fraction, ids=ids), sample))
-        packed = files.packed(profile, ids=ids)
-    else:
-        profile = _as_column(profile_tables(operations, events, sample=sample, ids=ids))
-        packed = packed_by_spark(operations, events, profile, ids=ids)
-    by_shard = _by_shard(packed)
-    reached = _reached(_if_several(by_shard, profile) if files is not None else by_shard, COMBINED, deadline)
-    combined = _combined(reached.selectExpr(*_REACHED).repartition("instance", "op_id"))
-    return _reached(by_shard, ALONE, deadline).selectExpr(*_OUTCOME).union(combined)
+    packed = files.packed(sample, ids=ids) if files else packed_by_spark(operations, events, sample, ids=ids)
+    partitions = shuffle_partitions(operations.sparkSession)
+    by_shard = packed.repartition(F.expr(spread(SPOT, SHARDS, partitions)))
+    told = _part_of(by_shard, F.expr(f"`order` % {KINDS} = {PROFILE}"))
+    profile = merge_profiles(told, sample).select(F.struct("*")).scalar()  # computed once, however often it is named
+
+    def going(way: int) -> DataFrame:
+        ways = profile.getField("ways")[F.expr(f"int(`order` % {ORDERS})")]
+        return _part_of(by_shard, ways.bitwiseAND(way) > 0).sortWithinPartitions("order")
+
+    reach = partial(first_reached, deadline=deadline)
+    direct = _with_profile(going(DIRECT), profile).mapInArrow(reach, REACHED).selectExpr(*_OUTCOME)
+    cut = _with_profile(going(SLOW), profile).mapInArrow(cut_hot_keys, PACKED)
+    again = cut.repartition(F.expr(spread(SPOT, SHARDS, partitions))).sortWithinPartitions("order")
+    to_combine = partial(reached_to_combine, deadline=deadline)
+    watches = _with_profile(again, profile).mapInArrow(to_combine, TO_COMBINE).selectExpr(*_WATCH_ROW)
+    by_id = watches.repartition("instance", "op_id").groupBy(*_ROW)
+    rows = by_id.agg(F.expr(_ROW_REACHED), F.expr(_ROW_WATCHES))
+    return direct.union(_counting(rows, _COUNTS))
 
 
-def _as_column(profile: DataFrame) -> Column:
-    """Return a profile's one row as a column, which the job computes once however often it is named."""
-    return profile.select(F.struct("*")).scalar()
+def _with_profile(packed: DataFrame, profile: Column) -> DataFrame:
+    """Add the profile: in the first row of each partition, since it may be long."""
+    is_first = F.expr("(monotonically_increasing_id() & ((1L << 33) - 1)) = 0")
+    return packed.select("order", "packed", F.when(is_first, profile).alias("profile"))
 
 
-def _by_shard(packed: DataFrame) -> DataFrame:
-    """Shuffle packed rows."""
-    return packed.repartition(F.expr(spread(f"`order` div {KINDS}", SHARDS, shuffle_partitions(packed.sparkSession))))
-
-
-def _if_several(by_shard: DataFrame, profile: Column) -> DataFrame:
-    """Return all rows or none: where nothing has to be combined, Spark finds that beforehand, and reads none.
-
-    Not for tables that the profile names, since it stands in the plan for that once more. Without it, Spark reads the
-    shuffle a second time, and hands nothing on: 2 to 3 % of the time.
-    """
-    several = by_shard.sparkSession.range(0, 1, 1, 1).where(profile.getField("several")).select()
-    return by_shard.crossJoin(F.broadcast(several))
-
-
-def _reached(by_shard: DataFrame, kind: int, deadline: Deadline) -> DataFrame:
-    """Tell of the operations of one kind when each watch was reached."""
-    rows = _part_of(by_shard, f"`order` % {KINDS} IN {READ[kind]}").select("order", "cuts", "packed")
-    reach = partial(first_reached, kind=kind, deadline=deadline)
-    return rows.sortWithinPartitions("order").mapInArrow(reach, REACHED[kind])
-
-
-def _part_of(shuffled: DataFrame, condition: str) -> DataFrame:
+def _part_of(shuffled: DataFrame, condition: Column) -> DataFrame:
     """Filter a shuffled table of which others want other parts, so that Spark shuffles it once for all of them.
 
     Spark would move each filter below the shuffle, and then find no two alike. It leaves what it takes for random.
     """
-    return shuffled.where(f"({condition}) OR monotonically_increasing_id() < 0")
+    return shuffled.where(condition | (F.monotonically_increasing_id() < 0))
 
 
-def _combined(by_id: DataFrame) -> DataFrame:
+def _counting(rows: DataFrame, counts: str) -> DataFrame:
     """Of each id, tell the outcome of the row that counts."""
-    rows = by_id.groupBy(*_ROW).agg(F.expr(_ROW_REACHED))
-    return rows.groupBy("instance", "op_id").agg(F.expr(_COUNTS)).selectExpr("*", "row.*").selectExpr(*_OUTCOME)
+    return rows.groupBy("instance", "op_id").agg(F.expr(counts)).selectExpr("*", "row.*").selectExpr(*_OUTCOME)

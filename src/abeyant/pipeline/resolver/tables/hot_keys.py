@@ -1,9 +1,13 @@
 """Hot keys, cut along their progress, so that no task gets more of a key than it can hold.
 
 What an operation needs of its key is the first time at which progress reached `required` (see kernels.resolve), so a
-key may be cut along its progress. A sample, read beforehand, holds one in 1,024 rows; a key with more than 128 rows in
-it is cut at every 128th of them, sorted by progress (or `required`). So a piece has some 131,072 rows, however many
-rows the key has: its cuts grow with it, and all of them together are one in 131,072 rows of the tables.
+key may be cut along its progress. A sample, drawn while rows are packed, holds one in 1,024 rows; a key with more than
+128 rows in it is cut at every 128th of them, sorted by progress (or `required`). So a piece has some 131,072 rows,
+however many rows the key has: its cuts grow with it, and all of them together are one in 131,072 rows of the tables.
+
+The cuts are known once all rows are packed and shuffled. So the shards of hot keys are unpacked, cut, and shuffled a
+second time. A shard that is large in a chunk already is not packed to one task for that, but dealt out to all: see
+`packing`.
 
     piece n holds   events with cut n-1 <= progress < cut n;
                     of each packed chunk one row (cut n, the least `at` of its events with progress >= cut n);
@@ -11,17 +15,15 @@ rows the key has: its cuts grow with it, and all of them together are one in 131
 
 A progress that is as frequent as several pieces makes cuts coincide: operations that require just that are spread over
 the pieces between, which hold nothing but what they are told; its events are a few steps, since chunks are reduced.
-Cutting changes no outcome, so a sample is good enough; a hot key that it missed would only make one task longer. All
-tasks must cut alike, though: what they pack says by which cuts, and `reaching` refuses to mix.
+Cutting changes no outcome, so a sample is good enough; a hot key that it missed would only make one task longer.
 
-A key is known by two 64-bit hashes with different seeds, *place* and *identity*, and once it is packed by all of the
-first and half of the second. Two keys of one table with both the same would be mixed up; the chance of that is below
-10**-11 for a billion keys.
+A key is known by two hashes with different seeds: its *place*, of 64 bits, and its *identity*, of which 32 bits are
+packed. Two keys of one table with both the same would be mixed up; the chance of that is below 10**-11 for a billion
+keys.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -38,6 +40,7 @@ __all__ = [
     "Integers",
     "Sample",
     "cuts_of_keys",
+    "is_drawn",
 ]
 
 Integers = npt.NDArray[np.int64]
@@ -61,8 +64,22 @@ class Sample:
         if self.piece < 1:
             raise ValueError(f"piece is a number of rows, at least 1, not {self.piece}")
 
+    @property
+    def large(self) -> float:
+        """How many rows of a shard are so many in a chunk that it is dealt out: an eighth of a piece."""
+        return self.piece / max(self.fraction, 1e-9) / 8
+
 
 DEFAULT_SAMPLE: Final = Sample(1 / 1024, 128)
+
+
+def is_drawn(fraction: float) -> str:
+    """Return the condition that a row is in a sample of that fraction of all rows: those whose hashes are the least.
+
+    The same rows at every run where the partitions are the same. (DataFrame.sample draws a random number a row, which
+    takes several times as long.)
+    """
+    return f"xxhash64(monotonically_increasing_id()) <= {min(int(fraction * 2**64), 2**64 - 1) - 2**63}L"
 
 
 # -- in the workers ------------------------------------------------------------------------------------------------
@@ -71,7 +88,7 @@ DEFAULT_SAMPLE: Final = Sample(1 / 1024, 128)
 def cuts_of_keys(sampled: Integers, piece: int) -> list[int]:
     """Return the cuts of the hot keys in a sample, of rows (place, identity, value), as `HotKeys.read` takes them.
 
-    But for the first of all; empty where no key has more than `piece` rows. O(n log n).
+    Empty where no key has more than `piece` rows. O(n log n).
     """
     rows = sampled[np.lexsort((sampled[:, 2], sampled[:, 1], sampled[:, 0]))]
     firsts = np.flatnonzero(np.any(np.diff(rows[:, :2], axis=0, prepend=rows[:1, :2] - 1), axis=1))
@@ -103,13 +120,9 @@ class HotKeys:
 
     @classmethod
     def read(cls, told: Integers) -> HotKeys:
-        """Read them from `cuts` of `profile`.
-
-        They are integers: the first is not theirs, and then of each hot key its place, its identity, the number of its
-        cuts, and these.
-        """
+        """Read them from the profile's `cuts`: of each its place, its identity, the number of its cuts, and these."""
         keys = []
-        begin = 1
+        begin = 0
         while begin < len(told):
             place, identity, count = told[begin : begin + 3].tolist()
             keys.append(HotKey(place, identity, told[begin + 3 : begin + 3 + count]))
@@ -120,9 +133,10 @@ class HotKeys:
         """Return whether any key is hot."""
         return bool(self._cuts)
 
-    def fingerprint(self) -> int:
-        """Return a number by which to see that two tasks cut alike."""
-        return zlib.crc32(np.concatenate([self._places, self._identities, *self._cuts]).tobytes())
+    @property
+    def places(self) -> Integers:
+        """The place of each, where its first piece is."""
+        return self._places
 
     def cut_events(self, events: Integers) -> Integers:
         """Move the rows (place, identity, progress, at) of hot keys to their pieces; return all, and what is told.

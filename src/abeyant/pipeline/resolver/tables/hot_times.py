@@ -30,8 +30,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.resolver.rejected import deadline_us
-from abeyant.pipeline.resolver.tables.hot_keys import HotKey, HotKeys, Sample
-from abeyant.pipeline.resolver.tables.profile import is_drawn
+from abeyant.pipeline.resolver.tables.hot_keys import HotKey, HotKeys, Sample, is_drawn
 from abeyant.tables.keys import Integers, PairHash
 from abeyant.tables.words import Words
 

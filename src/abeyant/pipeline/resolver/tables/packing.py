@@ -12,10 +12,12 @@ Memory: a chunk, three times while it is packed.
 
 from __future__ import annotations
 
+import json
+import math
 import struct
 from array import array
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -27,7 +29,7 @@ import pyarrow.compute as pc
 from abeyant.kernels.dealing import deal
 from abeyant.kernels.narrow import head_size, narrow, widen
 from abeyant.kernels.resolve import Staircases
-from abeyant.pipeline.resolver.tables.hot_keys import HotKeys, Integers
+from abeyant.pipeline.resolver.tables.hot_keys import Integers
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -35,16 +37,24 @@ if TYPE_CHECKING:
 __all__ = [
     "ALONE",
     "COMBINED",
+    "CONDITION",
     "EVENTS",
+    "IS_ONE",
     "KINDS",
+    "NTH",
+    "ORDERS",
     "PACKED",
-    "READ",
+    "PROFILE",
+    "RIVALS",
     "SHARDS",
-    "TEXTS",
+    "SPOT",
     "EventPacker",
-    "WatchNumbers",
+    "Packed",
+    "Watches",
     "binary",
-    "packed_operations",
+    "pack_events",
+    "pack_operations",
+    "shards_of",
     "unpacked_events",
     "unpacked_operations",
 ]
@@ -52,33 +62,26 @@ __all__ = [
 SHARDS: Final = 1024
 """Shards are many, so that the events of one are few."""
 
-PACKED: Final = "order long, cuts long, packed binary"
-"""`order`: `KINDS` times the shard, and one of the four below. `cuts`: the fingerprint of the cuts that were used."""
+PACKED: Final = "order long, packed binary"
+"""`order`: `KINDS` times the shard, and one of the kinds; and `ORDERS` times a number of the task, other than 0, where
+the rows of the shard are so many that they are dealt out: such a shard is put together in a second shuffle."""
 KINDS: Final = 4
-EVENTS_FOR_ALONE, EVENTS, ALONE, COMBINED = range(KINDS)
-"""Of the operations: rows that are an answer alone, and rows to be combined with others of the same id. Events are for
-both, or, where no operation has to be combined, for the former alone: so Spark hands none on to the other reader.
-"""
-READ: Final = {ALONE: (EVENTS_FOR_ALONE, EVENTS, ALONE), COMBINED: (EVENTS, COMBINED)}
-"""What is read for the operations of one kind."""
+ORDERS: Final = KINDS * SHARDS
+EVENTS, ALONE, COMBINED, PROFILE = range(KINDS)
+"""Of the operations: those of one watch, and watches of others. A part of the profile has a shard's place."""
+RIVALS: Final = PROFILE
+"""In the second shuffle: operations of one watch, of which only those count whose id may be there twice."""
 
-TEXTS: Final = {
-    ALONE: ("instance", "op_id", "kind"),
-    COMBINED: ("instance", "op_id", "kind", "any_of", "version"),
-}
-"""What a row a watch of an operation has besides numbers.
+SPOT: Final = f"(`order` div {KINDS} + `order` div {ORDERS}) % {SHARDS}"
+"""Where an `order` goes in the shuffle, a number below `SHARDS`."""
 
-`any_of`: any of its watches will do.
-`version`: what else tells rows of one id apart, and which of them counts. It is the condition, the keys of all watches,
-and what they require; empty where an id has no other row.
-"""
-_KINDS_OF_TEXT: Final = {
-    "instance": pa.string(),
-    "op_id": pa.string(),
-    "kind": pa.string(),
-    "any_of": pa.bool_(),
-    "version": pa.list_(pa.string()),
-}
+# `flags` of a watch. Above them stands which watch of its operation it is, from 0.
+IS_ONE: Final = 1  # the operation has no other
+CONDITION: Final = 2  # times 0 for null, 1 for all, 2 for any
+NTH: Final = 8
+
+_TEXTS: Final = ("instance", "op_id", "kind", "key")
+"""What a watch has besides numbers; no `key` where ids are not looked at: it tells rows of one id apart."""
 _OFTEN_FEW: Final = ("instance", "kind")
 _FEW: Final = 256  # distinct values that one byte tells apart
 _SHORT: Final = 64  # bytes of such a one, so that a chunk of them that is read is not much larger than it was packed
@@ -101,95 +104,113 @@ _WORTH: Final = 0.75  # of the rows of a chunk: if more are steps, it was not wo
 class EventPacker:
     """Packs the events of a task, chunk after chunk."""
 
-    def __init__(self, hot: HotKeys, *, several: bool) -> None:
-        """`several`: whether any operation has to be combined."""
-        self._hot = hot
-        self._kind = EVENTS if several else EVENTS_FOR_ALONE
+    def __init__(self) -> None:
         self._reduces = True
 
-    def __call__(self, place: Integers, identity: Integers, progress: Integers, at_us: Integers) -> pa.RecordBatch:
+    def __call__(self, place: Integers, identity: Integers, progress: Integers, at_us: Integers) -> Packed:
         """Pack a chunk, which has rows."""
         if self._reduces:
-            return self._reduced(np.column_stack((place, identity, progress, at_us)))
+            packed, steps = _steps(np.column_stack((place, identity, progress, at_us)))
+            self._reduces = steps < _WORTH * len(place)
+            return packed
         rows, ends = np.empty((len(place), 4), np.int64), np.empty(SHARDS, np.int64)
         deal(place.data, identity.data, progress.data, at_us.data, ends.data, rows.ravel().data)
-        return self._packed(_DEALT_SHARDS, rows, ends, (progress, at_us))
-
-    def _reduced(self, events: Integers) -> pa.RecordBatch:
-        steps = Staircases(self._hot.cut_events(events).ravel().data).steps
-        rows = np.frombuffer(steps, np.int64).reshape(-1, 4)
-        self._reduces = bool(self._hot) or len(rows) < _WORTH * len(events)
-        ends = np.append(np.searchsorted(rows[:, 0], _FIRST_PLACES), len(rows))
-        return self._packed(np.arange(SHARDS), rows, ends, (rows[:, 2], rows[:, 3]))
-
-    def _packed(self, shards: Integers, rows: Integers, ends: Integers, others: Sequence[Integers]) -> pa.RecordBatch:
-        there, packed = _narrowed(rows, ends, others)
-        return _packed(shards[there] * KINDS + self._kind, packed, self._hot)
+        return _packed_events(_DEALT_SHARDS, rows, ends, (progress, at_us))
 
 
-class WatchNumbers(NamedTuple):
-    """The columns of a chunk of operations, a row a watch; places may be moved."""
+class Packed(NamedTuple):
+    """Values of a chunk, by `order`, and how many rows each has."""
+
+    order: Integers
+    rows: Integers
+    values: pa.Array
+
+    def batch(self, large: float = math.inf, number: int = 0) -> pa.RecordBatch:
+        """Return them as `PACKED`: those of more rows than `large` are dealt out by a task's number."""
+        order = np.where(self.rows > large, self.order + ORDERS * number, self.order)
+        return pa.record_batch({"order": pa.array(order), "packed": self.values})
+
+
+def shards_of(places: Integers) -> Integers:
+    """Return the shard of each place."""
+    return (places >> (64 - _SHARD_BITS)) + SHARDS // 2
+
+
+def pack_events(events: Integers) -> pa.RecordBatch:
+    """Pack rows of place, identity, progress and time, reduced to their steps."""
+    return _steps(events)[0].batch()
+
+
+def _steps(events: Integers) -> tuple[Packed, int]:
+    """Pack the steps of events; return how many there are, too."""
+    rows = np.frombuffer(Staircases(events.ravel().data).steps, np.int64).reshape(-1, 4)
+    ends = np.append(np.searchsorted(rows[:, 0], _FIRST_PLACES), len(rows))
+    return _packed_events(np.arange(SHARDS), rows, ends, (rows[:, 2], rows[:, 3])), len(rows)
+
+
+def _packed_events(shards: Integers, rows: Integers, ends: Integers, others: Sequence[Integers]) -> Packed:
+    there, packed = _narrowed(rows, ends, others)
+    return Packed(shards[there] * KINDS + EVENTS, np.diff(ends, prepend=0)[there], packed)
+
+
+class Watches(NamedTuple):
+    """The numbers of a chunk of operations, a row a watch; places may be moved."""
 
     place: Integers
     identity: Integers
     required: Integers
     start_us: Integers
     deadline_us: Integers
+    flags: Integers
+    group: Integers
+    """Of ids: see `profile`."""
+    version: Integers
+    """Tells rows of one id apart that have several watches."""
+
+    def select(self, rows: slice | npt.NDArray[Any]) -> Watches:
+        """Return some of the rows."""
+        return Watches(*(column[rows] for column in self))
 
 
-def packed_operations(
-    texts: pa.RecordBatch, numbers: WatchNumbers, alone: npt.NDArray[np.bool_], hot: HotKeys
-) -> pa.RecordBatch:
-    """Pack a chunk of watches, which has rows; `texts` has the columns of `TEXTS`, those of combined ones if any is."""
-    place, identity, required, start_us, deadline_us = numbers
-    hot.cut_operations(place, identity, required)
-    order = ((place >> (64 - _SHARD_BITS)) + SHARDS // 2) * KINDS + np.where(alone, ALONE, COMBINED)
+def pack_operations(texts: pa.RecordBatch, watches: Watches) -> Packed:
+    """Pack a chunk of watches, which has rows; `texts` has the columns of `_TEXTS`."""
+    order = shards_of(watches.place) * KINDS + np.where(watches.flags & IS_ONE, ALONE, COMBINED)
     sorting = np.argsort(order.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort
     order = order[sorting]
     firsts = np.flatnonzero(np.diff(order, prepend=-1))
     orders, ends = order[firsts], np.append(firsts[1:], len(order))
-    others = required, start_us, deadline_us - start_us
-    _, blocks = _narrowed(np.column_stack((place, identity, *others))[sorting], ends, others)
-    kinds = [kind for kind in TEXTS if np.any(orders % KINDS == kind)]
-    values, few = _few(texts.select(TEXTS[kinds[-1]]), len(orders))
+    spans = watches._replace(deadline_us=watches.deadline_us - watches.start_us)
+    _, blocks = _narrowed(np.column_stack(spans)[sorting], ends, spans[2:])
+    values, few = _few(texts, len(orders))
     values = values.take(pa.array(sorting))
-    of_kind = {kind: values.select(TEXTS[kind]) for kind in kinds}
     parts: list[ReadableBuffer] = []
     sizes = []
-    for order_, first, end, block in zip(orders.tolist(), firsts.tolist(), ends.tolist(), blocks, strict=True):
-        own = block.as_buffer(), few, _written(of_kind[order_ % KINDS].slice(first, end - first))
+    for first, end, block in zip(firsts.tolist(), ends.tolist(), blocks, strict=True):
+        own = block.as_buffer(), few, values.slice(first, end - first).serialize()
         parts += [_SIZES.pack(*(len(part) for part in own[:2])), *own]
         sizes.append(_SIZES.size + sum(len(part) for part in own))
-    return _packed(orders, binary(sizes, b"".join(parts)), hot)
+    return Packed(orders, ends - firsts, binary(sizes, b"".join(parts)))
 
 
-def _written(texts: pa.RecordBatch) -> pa.Buffer:
-    number = texts.schema.get_field_index("version")
-    if number >= 0 and not len(texts.column(number).flatten()):
-        # Of a slice without any, Arrow writes where each version of all other rows begins.
-        none = pa.ListArray.from_arrays(pa.array(np.zeros(len(texts) + 1, np.int32)), pa.array([], pa.string()))
-        texts = texts.set_column(number, texts.schema.field(number), none)
-    return texts.serialize()
-
-
-def unpacked_operations(values: Sequence[memoryview], kind: int, shard: int) -> tuple[WatchNumbers, pa.RecordBatch]:
-    """Return the numbers and the texts of values of `packed_operations`, all of one kind and shard."""
+def unpacked_operations(
+    values: Sequence[memoryview], shard: int, *, with_key: bool = True
+) -> tuple[Watches, pa.RecordBatch]:
+    """Return the numbers and the texts of values of `pack_operations`, all of one shard."""
     numbers, texts = [], []
     for few, some in groupby(map(_parts, values), key=lambda parts: parts[1]):
-        dictionaries = _read_few(few)
-        schema = _text_schema(kind, tuple(dictionaries))
+        dictionaries, schema = _read_few(few)
+        wanted = [name for name in schema.names if with_key or name != "key"]
         batches = []
         for block, _, packed in some:
             numbers.append(block)
-            batches.append(pa.ipc.read_record_batch(packed, schema))
+            batches.append(pa.ipc.read_record_batch(packed, schema).select(wanted))
         batch = pa.concat_batches(batches)
         for name, distinct in dictionaries.items():
-            batch = batch.set_column(TEXTS[kind].index(name), name, distinct.take(batch.column(name)))
+            batch = batch.set_column(wanted.index(name), name, distinct.take(batch.column(name)))
         texts.append(batch)
-    rows = widen(b"".join(numbers), len(WatchNumbers._fields), _uppermost_byte(shard))
-    columns = np.ascontiguousarray(np.frombuffer(rows, np.int64).reshape(-1, len(WatchNumbers._fields)).T)
-    place, identity, required, start_us, span_us = columns
-    return WatchNumbers(place, identity, required, start_us, start_us + span_us), pa.concat_batches(texts)
+    rows = widen(b"".join(numbers), len(Watches._fields), _uppermost_byte(shard))
+    watches = Watches(*np.ascontiguousarray(np.frombuffer(rows, np.int64).reshape(-1, len(Watches._fields)).T))
+    return watches._replace(deadline_us=watches.start_us + watches.deadline_us), pa.concat_batches(texts)
 
 
 def _parts(value: memoryview) -> tuple[memoryview, bytes, pa.Buffer]:
@@ -226,9 +247,9 @@ def _uppermost_byte(shard: int) -> int:
 def _few(texts: pa.RecordBatch, blocks: int) -> tuple[pa.RecordBatch, bytes]:
     """Replace columns of few values by bytes, unless that saves nothing.
 
-    Return these values too, as `_read_few` takes them: each of the blocks has them.
+    Return these values too, as `_read_few` takes them, with the names of all columns: each of the blocks has them.
     """
-    few = {}
+    few: dict[str, list[str]] = {}
     for name in _OFTEN_FEW:
         column = texts.column(name)
         told = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
@@ -238,33 +259,20 @@ def _few(texts: pa.RecordBatch, blocks: int) -> tuple[pa.RecordBatch, bytes]:
             order = pc.sort_indices(values)  # so that most chunks have the same
             rank = np.empty(len(order), np.uint8)
             rank[order.to_numpy()] = np.arange(len(order))
-            few[name] = pa.array([values.take(order)], pa.list_(pa.string()))
+            few[name] = values.take(order).to_pylist()
             indices = pa.array(rank).take(told.indices)
             texts = texts.set_column(texts.schema.get_field_index(name), name, indices)
-    plain = pa.schema([(name, pa.uint8() if name in few else _KINDS_OF_TEXT[name]) for name in texts.schema.names])
-    return texts.cast(plain), _serialized(few)
-
-
-def _serialized(few: dict[str, pa.Array]) -> bytes:
-    if not few:
-        return b""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, pa.schema([(name, values.type) for name, values in few.items()])) as stream:
-        stream.write_batch(pa.record_batch(few))
-    return bytes(sink.getvalue())
+    plain = pa.schema([(name, pa.uint8() if name in few else pa.string()) for name in texts.schema.names])
+    told = {name: few.get(name) for name in texts.schema.names}
+    return texts.cast(plain), json.dumps(told, ensure_ascii=False).encode()
 
 
 @lru_cache(maxsize=64)
-def _read_few(few: bytes) -> dict[str, pa.Array]:
-    if not few:
-        return {}
-    batch = pa.ipc.open_stream(few).read_next_batch()
-    return {name: batch.column(name).flatten() for name in batch.schema.names}
-
-
-@cache
-def _text_schema(kind: int, few: tuple[str, ...]) -> pa.Schema:
-    return pa.schema([(name, pa.uint8() if name in few else _KINDS_OF_TEXT[name]) for name in TEXTS[kind]])
+def _read_few(few: bytes) -> tuple[dict[str, pa.Array], pa.Schema]:
+    """Return the values of columns of few, and the schema of the texts."""
+    told = json.loads(few)
+    values = {name: pa.array(some, pa.string()) for name, some in told.items() if some is not None}
+    return values, pa.schema([(name, pa.uint8() if name in values else pa.string()) for name in told])
 
 
 def binary(lengths: npt.ArrayLike, values: Any) -> pa.Array:
@@ -279,8 +287,3 @@ def binary(lengths: npt.ArrayLike, values: Any) -> pa.Array:
     return pa.BinaryArray.from_buffers(
         pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(values)]
     )
-
-
-def _packed(order: Integers, packed: pa.Array, hot: HotKeys) -> pa.RecordBatch:
-    cuts = np.full(len(order), hot.fingerprint())
-    return pa.record_batch({"order": pa.array(order), "cuts": pa.array(cuts), "packed": packed})

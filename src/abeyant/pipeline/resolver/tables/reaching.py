@@ -8,50 +8,142 @@ Memory: the steps of one shard, twice while its staircases are built, and a chun
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from abeyant.kernels.resolve import NEVER, Staircases
+from abeyant.pipeline.resolver.tables.hot_keys import HotKeys
 from abeyant.pipeline.resolver.tables.packing import (
     ALONE,
-    COMBINED,
+    EVENTS,
     KINDS,
-    TEXTS,
-    WatchNumbers,
+    RIVALS,
+    SHARDS,
+    Watches,
+    binary,
+    pack_events,
+    pack_operations,
+    shards_of,
     unpacked_events,
     unpacked_operations,
 )
+from abeyant.pipeline.resolver.tables.profile import marks_of
 from abeyant.pipeline.spark.chunks import freeze_imports
 
-__all__ = ["REACHED", "first_reached"]
+__all__ = ["REACHED", "TO_COMBINE", "cut_hot_keys", "first_reached", "reached_to_combine"]
 
-_REACHED: Final = "instance string, op_id string, kind string, start_us long, deadline_us long"
-REACHED: Final = {
-    ALONE: f"{_REACHED}, reached long",
-    COMBINED: f"{_REACHED}, any_of boolean, version array<string>, reached long",
-}
+REACHED: Final = "instance string, op_id string, kind string, start_us long, deadline_us long, reached long"
+TO_COMBINE: Final = f"{REACHED}, key string, required long, flags long, version long, repeated boolean"
 
 _CHUNK_BYTES: Final = 1 << 25
+_Deadline = Literal["inclusive", "exclusive"]
 
 
-def first_reached(
-    batches: Iterable[pa.RecordBatch], kind: int, deadline: Literal["inclusive", "exclusive"]
-) -> Iterator[pa.RecordBatch]:
-    """PACKED, sorted by `order`, with operations of one kind -> `REACHED`: when each was, in its time, or null."""
+def first_reached(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Iterator[pa.RecordBatch]:
+    """PACKED, sorted by `order`, and the profile -> `REACHED`: when each operation was, in its time, or null.
+
+    Those whose id may be there twice are left out.
+    """
+    for reached in _reached(batches, deadline, with_key=False):
+        some = reached.select(~reached.repeated) if reached.repeated.any() else reached
+        yield pa.record_batch(some.columns())
+
+
+def reached_to_combine(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Iterator[pa.RecordBatch]:
+    """Do so for `TO_COMBINE`: rows that tell which others they are combined with."""
+    for reached in _reached(batches, deadline, with_key=True):
+        some = reached.select(reached.repeated) if reached.kind == RIVALS else reached
+        columns = some.columns()
+        key = some.texts.column("key") if "key" in some.texts.schema.names else pa.nulls(len(some.found), pa.string())
+        columns |= {"key": key, "required": pa.array(some.watches.required), "flags": pa.array(some.watches.flags)}
+        yield pa.record_batch(
+            columns | {"version": pa.array(some.watches.version), "repeated": pa.array(some.repeated)}
+        )
+
+
+def cut_hot_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """PACKED, sorted by `order`, and the profile -> PACKED for the second shuffle, hot keys being cut.
+
+    Of shards that come for other reasons only, operations of one watch become `RIVALS`.
+    """
+    profile, batches = _profile_and_rest(batches)
+    if profile is None:
+        return
+    hot = HotKeys.read(np.array(profile["cuts"].as_py(), np.int64))
+    whole, to_cut = set(profile["shards"].as_py()), set(shards_of(hot.places).tolist())
+    for run in _runs(batches):
+        shard, kind = run.order // KINDS % SHARDS, run.order % KINDS
+        if shard not in to_cut:
+            kind = RIVALS if kind == ALONE and shard not in whole else kind
+            order = np.full(len(run.ends), shard * KINDS + kind)
+            packed = binary(np.diff(run.ends, prepend=0), run.packed)
+            yield pa.record_batch({"order": pa.array(order), "packed": packed})
+            continue
+        for values in _together(run.values()):
+            if kind == EVENTS:
+                rows = np.frombuffer(unpacked_events(b"".join(values), shard), np.int64).reshape(-1, 4).copy()
+                yield pack_events(hot.cut_events(rows))
+            else:
+                watches, texts = unpacked_operations(values, shard)
+                hot.cut_operations(watches.place, watches.identity, watches.required)
+                yield pack_operations(texts, watches).batch()
+
+
+class _Reached(NamedTuple):
+    """Some operations of one kind, when each was reached or NEVER, and whether its id may be there twice."""
+
+    kind: int
+    watches: Watches
+    texts: pa.RecordBatch
+    found: npt.NDArray[np.int64]
+    repeated: npt.NDArray[np.bool_]
+
+    def select(self, rows: npt.NDArray[np.bool_]) -> _Reached:
+        texts = self.texts.filter(pa.array(rows))
+        return _Reached(self.kind, self.watches.select(rows), texts, self.found[rows], self.repeated[rows])
+
+    def columns(self) -> dict[str, pa.Array]:
+        return {
+            **{name: self.texts.column(name) for name in ("instance", "op_id", "kind")},
+            "start_us": pa.array(self.watches.start_us),
+            "deadline_us": pa.array(self.watches.deadline_us),
+            "reached": pa.array(self.found, mask=self.found == NEVER),
+        }
+
+
+def _reached(batches: Iterable[pa.RecordBatch], deadline: _Deadline, *, with_key: bool) -> Iterator[_Reached]:
     freeze_imports()
+    profile, batches = _profile_and_rest(batches)
+    marks = None if profile is None else marks_of(profile["repeated"])
     for shard, runs in groupby(_runs(batches), key=lambda run: run.order // KINDS):
         staircases = Staircases(b"")
-        for are_events, some in groupby(runs, key=lambda run: run.order % KINDS != kind):
-            if are_events:
+        for kind, some in groupby(runs, key=lambda run: run.order % KINDS):
+            if kind == EVENTS:
                 packed = [run.packed for run in some]
                 staircases = Staircases(unpacked_events(packed[0] if len(packed) == 1 else b"".join(packed), shard))
                 continue
             for values in _together(value for run in some for value in run.values()):
-                numbers, texts = unpacked_operations(values, kind, shard)
-                yield _answered(staircases, numbers, texts, deadline)
+                watches, texts = unpacked_operations(values, shard, with_key=with_key)
+                repeated = np.zeros(texts.num_rows, np.bool_) if marks is None else marks[watches.group]
+                yield _Reached(kind, watches, texts, _found(staircases, watches, deadline), repeated)
+
+
+def _found(staircases: Staircases, watches: Watches, deadline: _Deadline) -> npt.NDArray[np.int64]:
+    found = np.empty(len(watches.place), np.int64)
+    staircases.first_reached(
+        watches.place.data,
+        watches.identity.data,
+        watches.required.data,
+        watches.start_us.data,
+        watches.deadline_us.data,
+        found.data,
+        deadline=deadline,
+    )
+    return found
 
 
 class _Run(NamedTuple):
@@ -65,12 +157,20 @@ class _Run(NamedTuple):
         return (self.packed[begin:end] for begin, end in pairwise((0, *self.ends)))
 
 
+def _profile_and_rest(batches: Iterable[pa.RecordBatch]) -> tuple[pa.StructScalar | None, Iterable[pa.RecordBatch]]:
+    """Return the profile, which the first row of a partition has, and the batches; None if there are no rows."""
+    rest = iter(batches)
+    for first in rest:
+        if first.num_rows:
+            profile = first.column("profile")[0]
+            if not profile.is_valid:
+                raise RuntimeError("the first row of a partition has no profile: its rows were moved by the plan")
+            return profile, chain([first], rest)
+    return None, ()
+
+
 def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[_Run]:
-    cuts: set[int] = set()
     for batch in batches:
-        cuts.update(batch.column("cuts").unique().to_pylist())
-        if len(cuts) > 1:
-            raise RuntimeError("the sample of hot keys was read twice and differs: the input is not the same twice")
         order, packed = batch.column("order").to_numpy(), batch.column("packed")
         _, offsets, data = packed.buffers()
         # Twice as wide by Spark's setting `spark.sql.execution.arrow.useLargeVarTypes`.
@@ -95,27 +195,3 @@ def _together(values: Iterable[memoryview]) -> Iterator[list[memoryview]]:
             waiting, size = [], 0
     if waiting:
         yield waiting
-
-
-def _answered(
-    staircases: Staircases, numbers: WatchNumbers, texts: pa.RecordBatch, deadline: Literal["inclusive", "exclusive"]
-) -> pa.RecordBatch:
-    place, identity, required, start_us, deadline_us = numbers
-    reached = np.empty(len(place), np.int64)
-    staircases.first_reached(
-        place.data,
-        identity.data,
-        required.data,
-        start_us.data,
-        deadline_us.data,
-        reached.data,
-        deadline=deadline,
-    )
-    columns = {
-        **{name: texts.column(name) for name in TEXTS[ALONE]},
-        "start_us": pa.array(start_us),
-        "deadline_us": pa.array(deadline_us),
-        **{name: texts.column(name) for name in texts.schema.names if name not in TEXTS[ALONE]},
-        "reached": pa.array(reached, mask=reached == NEVER),
-    }
-    return pa.record_batch(columns)

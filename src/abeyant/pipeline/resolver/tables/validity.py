@@ -8,8 +8,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyant.pipeline.resolver.given import Given, as_dataframe, session_of
 from abeyant.pipeline.resolver.rejected import DUPLICATE, EVENT_REASON, operation_reason
-from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE
-from abeyant.pipeline.resolver.tables.profile import is_repeated, profile_tables
+from abeyant.pipeline.resolver.tables.profile import is_repeated, profile_ids
 from abeyant.pipeline.resolver.tables.small import small_table_plan
 from abeyant.pipeline.schemas import (
     EVENTS,
@@ -98,7 +97,7 @@ def valid_events(events: DataFrame) -> DataFrame:
 
 def _with_rivals(rows: DataFrame, operations: DataFrame) -> DataFrame:
     """Add whether an id may be there twice among all operations."""
-    profile = profile_tables(operations, sample=DEFAULT_SAMPLE).select(F.struct("*")).scalar()
+    profile = profile_ids(operations).select(F.struct("*")).scalar()
     with_profile = rows.withColumn("_profile", profile)
     return with_profile.withColumn("_rivals", F.expr(is_repeated("_profile"))).drop("_profile")
 

@@ -1,11 +1,10 @@
 """Tables that are plain Parquet files: workers read the columns themselves, and Spark sees only what is packed.
 
-    row groups ── tasks ──┬── profiled ── merged    as `profile` packs it
-                          └── packed ──── by shard  as `packing` packs it
+    row groups ── tasks ── packed ── by shard    as `packing` packs it
 
-What Spark does over other tables, Python does here: it drops rows that cannot be resolved, hashes keys and ids, and
-draws the sample. The definitions of validity are those of `abeyant.tables`, and its hashes too: their seed is drawn
-with the plan, so all tasks have the same.
+What Spark does over other tables, Python does here: it drops rows that cannot be resolved, and hashes keys and ids.
+The definitions of validity are those of `abeyant.tables`, and its hashes too: their seed is drawn with the plan, so all
+tasks have the same.
 
 Both tables have to be plain, because a key must have one hash in both. Memory: as for other tables, a chunk, and what
 Arrow holds of a row group while it reads it.
@@ -13,30 +12,32 @@ Arrow holds of a row group while it reads it.
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from abeyant.pipeline.resolver.tables.hot_keys import HotKeys, Integers
-from abeyant.pipeline.resolver.tables.packing import PACKED, EventPacker, WatchNumbers, packed_operations
-from abeyant.pipeline.resolver.tables.plain_parquet.footers import RowGroup, row_groups
+from abeyant.pipeline.resolver.tables.hot_keys import Integers, Sample
+from abeyant.pipeline.resolver.tables.packing import CONDITION, IS_ONE, NTH, PACKED, EventPacker, pack_operations
+from abeyant.pipeline.resolver.tables.packing import Watches as WatchNumbers
+from abeyant.pipeline.resolver.tables.plain_parquet.footers import row_groups
 from abeyant.pipeline.resolver.tables.plain_parquet.tasks import BATCH_ROWS, Task, chunks_of, tasks_of
-from abeyant.pipeline.resolver.tables.profile import GROUP_SHIFT, PROFILE, pack_profile
+from abeyant.pipeline.resolver.tables.profile import GROUP_SHIFT, Profiler, pack_ids
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS
 from abeyant.pipeline.spark.chunks import cut, freeze_imports
-from abeyant.tables.columns import Mask, Watches, flags, integers, microseconds, missing, watches_of
+from abeyant.tables.columns import Watches, flags, integers, microseconds, missing
 from abeyant.tables.duplicates import id_hashes
 from abeyant.tables.keys import PairHash, draw_seed
 from abeyant.tables.validity import Operations, valid_events, valid_operations
 
 __all__ = ["Files", "files_of", "may_have_steps"]
+
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # odd
 
 
 def files_of(operations: DataFrame, events: DataFrame) -> Files | None:
@@ -66,146 +67,65 @@ class Files:
     def __init__(self, spark: SparkSession, tasks: Sequence[Task], seed: bytes) -> None:
         self._spark, self._tasks, self._seed = spark, tasks, seed
 
-    def profile(self, fraction: float, *, ids: bool) -> DataFrame:
-        """Return `profile.PROFILE`: the ids, unless they need not be looked at, and a sample."""
-        return self._each_task().mapInArrow(
-            partial(_profile, tasks=self._tasks, seed=self._seed, fraction=fraction, ids=ids), PROFILE
-        )
-
-    def packed(self, profile: Column, *, ids: bool) -> DataFrame:
-        """Return `packing.PACKED`, given the profile."""
-        repeated = profile.getField("repeated") if ids else None
-        told = self._each_task().select("id", profile.getField("cuts").alias("cuts"))
-        told = told.withColumn("repeated", repeated) if repeated is not None else told
-        return told.mapInArrow(partial(_pack, tasks=self._tasks, seed=self._seed), PACKED)
-
-    def _each_task(self) -> DataFrame:
-        return self._spark.range(0, len(self._tasks), 1, len(self._tasks))
+    def packed(self, sample: Sample, *, ids: bool) -> DataFrame:
+        """Return `packing.PACKED`, and what the profile is made from; ids are not looked at unless `ids`."""
+        each_task = self._spark.range(0, len(self._tasks), 1, len(self._tasks))
+        return each_task.mapInArrow(partial(_pack, tasks=self._tasks, seed=self._seed, sample=sample, ids=ids), PACKED)
 
 
 # -- in the workers ------------------------------------------------------------------------------------------------
 
 
-def _profile(
-    batches: Iterable[pa.RecordBatch], tasks: Sequence[Task], seed: bytes, fraction: float, ids: bool
+def _pack(
+    batches: Iterable[pa.RecordBatch], tasks: Sequence[Task], seed: bytes, sample: Sample, ids: bool
 ) -> Iterator[pa.RecordBatch]:
-    """(the number of a task) -> PROFILE."""
+    """(the number of a task) -> PACKED."""
     freeze_imports()
     pairs = PairHash(seed)
-    profiles: dict[str, Callable[[Task, PairHash, _Draw], Iterator[pa.RecordBatch]]]
-    profiles = {"operations": partial(_profile_operations, ids=ids), "events": _profile_events}
     for batch in batches:
         for number in batch.column("id").to_pylist():
-            yield from profiles[tasks[number].table](tasks[number], pairs, _draw(tasks[number], fraction))
-
-
-_Draw = Callable[[int], Mask]
-
-
-def _draw(task: Task, fraction: float) -> _Draw:
-    """Return what draws a sample of so many rows; the same at every run."""
-    first = task.groups[0] if task.groups else RowGroup("", 0, 0, 0)
-    dice = np.random.default_rng([zlib.crc32(first.path.encode()), first.number])
-    return lambda rows: dice.random(rows) < fraction
-
-
-def _profile_operations(task: Task, pairs: PairHash, draw: _Draw, ids: bool) -> Iterator[pa.RecordBatch]:
-    several = False
-    for table in chunks_of(task, ["instance", "op_id", "watches"] if ids else ["instance", "watches"]):
-        hashes = np.empty(0, np.int64)
-        if ids:
-            has_id = ~(missing(table["instance"]) | missing(table["op_id"]))
-            hashes = id_hashes(table, has_id, pairs)
-        watches = watches_of(table["watches"])
-        drawn = np.flatnonzero(draw(len(watches.key)))
-        of_them = pa.array(drawn)
-        sampled = pa.table(
-            {
-                "instance": table["instance"].take(pa.array(watches.operation()[drawn])),
-                "key": watches.key.take(of_them),
-                "value": watches.required.take(of_them),
-            }
-        )
-        now_several = not several and bool((watches.counts > 1).any())
-        several = several or now_several
-        yield from pack_profile(hashes.view(np.uint64), _sampled(sampled, pairs), several=now_several)
-
-
-def _profile_events(task: Task, pairs: PairHash, draw: _Draw) -> Iterator[pa.RecordBatch]:
-    for table in chunks_of(task, ["instance", "key", "progress"]):
-        some = table.take(pa.array(np.flatnonzero(draw(table.num_rows))))
-        sampled = _sampled(some.rename_columns(["instance", "key", "value"]), pairs)
-        yield from pack_profile(np.empty(0, np.uint64), sampled, several=False)
-
-
-def _sampled(table: pa.Table, pairs: PairHash) -> Integers:
-    """(instance, key, value) -> rows of place, identity and value; those with a null are left out."""
-    lacking = missing(table["instance"]) | missing(table["key"]) | missing(table["value"])
-    table = table.filter(pa.array(~lacking))
-    return np.column_stack((*pairs(table["instance"], table["key"]), integers(table["value"], "value")))
-
-
-def _pack(batches: Iterable[pa.RecordBatch], tasks: Sequence[Task], seed: bytes) -> Iterator[pa.RecordBatch]:
-    """(the number of a task, `cuts`, and `repeated` unless ids are not looked at) -> PACKED."""
-    freeze_imports()
-    pairs = PairHash(seed)
-    for batch in batches:
-        for row in batch.to_pylist():
-            hot, task = HotKeys.read(np.array(row["cuts"], np.int64)), tasks[row["id"]]
-            if task.table == "events":
-                yield from _pack_events(task, pairs, EventPacker(hot, several=bool(row["cuts"][0])))
+            profiled = Profiler(sample, number)
+            if tasks[number].table == "events":
+                yield from _pack_events(tasks[number], pairs, profiled)
             else:
-                yield from _pack_operations(task, pairs, hot, _marks(row.get("repeated")))
+                yield from _pack_operations(tasks[number], pairs, profiled, ids=ids)
 
 
-def _pack_events(task: Task, pairs: PairHash, pack: EventPacker) -> Iterator[pa.RecordBatch]:
+def _pack_events(task: Task, pairs: PairHash, profiled: Profiler) -> Iterator[pa.RecordBatch]:
+    pack = EventPacker()
     for table in chunks_of(task, EVENTS.fieldNames(), BATCH_ROWS):
         valid = valid_events(table)
         if valid.num_rows:
-            yield pack(
-                *pairs(valid["instance"], valid["key"]),
-                integers(valid["progress"], "events: progress"),
-                microseconds(valid["at"], "events: at"),
-            )
+            place, identity = pairs(valid["instance"], valid["key"])
+            progress = integers(valid["progress"], "events: progress")
+            packed = pack(place, identity, progress, microseconds(valid["at"], "events: at"))
+            yield from profiled(packed, place, identity, progress)
 
 
-def _marks(repeated: Sequence[bytes | None] | None) -> npt.NDArray[np.uint8] | None:
-    """Return a mark for each group of ids, 1 where one may be there twice; None where none is."""
-    if repeated is None:
-        return None
-    none = bytes(len(next(marks for marks in repeated if marks is not None)))
-    return np.frombuffer(b"".join(marks or none for marks in repeated), np.uint8)
-
-
-def _pack_operations(
-    task: Task, pairs: PairHash, hot: HotKeys, repeated: npt.NDArray[np.uint8] | None
-) -> Iterator[pa.RecordBatch]:
+def _pack_operations(task: Task, pairs: PairHash, profiled: Profiler, *, ids: bool) -> Iterator[pa.RecordBatch]:
     for table in chunks_of(task, OPERATIONS.fieldNames()):
         operations = valid_operations(table)
         if operations.table.num_rows:
-            yield from _packed(operations, pairs, hot, _rivals(operations.table, pairs, repeated))
+            yield from _packed(operations, pairs, profiled, ids=ids)
 
 
-def _rivals(table: pa.Table, pairs: PairHash, repeated: npt.NDArray[np.uint8] | None) -> Mask:
-    """Return which ids may be there twice."""
-    every = np.ones(table.num_rows, np.bool_)
-    if repeated is None:
-        return ~every
-    groups = id_hashes(table, every, pairs).view(np.uint64) >> np.uint64(GROUP_SHIFT)
-    return np.asarray(repeated[groups] == 1)
-
-
-def _packed(operations: Operations, pairs: PairHash, hot: HotKeys, rivals: Mask) -> Iterator[pa.RecordBatch]:
+def _packed(operations: Operations, pairs: PairHash, profiled: Profiler, *, ids: bool) -> Iterator[pa.RecordBatch]:
     """Pack a row a watch, in chunks: each has all texts of its operation."""
     table, watches = operations.table, operations.watches
-    alone = (watches.counts == 1) & ~rivals
-    texts = table.select(["instance", "op_id", "kind"])
-    if not alone.all():
-        condition = table["condition"].cast(pa.string())
-        texts = texts.append_column("any_of", pa.array(flags(pc.equal(condition, "any"))))
-        texts = texts.append_column("version", _versions(condition, watches, rivals))
+    every = np.ones(table.num_rows, np.bool_)
+    groups = np.zeros(table.num_rows, np.int64)
+    if ids:
+        hashes = id_hashes(table, every, pairs).view(np.uint64)
+        yield from pack_ids(hashes)
+        groups = (hashes >> np.uint64(GROUP_SHIFT)).view(np.int64)
+    codes = np.where(flags(pc.equal(table["condition"], "any")), 2, np.where(missing(table["condition"]), 0, 1))
+    shared = (watches.counts == 1) * IS_ONE + codes * CONDITION
     of = watches.operation()
-    for begin, end in cut(_sizes(texts)[of]):
+    nth = np.arange(len(of)) - np.repeat(np.cumsum(watches.counts) - watches.counts, watches.counts)
+    texts = table.select(["instance", "op_id", "kind"])
+    sizes = _sizes(texts)[of] + _sizes(pa.table({"key": watches.key}))
+    versions = _versions(watches, nth, pairs)
+    for begin, end in cut(sizes):
         rows = of[begin:end]
         some = texts.slice(begin, end - begin) if watches.single else texts.take(pa.array(rows))
         key, required = (column.slice(begin, end - begin) for column in (watches.key, watches.required))
@@ -216,8 +136,14 @@ def _packed(operations: Operations, pairs: PairHash, hot: HotKeys, rivals: Mask)
             integers(required, "operations: required"),
             operations.start[rows],
             operations.deadline[rows],
+            shared[rows] + NTH * nth[begin:end],
+            groups[rows],
+            versions[rows],
         )
-        yield packed_operations(_one_batch(some), numbers, alone[rows], hot)
+        texts_of = _one_batch(some.append_column("key", key) if ids else some)
+        several = not watches.single
+        packed = pack_operations(texts_of, numbers)
+        yield from profiled(packed, place, identity, numbers.required, several)
 
 
 def _sizes(texts: pa.Table) -> Integers:
@@ -249,22 +175,13 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
     return batch
 
 
-def _versions(condition: pa.ChunkedArray, watches: Watches, rivals: Mask) -> pa.ListArray:
-    """Return `version` of each operation: see `packing`."""
-    counts = np.where(rivals, watches.counts, 0)
-    lengths = np.where(rivals, 1 + 2 * watches.counts, 0)
-    ends = np.cumsum(lengths)
-    told = pa.array(np.repeat(rivals, watches.counts))
-    key = watches.key.filter(told).cast(pa.string())
-    required = watches.required.filter(told).cast(pa.string())
-    texts = pa.chunked_array([*condition.filter(pa.array(rivals)).chunks, *key.chunks, *required.chunks], pa.string())
-    # Where each text goes: the condition of an operation first, then its keys, then what they require.
-    first = (ends - lengths)[rivals]
-    of = np.repeat(np.arange(len(first)), counts[rivals])
-    nth = np.arange(len(of)) - np.repeat(np.cumsum(counts[rivals]) - counts[rivals], counts[rivals])
-    to = np.concatenate((first, first[of] + 1 + nth, first[of] + 1 + counts[rivals][of] + nth))
-    source = np.empty(len(to), np.int64)
-    source[to] = np.arange(len(to))
-    offsets = pa.array(np.concatenate(([0], ends)).astype(np.int32))
-    values = texts.take(pa.array(source)).combine_chunks()
-    return pa.ListArray.from_arrays(offsets, values.chunk(0) if isinstance(values, pa.ChunkedArray) else values)
+def _versions(watches: Watches, nth: Integers, pairs: PairHash) -> Integers:
+    """Return a number by which to tell operations of several watches apart; 0 where there is one."""
+    if watches.single:
+        return np.zeros(len(watches.counts), np.int64)
+    keys, _ = pairs(watches.key, watches.key)
+    required = integers(watches.required, "operations: required").view(np.uint64)
+    each = (keys.view(np.uint64) ^ (required * _GOLDEN)) * _GOLDEN * (2 * nth + 1).view(np.uint64)
+    each ^= each >> np.uint64(32)
+    versions = np.add.reduceat(each, np.cumsum(watches.counts) - watches.counts) >> np.uint64(1)
+    return np.where(watches.counts == 1, 0, versions.view(np.int64))
