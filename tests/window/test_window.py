@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import confluent_kafka
 import pytest
 
 import abeyant
@@ -182,6 +183,29 @@ def test_a_cluster_is_shown_and_steered(kafka: broker.Cluster) -> None:
         assert state(view)["cluster"]["clock"]["runs"]
         held = post("clock/hold")["now"]
         assert began < held
+
+
+def test_groups_lag_and_transactions(kafka: broker.Cluster) -> None:
+    servers = {"bootstrap.servers": kafka.bootstrap}
+    producer = confluent_kafka.Producer({**servers, "transactional.id": "payments"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("orders", b"one")
+    producer.flush(30)
+    consumer = confluent_kafka.Consumer({**servers, "group.id": "billing", "client.id": "billing-1"})
+    consumer.commit(offsets=[confluent_kafka.TopicPartition("orders", 0, 0)], asynchronous=False)
+    try:
+        with window.serve(kafka) as view:
+            seen = state(view)["cluster"]
+            [transaction] = seen["transactions"]["rows"]
+            assert (transaction["id"], transaction["state"], transaction["left"]) == ("payments", "Ongoing", 60)
+            assert transaction["partitions"] == ["orders-0"]
+            [group] = seen["groups"]["rows"]
+            assert (group["id"], group["lag"]) == ("billing", 1)
+            assert group["lags"] == [{"topic": "orders", "partition": 0, "committed": 0, "lag": 1}]
+            assert state(view, "?find=nothing")["cluster"]["groups"]["rows"] == []
+    finally:
+        consumer.close()
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from abeyant.window.waits import SLICE, Described, PurgatoryView, key_text
 if TYPE_CHECKING:
     from abeyant.broker.broker import Broker
     from abeyant.broker.cluster import Cluster
+    from abeyant.broker.groups.shard import GroupShard
 
 ROWS = 60  # partitions, groups or transactions that a page shows
 MEMBERS = 12  # of a group
@@ -212,7 +213,9 @@ async def _groups(
     return {"total": total, "rows": rows}
 
 
-def _group(cluster: Cluster, shard: Any, group: Any, sessions: dict[tuple[str, str], tuple[float, float]]) -> Any:
+def _group(
+    cluster: Cluster, shard: GroupShard, group: Any, sessions: dict[tuple[str, str], tuple[float, float]]
+) -> Any:
     members = []
     for member in list(group.members.values()):
         left, seconds = sessions.get((group.id, member.id), (None, None))
@@ -225,7 +228,7 @@ def _group(cluster: Cluster, shard: Any, group: Any, sessions: dict[tuple[str, s
             }
         )
     lags = []
-    for (topic, partition), offset in list(shard.offsets.of_group(group.id, shard.replicated)):
+    for (topic, partition), offset in list(shard.offsets.all_committed(group.id, shard.replicated)):
         known = cluster.controller.topics.get(topic)
         if known is None or partition >= len(known.partitions):
             continue

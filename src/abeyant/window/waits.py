@@ -128,7 +128,7 @@ def _row(found: Found) -> dict[str, Any]:
     since = deadline - operation.timeout if described.since is None else described.since
     now = clock_of(timer) if view.now is None else view.now()
     return {
-        "id": f"{id(operation):x}",
+        "id": f"{id(operation):x} {found.deadline:.6f}",  # of an operation that has ended another may take the place
         "in": view.name,
         "kind": described.kind,
         "keys": described.keys[:KEYS],
