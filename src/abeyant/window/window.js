@@ -25,7 +25,7 @@ if (address.searchParams.has("token")) {
 
 // -- what the page shows decides what is sent
 
-let source = null, last = null, before = null, lastAt = 0, timerChosen = 0;
+let source = null, last = null, before = null, timerChosen = 0;
 
 function query() {
   const parts = new URLSearchParams({ show: "wheels,waits,cluster" });
@@ -39,10 +39,12 @@ function query() {
 function listen() {
   source?.close();
   source = new EventSource(`events?${query()}`);
+  let first = true; // what was shown before may have been another selection
+  ended.clear();
   source.onmessage = (event) => {
-    before = last;
+    before = first ? null : last;
+    first = false;
     last = JSON.parse(event.data);
-    lastAt = performance.now();
     live("live", "live");
     show();
   };
