@@ -39,6 +39,14 @@ def test_incidents_of_one_cause_are_one_sentence_and_the_worst_comes_first() -> 
     assert said == ["Broker 3 of 2 (and 1 more incident).", "Broker 1 of 4.", "Broker 1 of 1."]
 
 
+def test_a_log_of_several_days_has_the_day_of_each() -> None:
+    day = 86_400
+    rows = incidents(5, 6)
+    rows["first"] = [at(0), at(day)]
+    named = suspects((1, "broker 1", 0.9, 0, 5), (2, "broker 1", 0.9, day, day + 5))
+    assert what_happened(rows, named) == ["2 January: Broker 1 of 2.", "1 January: Broker 1 of 1."]
+
+
 def test_incidents_without_a_suspect_are_told() -> None:
     assert what_happened(incidents(5, 6, 7), suspects((2, "broker 1", 0.9, 0, 5))) == [
         "Broker 1 of 2.",

@@ -24,6 +24,7 @@ class _Deed:
     operations: int
     incidents: int
     suspect: tuple[str, str]
+    first: pd.Timestamp
     last: pd.Timestamp
 
 
@@ -40,7 +41,12 @@ def what_happened(incidents: pd.DataFrame, suspects: pd.DataFrame) -> list[str]:
     deeds = sorted(_deeds(rows, named), key=lambda deed: -deed.operations)
     unknown = len(rows) - len(named)
     kept = deeds[: _MOST_SENTENCES - bool(unknown)]
-    said = [f"{deed.evidence[:1].upper()}{deed.evidence[1:]}{_more(deed)}." for deed in kept]
+    several = rows[0]["first"].date() != rows[-1]["first"].date()  # evidence has times of day
+    days = [f"{deed.first:%-d %B}: " if several else "" for deed in kept]
+    said = [
+        f"{day}{deed.evidence[:1].upper()}{deed.evidence[1:]}{_more(deed)}."
+        for day, deed in zip(days, kept, strict=True)
+    ]
     if unknown:
         said.append(f"No suspect for {counted(unknown, 'incident')}.")
     return said
@@ -54,7 +60,7 @@ def _deeds(incidents: Sequence[dict[Any, Any]], named: Sequence[dict[Any, Any]])
         suspect = str(row["kind"]), str(row["suspect"])
         same = next((deed for deed in deeds if deed.suspect == suspect and row["first"] <= deed.last), None)
         if same is None:
-            deeds.append(_Deed(str(row["evidence"]), number, number, 1, suspect, row["last"]))
+            deeds.append(_Deed(str(row["evidence"]), number, number, 1, suspect, row["first"], row["last"]))
             continue
         if number > same.worst:
             same.evidence, same.worst = str(row["evidence"]), number
