@@ -22,6 +22,7 @@
 # make sanitize   the compiled core's tests under AddressSanitizer and PYTHONMALLOC=debug (gcc)
 # make bench   measure beside asyncio, uvloop, Kafka on the JVM and others, a quarter of an hour; BENCH=--quick for a
 #              short run, BENCH=--resume to go on with one that was interrupted
+# make bench-window  a program with a window beside the same without, a million timers pending; BENCH=--quick for a short run
 # make bench-spark  resolve whole tables beside hand-written Spark plans, DuckDB and Polars; BENCH="--scale 0.1"
 # make bench-log  analyze a request log beside Spark's floor and DuckDB, 0.06 to 5.8 GB; BENCH=--quick for a short run
 # make bench-words  each word of tables.resolve beside the plain call, processor time; BENCH=300000 operations
@@ -46,7 +47,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py scripts/compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-broker bench-log bench-spark bench-words bench-stream bench-stream-long bench-stream-shards lab docs classes clean
+.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-window bench-broker bench-log bench-spark bench-words bench-stream bench-stream-long bench-stream-shards lab docs classes clean
 .DELETE_ON_ERROR:
 
 help:
@@ -142,6 +143,9 @@ $(VENV)/.bench: $(SET_UP)
 
 bench: $(VENV)/.bench
 	@$(BIN)/python -m lab.benchmarks $(BENCH)
+
+bench-window: $(VENV)/.bench
+	@$(BIN)/python -m lab.benchmarks.window $(BENCH)
 
 bench-spark: $(VENV)/.bench
 	@$(BIN)/python -m lab.spark $(BENCH)

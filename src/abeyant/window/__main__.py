@@ -1,0 +1,65 @@
+"""`python -m abeyant.window PID`: open a window in a running program that did not ask for one, by remote debugging."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from abeyant.errors import AbeyantError
+
+_PATIENCE = 30.0  # seconds: the program looks for the order between two bytecodes of its main thread
+_ORDER = "from abeyant.window.attached import attached\nattached({answer!r}, {port!r})\n"
+
+
+def attach(pid: int, port: int) -> str:
+    """Have the process `pid` open a window on all timers and purgatories it has; return its address.
+
+    Raises AbeyantError where this interpreter cannot, the process refuses, or it does not answer within 30 s.
+    """
+    remote_exec: Any = getattr(sys, "remote_exec", None)
+    if remote_exec is None:
+        version = ".".join(map(str, sys.version_info[:2]))
+        raise AbeyantError(
+            f"Python {version} cannot attach to a process, 3.14 can: call abeyant.window.serve(...) in the program"
+        )
+    with tempfile.TemporaryDirectory(prefix="abeyant-window-") as folder:
+        answer, order = Path(folder, "answer.json"), Path(folder, "order.py")
+        order.write_text(_ORDER.format(answer=str(answer), port=port), encoding="utf-8")
+        try:
+            remote_exec(pid, str(order))
+        except (OSError, RuntimeError, ValueError) as error:
+            raise AbeyantError(f"process {pid} cannot be attached to: {error}") from None
+        ends = time.monotonic() + _PATIENCE
+        while not answer.exists():
+            if time.monotonic() > ends:
+                raise AbeyantError(
+                    f"process {pid} has not answered within {_PATIENCE:g} s: is its main thread blocked?"
+                )
+            time.sleep(0.05)
+        told: dict[str, str] = json.loads(answer.read_text(encoding="utf-8"))
+    if "url" not in told:
+        raise AbeyantError(f"process {pid}: {told['error']}")
+    return told["url"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Attach and print the window's address; errors are one line and status 2."""
+    parser = argparse.ArgumentParser(prog="python -m abeyant.window", description="Open a window in a running program.")
+    parser.add_argument("pid", type=int, metavar="PID", help="process id of the program")
+    parser.add_argument("--port", type=int, default=0, help="port of the window; 0 picks a free one (default: 0)")
+    args = parser.parse_args(arguments)
+    try:
+        print(attach(args.pid, args.port))
+    except AbeyantError as error:
+        print(f"abeyant: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
