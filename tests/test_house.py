@@ -41,6 +41,7 @@ FLOORS = (
     ("pages",),
     ("tables",),
     ("broker.command", "broker.genuine", "broker.simulation"),
+    ("broker.control",),
     ("window",),
     ("broker",),
     ("broker.cluster",),

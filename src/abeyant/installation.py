@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
-from urllib.request import url2pathname
 
 __all__ = ["install_command"]
 
@@ -68,6 +67,8 @@ def _unknown(wanted: str) -> str:
 
 def _file(parts: SplitResult) -> Path | None:
     """Return the file or folder of this machine that a URL names."""
+    from urllib.request import url2pathname  # a tenth of the time that a broker takes to start
+
     if parts.scheme != "file":
         return None
     host = f"//{parts.netloc}" if parts.netloc not in ("", "localhost") else ""

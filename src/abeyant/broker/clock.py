@@ -17,6 +17,7 @@ from abeyant.errors import AbeyantError
 from abeyant.timer import ManualTimer
 from abeyant.timer import Timer as AnyTimer
 
+_STEP = 0.05  # seconds: how often a held clock that runs is advanced
 _SLEPT = 1.0  # seconds: less is the time between two readings
 
 # A clock that runs while the machine sleeps, and the event loops' clock, which does not.
@@ -52,6 +53,17 @@ class Clock:
     def advance_to_next(self) -> float | None:
         """Raise AbeyantError, as only a held clock can be advanced."""
         raise AbeyantError('only a held clock can be advanced: create the Cluster with clock="held"')
+
+    def run(self) -> None:
+        """Raise AbeyantError: only a held clock can be run and held."""
+        raise AbeyantError('only a held clock can be run and held: create the Cluster with clock="held"')
+
+    hold = run
+
+    @property
+    def runs(self) -> bool:
+        """Whether time passes by itself."""
+        return True
 
     def close(self) -> None:
         """Cancel all timers."""
@@ -105,6 +117,8 @@ class HeldClock(Clock):
         super().__init__(loop)
         self._on_loop = on_loop
         self._settle = settle
+        self._loop = loop
+        self._running: asyncio.TimerHandle | None = None
 
     def _make_timer(self, loop: asyncio.AbstractEventLoop) -> ManualTimer:
         def report(error: BaseException, callback: Callable[..., object]) -> None:
@@ -127,6 +141,37 @@ class HeldClock(Clock):
         """Advance to the next deadline. Return the seconds that passed, None if nothing is pending. Thread-safe."""
         passed: float | None = self._on_loop(self._advance_to_next)
         return passed
+
+    @property
+    def runs(self) -> bool:
+        """Whether the clock goes on with real time, after `run`."""
+        return self._running is not None
+
+    def run(self) -> None:
+        """Go on with real time from here, in steps of 50 ms, until `hold`. From any thread."""
+        self._on_loop(lambda: None if self.runs else self._step_later())
+
+    def hold(self) -> None:
+        """Stand still again. From any thread."""
+        self._on_loop(self._hold)
+
+    def close(self) -> None:
+        """Cancel all timers."""
+        self._hold()
+        super().close()
+
+    def _hold(self) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            running.cancel()
+
+    def _step_later(self) -> None:
+        self._running = self._loop.call_later(_STEP, self._step, self._loop.time())
+
+    def _step(self, since: float) -> None:
+        passed = self._loop.time() - since
+        self._step_later()
+        self._advance(passed)
 
     def _advance_to_next(self) -> float | None:
         self._settle()

@@ -6,6 +6,7 @@ import argparse
 import signal
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -15,6 +16,7 @@ from abeyant.errors import AbeyantError
 
 if TYPE_CHECKING:
     from abeyant.broker.cluster import Cluster
+    from abeyant.web import Server
 
 __all__ = ["add_arguments"]
 
@@ -34,6 +36,8 @@ examples:
       three brokers at 9092 to 9094, with their data on disk
   abeyant broker --brokers 3 --topic orders:6 --set min.insync.replicas=2
       create a topic of six partitions, and change a setting by Kafka's name
+  abeyant broker --brokers 3 --port 0 --control
+      for tests in any language: faults, pauses and topics over HTTP
   abeyant broker --request-log logs
       write request logs; read them with: abeyant analyze logs --out result
 """
@@ -81,6 +85,21 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--user", action="append", default=[], metavar=_USER, help="SASL credentials to accept; repeatable"
     )
+    parser.add_argument(
+        "--control",
+        nargs="?",
+        type=int,
+        const=0,
+        metavar="PORT",
+        help="serve control over HTTP on this port; without PORT or with 0, a free one. The first line is JSON then",
+    )
+    parser.add_argument(
+        "--clock",
+        choices=("real", "held"),
+        default="real",
+        help="held: time stands still until control advances it (default: %(default)s)",
+    )
+    parser.add_argument("--token", help="token for control, required beyond loopback")
     add_json(parser)
     parser.set_defaults(run=_run)
     return parser
@@ -89,10 +108,14 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 def _run(args: argparse.Namespace) -> int:
     from abeyant.broker import Cluster
 
+    for option in ("token", "clock"):
+        if args.control is None and getattr(args, option) not in (None, "real"):
+            raise AbeyantError(f"--{option} is for --control: add it, or leave --{option} out")
     topics = [_topic(text) for text in args.topic]
     _require_unique("--topic", [(name, None) for name, *_ in topics])
     cluster = Cluster(
         _in_range("--brokers", args.brokers, 1, 1000),
+        clock=args.clock,
         host=_host(args.host),
         port=_in_range("--port", args.port, 0, 65_535),
         settings=_require_unique("--set", [_setting(text) for text in args.set]),
@@ -104,22 +127,31 @@ def _run(args: argparse.Namespace) -> int:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    with cluster:
+    with ExitStack() as stack:
+        stack.enter_context(cluster)
         for name, partitions, replicas in topics:
             if name not in cluster.topics():
                 cluster.create_topic(name, partitions, replicas)
-        _print_addresses(cluster, args)
+        control = None if args.control is None else stack.enter_context(_serve_control(cluster, args))
+        _print_addresses(cluster, args, control)
         stop.wait()
         print("abeyant: stopping", file=sys.stderr)
     return 0
 
 
-def _print_addresses(cluster: Cluster, args: argparse.Namespace) -> None:
+def _serve_control(cluster: Cluster, args: argparse.Namespace) -> Server:
+    from abeyant.broker.control import serve
+
+    return serve(cluster, _in_range("--control", args.control, 0, 65_535), host=args.host, token=args.token)
+
+
+def _print_addresses(cluster: Cluster, args: argparse.Namespace, control: Server | None) -> None:
     trusted = cluster.ca_file
     paths = {name: getattr(args, name) and str(getattr(args, name).absolute()) for name in ("data", "request_log")}
-    if args.json:
+    if args.json or control is not None:
+        urls = {} if control is None else {"control": control.url}
         ca = {"ssl.ca.location": str(trusted)} if trusted else {}
-        print_json({"bootstrap.servers": cluster.bootstrap, "brokers": args.brokers, **paths, **ca})
+        print_json({"bootstrap.servers": cluster.bootstrap, "brokers": args.brokers, **urls, **paths, **ca})
     else:
         with standard_output():
             print(f"bootstrap.servers={cluster.bootstrap}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from abeyant.errors import AbeyantError, did_you_mean
 
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     from abeyant.broker.partition_state import PartitionState, Topic
     from abeyant.broker.requests.common.ports import Gate
     from abeyant.broker.security.protocol import Security
+    from abeyant.broker.settings import Settings
 
+P = ParamSpec("P")
 T = TypeVar("T")
+ClusterT = TypeVar("ClusterT", bound="BaseCluster")
 
 
 class Awaited(NamedTuple):
@@ -41,6 +45,7 @@ class BaseCluster:
     gate: Gate | None
     network: Network
     security: Security
+    settings: Settings
 
     def on_loop(self, action: Callable[..., T], *args: Any) -> T:
         """Call `action` in the loop's thread and return its result. Thread-safe. Not for users."""
@@ -100,3 +105,15 @@ class BaseCluster:
         if type(partition) is not int or not 0 <= partition < len(partitions):
             raise AbeyantError(f"topic {topic!r} has partitions 0 to {len(partitions) - 1}, and no {partition!r}")
         return partitions[partition]
+
+
+def settled(
+    method: Callable[Concatenate[ClusterT, P], T],
+) -> Callable[Concatenate[ClusterT, P], T]:
+    """Run a method in the loop's thread, once the messages between brokers are delivered. From any thread."""
+
+    @wraps(method)
+    def run(self: ClusterT, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.settled(lambda: method(self, *args, **kwargs))
+
+    return run

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from functools import wraps
 from threading import TIMEOUT_MAX
-from typing import Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, Unpack
+from typing import Literal, NamedTuple, ParamSpec, TypeVar, Unpack
 
-from abeyant.broker.api.base import Awaited, BaseCluster
-from abeyant.broker.api.faults import Fault, Faults, Target, Where, check_choice
+from abeyant.broker.api.base import Awaited, settled
+from abeyant.broker.api.contents_api import ContentsApi
+from abeyant.broker.api.faults import Fault, Faults
 from abeyant.broker.api.outages import Outages
+from abeyant.broker.api.target import Target, Where, check_choice
 from abeyant.broker.definitions import ConfigError
 from abeyant.broker.delayed.operation import Waiting
 from abeyant.broker.errors import ApiError
@@ -40,24 +41,14 @@ class Written(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def _settled(method: Callable[Concatenate[ClusterApi, P], T]) -> Callable[Concatenate[ClusterApi, P], T]:
-    """Make a method thread-safe: deliver the messages between brokers, then run it in the loop's thread."""
-
-    @wraps(method)
-    def run(self: ClusterApi, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.settled(lambda: method(self, *args, **kwargs))
-
-    return run
-
-
-class ClusterApi(BaseCluster, Outages):
-    """The methods of an open `Cluster`. Call them from any thread, or in its loop."""
+class ClusterApi(ContentsApi, Outages):
+    """The methods of a `Cluster` that is open. Call them from any thread, or in its loop."""
 
     _faults: Faults
 
     # -- topics
 
-    @_settled
+    @settled
     def create_topic(
         self, name: str, partitions: int = 1, replicas: int | None = None, config: Mapping[str, object] | None = None
     ) -> None:
@@ -81,7 +72,7 @@ class ClusterApi(BaseCluster, Outages):
             raise AbeyantError(f"cannot create topic {name!r}: {error.message}") from None
         self.network.settle()
 
-    @_settled
+    @settled
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records. Raises AbeyantError for an unknown topic, or a full disk."""
         try:
@@ -90,23 +81,23 @@ class ClusterApi(BaseCluster, Outages):
             raise AbeyantError(f"cannot delete topic {name!r}: {error.message}") from None
         self.network.settle()
 
-    @_settled
+    @settled
     def topics(self) -> list[str]:
         """Return the names of all topics, sorted, including Kafka's internal ones."""
         return sorted(self.controller.topics)
 
-    @_settled
+    @settled
     def leader(self, topic: str, partition: int = 0) -> int | None:
         """Return the broker that leads a partition; None without a leader."""
         leader = self.partition_state(topic, partition).leader
         return None if leader < 0 else leader
 
-    @_settled
+    @settled
     def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
         """Return the brokers whose replicas of a partition are in sync."""
         return self.partition_state(topic, partition).isr
 
-    @_settled
+    @settled
     def records(
         self,
         topic: str,
@@ -128,7 +119,7 @@ class ClusterApi(BaseCluster, Outages):
             raise ValueError('uncommitted=True and isolation="read_committed" contradict each other: leave one out')
         return self._records(topic, partition, uncommitted, committed)
 
-    @_settled
+    @settled
     def compact(self, topic: str) -> None:
         """Compact all replicas of a topic now, up to what is committed, however little that frees.
 
@@ -144,7 +135,7 @@ class ClusterApi(BaseCluster, Outages):
 
     # -- brokers
 
-    @_settled
+    @settled
     def pause(self, broker: int) -> None:
         """Pause a broker, as under SIGSTOP: connections stay open, and it does nothing until `resume`.
 
@@ -154,13 +145,13 @@ class ClusterApi(BaseCluster, Outages):
             raise AbeyantError(f"broker {broker} is stopped, so it cannot be paused: start it first")
         self.broker_named(broker).pause()
 
-    @_settled
+    @settled
     def resume(self, broker: int) -> None:
         """Resume a paused broker, which first handles what arrived meanwhile. Do nothing if it is running."""
         self.broker_named(broker).resume()
         self.network.settle()
 
-    @_settled
+    @settled
     def stop(self, broker: int) -> None:
         """Stop a broker: close its connections, and let other brokers lead. Records in its memory are lost.
 
@@ -169,12 +160,12 @@ class ClusterApi(BaseCluster, Outages):
         if not self.broker_named(broker).stopped:
             self.broker_named(broker).stop()
 
-    @_settled
+    @settled
     def is_stopped(self, broker: int) -> bool:
         """Return whether a broker is stopped."""
         return self.broker_named(broker).stopped
 
-    @_settled
+    @settled
     def start(self, broker: int) -> None:
         """Start a stopped broker again, on the same port. Raises AbeyantError if the port is taken."""
         if not self.broker_named(broker).stopped:
@@ -184,35 +175,58 @@ class ClusterApi(BaseCluster, Outages):
 
     # -- faults
 
-    def fail(self, api: str | None = None, *, error: str, times: int | None = None, **where: Unpack[Where]) -> Fault:
-        """Answer matching requests with an error: `fail("Produce", error="NOT_LEADER_OR_FOLLOWER")`.
+    def fail(
+        self, api: str | None = None, *, error: str, times: int | None = None, nth: int = 1, **where: Unpack[Where]
+    ) -> Fault:
+        """Answer requests with an error and do nothing else: `fail("Produce", error="NOT_LEADER_OR_FOLLOWER")`.
 
-        `api` is Kafka's name of the API, None for all; "ReplicaFetch" is a follower's fetch. A request that matches all
-        arguments gets the error for everything in it, and is not handled; if its response has no field for an error,
-        the connection is closed. The fault ends after `times` requests, with `end()`, or with its `with` block. Raises
-        AbeyantError for a fault that no request can match, for instance with an unknown topic.
+        `api` is Kafka's name for it, None for every one; "ReplicaFetch" is a follower's fetch. Requests that match all
+        that is given fail, with the error for everything in them; where the response has no field for an error, the
+        connection is closed. The fault begins with the `nth` request that matches and ends after `times` requests, by
+        `end()`, or with its `with` block. Raises AbeyantError for a fault that no request can match, of an unknown
+        topic for instance.
         """
-        return self._faults.fail(Target(api, **where), error, times)
+        return self._faults.fail(Target(api, **where), error, times, nth)
 
     def delay(
-        self, api: str | None = None, *, seconds: float, times: int | None = None, **where: Unpack[Where]
+        self, api: str | None = None, *, seconds: float, times: int | None = None, nth: int = 1, **where: Unpack[Where]
     ) -> Fault:
         """Handle matching requests `seconds` after they arrive, on the cluster's clock. Arguments as for `fail`.
 
         Until then `waiting` lists them by the API's name.
         """
-        return self._faults.delay(Target(api, **where), seconds, times)
+        return self._faults.delay(Target(api, **where), seconds, times, nth)
 
     def drop(
-        self, api: str | None = None, *, answer: bool = False, times: int | None = None, **where: Unpack[Where]
+        self,
+        api: str | None = None,
+        *,
+        answer: bool = False,
+        times: int | None = None,
+        nth: int = 1,
+        **where: Unpack[Where],
     ) -> Fault:
         """Close the connection of matching requests, without handling them. Arguments as for `fail`.
 
         With `answer`, handle the request and drop its response, which looks the same to the client.
         """
-        return self._faults.drop(Target(api, **where), times, answer)
+        return self._faults.drop(Target(api, **where), answer, times, nth)
 
-    @_settled
+    def observe(
+        self, api: str | None = None, *, times: int | None = None, nth: int = 1, **where: Unpack[Where]
+    ) -> Fault:
+        """Count requests and handle them as ever: see `Fault.hits`, and `Fault.wait` to block until one comes.
+
+        The rest is as for `fail`; a fault that was ordered earlier and takes a request over hides it.
+        """
+        return self._faults.observe(Target(api, **where), times, nth)
+
+    @settled
+    def faults(self) -> list[Fault]:
+        """Return the faults and observers that are active, oldest first."""
+        return list(self._faults.active)
+
+    @settled
     def drop_connections(self, *, broker: int | None = None, client_id: str | None = None) -> int:
         """Close all open connections, or those of one broker or one client. Return how many."""
         check_choice("client_id", client_id)
@@ -224,35 +238,9 @@ class ClusterApi(BaseCluster, Outages):
                     ended += 1
         return ended
 
-    # -- groups
+    # -- what waits
 
-    @_settled
-    def expire_member(self, group: str, member: str) -> None:
-        """Expire a member's session now.
-
-        `member` is its member id, its `group.instance.id`, or its client id if no other member has the same. Raises
-        AbeyantError for an unknown group or member, or if the coordinator is stopped, paused or loading.
-        """
-        from abeyant.broker.api.coordinators import expire_member
-
-        expire_member(self, group, member)
-
-    # -- transactions
-
-    @_settled
-    def fence(self, transactional_id: str) -> None:
-        """Fence the producer of a transactional id, as another producer with the same id does.
-
-        Aborts its open transaction, and refuses its further requests. Raises AbeyantError for an unknown id, if its
-        coordinator is stopped or paused, or while its transaction is being ended.
-        """
-        from abeyant.broker.api.coordinators import fence_producer
-
-        fence_producer(self, transactional_id)
-
-    # -- pending requests
-
-    @_settled
+    @settled
     def waiting(self, kind: str | None = None, *, client: str | None = None) -> list[Waiting]:
         """Return the pending requests, oldest first: produces, fetches, followers' fetches and so on.
 

@@ -20,7 +20,7 @@ _FENCED = (ErrorCode.none, ErrorCode.concurrent_transactions)  # the latter whil
 
 def expire_member(cluster: BaseCluster, group: str, member: str) -> None:
     """Expire a member's session. Raises AbeyantError for an unknown group or member, or without a coordinator."""
-    broker = _coordinator(cluster, OFFSETS, group, f"group {group!r}")
+    broker = coordinator_of(cluster, OFFSETS, group, f"group {group!r}")
     try:
         shard = None if broker is None else broker.group_coordinator.shard(group)
     except ApiError as error:
@@ -49,8 +49,8 @@ def _one_member(group: str, name: str, members: Mapping[str, tuple[str | None, s
 
 
 def fence_producer(cluster: BaseCluster, transactional_id: str) -> None:
-    """Fence a producer as another one with the same id does. Raises AbeyantError if that is impossible."""
-    broker = _coordinator(cluster, TRANSACTIONS, transactional_id, f"transactional id {transactional_id!r}")
+    """Fence as another producer with the same id does. Raises AbeyantError where that is impossible."""
+    broker = coordinator_of(cluster, TRANSACTIONS, transactional_id, f"transactional id {transactional_id!r}")
     if broker is None:
         raise AbeyantError(f"cannot fence {transactional_id!r}: no producer has used a transactional id yet")
     try:
@@ -75,8 +75,8 @@ def fence_producer(cluster: BaseCluster, transactional_id: str) -> None:
         raise AbeyantError(f"cannot fence {transactional_id!r}, which is in {state}: {refused[0].name.upper()}")
 
 
-def _coordinator(cluster: BaseCluster, kind: InternalTopic, key: str, what: str) -> Broker | None:
-    """Return the coordinator's broker; None before its topic exists. Raises AbeyantError if it is not running."""
+def coordinator_of(cluster: BaseCluster, kind: InternalTopic, key: str, what: str) -> Broker | None:
+    """Return the broker that coordinates; None before the topic exists. Raises AbeyantError while it does not run."""
     topic = cluster.controller.topics.get(kind.name)
     if topic is None:
         return None

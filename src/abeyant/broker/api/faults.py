@@ -8,102 +8,23 @@ All of this runs in the loop's thread. Without active faults the cluster has no 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from itertools import count
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self
 
 from abeyant.broker.api.base import BaseCluster
-from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
+from abeyant.broker.api.target import NearMiss, Target
 from abeyant.broker.delayed.operation import BrokerOperation, Waiting
-from abeyant.broker.requests.common.about import (
-    NAME_NEW_TOPICS,
-    NAME_PARTITIONS,
-    NAME_TOPICS,
-    REPLICA_FETCH,
-    is_about,
-    keys_of,
-    name_of,
-)
-from abeyant.broker.wire.apis import BY_NAME
+from abeyant.broker.requests.common.about import REPLICA_FETCH, keys_of, name_of
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError, did_you_mean
 
-
-class Where(TypedDict, total=False):
-    """Selects the requests that match every given value."""
-
-    topic: str | None
-    partition: int | None
-    """A partition of that topic."""
-    broker: int | None
-    client_id: str | None
-
-
-_TYPES = {"topic": str, "partition": int, "broker": int, "client_id": str}
-_CENTURY = 100 * 365 * 86_400  # seconds: the longest delay of a timer
-_SASL = ("SaslAuthenticate", "SaslHandshake")
-_INTERNAL = (OFFSETS.name, TRANSACTIONS.name)  # created when the first client needs them
-
-
-class Target:
-    """Selects the requests of a fault. None matches everything."""
-
-    __slots__ = ("api", "broker", "client_id", "partition", "topic")
-
-    def __init__(self, api: str | None, **where: Unpack[Where]) -> None:
-        """Raises TypeError for an unknown selector, and AbeyantError for a value that no request can match."""
-        for name in where.keys() - _TYPES.keys():
-            hint = did_you_mean(name, _TYPES) or f": choose by {', '.join(_TYPES)}"
-            raise TypeError(f"no requests can be chosen by {name}={hint}")
-        for name, value in where.items():
-            check_choice(name, value)
-        self.api = api
-        self.topic = where.get("topic")
-        self.partition = where.get("partition")
-        self.broker = where.get("broker")
-        self.client_id = where.get("client_id")
-        if api is not None and api != REPLICA_FETCH and api not in BY_NAME:
-            raise AbeyantError(f"there is no API {api!r}{did_you_mean(str(api), [*BY_NAME, REPLICA_FETCH])}")
-        if self.partition is not None and self.topic is None:
-            raise AbeyantError(f"partition={self.partition} needs a topic: add topic=")
-        if self.topic is not None and api == REPLICA_FETCH:
-            raise AbeyantError("a follower's fetch is for all its partitions: choose by broker= or client_id=")
-        if self.topic is not None and api is not None and api not in NAME_TOPICS:
-            raise AbeyantError(f"{api} names no topics: choose by broker= or client_id=")
-        if self.partition is not None and api is not None and api not in NAME_PARTITIONS:
-            raise AbeyantError(f"{api} names topics, but no partitions: leave partition= out")
-
-    def check(self, cluster: BaseCluster) -> None:
-        """Raise AbeyantError for an unknown broker, topic or partition, and for an API that no client can use here.
-
-        The topic need not exist if the API creates topics, or if it is one of Kafka's internal ones.
-        """
-        if self.broker is not None:
-            cluster.broker_named(self.broker)
-        if self.api in _SASL and not cluster.security.mechanisms:
-            raise AbeyantError(f"no client sends {self.api}: the cluster has security={cluster.security.protocol!r}")
-        if self.topic is None or self.api in NAME_NEW_TOPICS:
-            return
-        if self.topic in _INTERNAL and self.topic not in cluster.controller.topics:
-            return
-        if self.partition is None:
-            cluster.topic_named(self.topic)
-        else:
-            cluster.partition_state(self.topic, self.partition)
-
-    def matches(self, call: Any) -> bool:
-        """Return whether this selects a `Call` or a `ReplicaFetchCall`."""
-        if self.api not in (None, name_of(call)) or self.broker not in (None, call.broker.id):
-            return False
-        if self.client_id not in (None, call.client_id):
-            return False
-        return self.topic is None or (name_of(call) != REPLICA_FETCH and is_about(call, self.topic, self.partition))
-
-    def __repr__(self) -> str:
-        chosen = ((name, getattr(self, name)) for name in ("topic", "partition", "broker", "client_id"))
-        return " ".join(
-            [self.api or "any request", *(f"{name}={value!r}" for name, value in chosen if value is not None)]
-        )
+_CENTURY = 100 * 365 * 86_400  # seconds: no timer waits for longer
+_MISSES = 16  # kinds of near misses that a fault keeps
 
 
 class HeldRequest(BrokerOperation):
@@ -144,36 +65,113 @@ class HeldRequest(BrokerOperation):
 
 
 class Fault:
-    """One active fault. A context manager: it ends with its block."""
+    """One active fault, or an observer. A context manager: it ends with its block."""
 
     def __init__(
-        self, faults: Faults, target: Target, times: int | None, what: str, act: Callable[[Any], None]
+        self,
+        faults: Faults,
+        target: Target,
+        what: str,
+        act: Callable[[Any], None] | None,
+        times: int | None,
+        nth: int,
     ) -> None:
+        """`act` is called with each request that it fires for; None only counts them."""
         if times is not None and (type(times) is not int or times < 1):
             raise AbeyantError(f"times must be 1 or more, or None for no limit, not {times!r}")
+        if type(nth) is not int or nth < 1:
+            raise AbeyantError(f"nth must be 1 or more: the first matching request to fire for; not {nth!r}")
         self.target = target
+        self.matched = 0
+        """How many requests have matched so far; it fires from the `nth` on."""
         self.hits = 0
-        """The number of requests it was applied to."""
+        """How many requests it has hit so far."""
+        self.times = times
+        self.nth = nth
+        self.what = what
+        self.id = next(faults.ids)
         self._faults = faults
-        self._times = times
-        self._what = what
         self._act = act
+        self._misses: dict[tuple[str, str, str], NearMiss] = {}
+        self._awaited: list[tuple[int, Future[int]]] = []
 
     @property
     def active(self) -> bool:
         """Return whether it still applies to requests."""
         return self in self._faults.active
 
+    def near_misses(self) -> list[NearMiss]:
+        """Return the requests that all but one of its selectors matched, most frequent first, by what differed."""
+        found = self._faults.cluster.settled(lambda: list(self._misses.values()))
+        return sorted(found, key=lambda miss: -miss.requests)
+
+    def wait(self, hits: int = 1, *, timeout: float = 10.0) -> int:
+        """Block until it has fired `hits` times in all, and return how often it has.
+
+        `timeout` is in seconds of real time. Raises TimeoutError once it is over, with the nearest misses. Not for the
+        cluster's own loop.
+        """
+        if type(hits) is not int or hits < 1:
+            raise AbeyantError(f"hits must be 1 or more, not {hits!r}")
+        if not _is_number(timeout) or not 0 <= timeout < _CENTURY:
+            raise AbeyantError(f"timeout must be 0 seconds or more, and finite, not {timeout!r}")
+        if asyncio._get_running_loop() is not None:
+            raise AbeyantError("wait blocks, so it cannot be called in an event loop: read hits there")
+        found: Future[int] = Future()
+        self._faults.cluster.settled(self._await, hits, found)
+        try:
+            return found.result(timeout)
+        except FutureTimeoutError:
+            raise TimeoutError(
+                f"after {timeout:g} s: {self.hits} of {hits} hits of {self!r}{self._nearest()}"
+            ) from None
+
+    def _await(self, hits: int, found: Future[int]) -> None:
+        self._awaited.append((hits, found))
+        self._check_awaited()
+
+    def _check_awaited(self) -> None:
+        for hits, found in list(self._awaited):
+            if self.hits >= hits:
+                self._awaited.remove((hits, found))
+                found.set_result(self.hits)
+
+    def _nearest(self) -> str:
+        for miss in self.near_misses():
+            return f"; {miss.requests} {miss.api} had {miss.selector} {miss.found!r} instead of {miss.wanted!r}"
+        return ""
+
     def end(self) -> None:
         """End the fault. A second call does nothing. Requests that it delayed are still handled after their delay."""
         self._faults.cluster.settled(self._faults.remove, self)
 
-    def fire(self, call: Any) -> None:
-        """Apply this fault to a call. In the loop's thread."""
+    def strike(self, call: Any) -> bool:
+        """Fire if this selects the call. Return whether the request is taken over. In the loop's thread."""
+        mismatches = self.target.mismatches(call)
+        if mismatches:
+            if len(mismatches) == 1:
+                self._note(self.target.near_miss(call, mismatches[0]))
+            return False
+        self.matched += 1
+        if self.matched < self.nth:
+            return False
         self.hits += 1
-        if self.hits == self._times:
+        if self.hits == self.times:
             self._faults.remove(self)
-        self._act(call)
+        if self._act is not None:
+            self._act(call)
+        self._check_awaited()
+        return self._act is not None
+
+    def _note(self, miss: NearMiss | None) -> None:
+        if miss is None:
+            return
+        kind = miss.selector, miss.found, miss.api
+        known = self._misses.get(kind)
+        if known is not None:
+            self._misses[kind] = known._replace(requests=known.requests + 1)
+        elif len(self._misses) < _MISSES:
+            self._misses[kind] = miss
 
     def __enter__(self) -> Self:
         return self
@@ -184,8 +182,8 @@ class Fault:
         self.end()
 
     def __repr__(self) -> str:
-        left = "" if self._times is None else f", {self.hits} of {self._times} times"
-        return f"<Fault: {self._what} {self.target!r}{left}{'' if self.active else ', ended'}>"
+        left = "" if self.times is None else f", {self.hits} of {self.times} times"
+        return f"<Fault: {self.what} {self.target!r}{left}{'' if self.active else ', ended'}>"
 
 
 class Faults:
@@ -194,26 +192,26 @@ class Faults:
     def __init__(self, cluster: BaseCluster) -> None:
         self.cluster = cluster
         self.active: list[Fault] = []
+        self.ids = count(1)
 
     def __call__(self, call: Any) -> bool:
-        """Apply the first fault that matches a request. Return whether one did."""
-        for fault in self.active:
-            if fault.target.matches(call):
-                fault.fire(call)
+        """Handle a request that a fault selects. Return whether one did."""
+        for fault in list(self.active):
+            if fault.strike(call):
                 if self.cluster.awaited:
                     self.cluster.check_awaited()
                 return True
         return False
 
-    def fail(self, target: Target, error: str, times: int | None) -> Fault:
+    def fail(self, target: Target, error: str, times: int | None, nth: int) -> Fault:
         """Respond with an error, and do nothing else."""
         code = error_code(error)
-        fault = Fault(self, target, times, f"{code.name.upper()} for", lambda call: call.refuse(code))
+        fault = Fault(self, target, f"{code.name.upper()} for", lambda call: call.refuse(code), times, nth)
         if code is ErrorCode.none:
             raise AbeyantError("NONE is not an error: name one, or use drop() to lose requests")
         return self._add(fault)
 
-    def delay(self, target: Target, seconds: float, times: int | None) -> Fault:
+    def delay(self, target: Target, seconds: float, times: int | None, nth: int) -> Fault:
         """Handle requests `seconds` later, on the cluster's clock."""
         if not _is_number(seconds) or not 0 < seconds < _CENTURY:
             raise AbeyantError(f"seconds must be more than 0, and less than a century, not {seconds!r}")
@@ -225,10 +223,10 @@ class Faults:
             )
             broker.held_purgatory.try_complete_else_watch(held, [held])
 
-        return self._add(Fault(self, target, times, f"{seconds:g} s more for", later))
+        return self._add(Fault(self, target, f"{seconds:g} s more for", later, times, nth))
 
-    def drop(self, target: Target, times: int | None, answer: bool) -> Fault:
-        """Close the connection, or with `answer` handle the request and drop the response."""
+    def drop(self, target: Target, answer: bool, times: int | None, nth: int) -> Fault:
+        """Close the connection, or with `answer` handle the request and lose the response."""
         if answer and target.api == REPLICA_FETCH:
             raise AbeyantError("a follower's fetch cannot be separated from its response: leave answer=True out")
 
@@ -239,7 +237,11 @@ class Faults:
             else:
                 call.drop()
 
-        return self._add(Fault(self, target, times, "the answer lost of" if answer else "lost:", lose))
+        return self._add(Fault(self, target, "the answer lost of" if answer else "lost:", lose, times, nth))
+
+    def observe(self, target: Target, times: int | None, nth: int) -> Fault:
+        """Count requests, and let them pass."""
+        return self._add(Fault(self, target, "counted:", None, times, nth))
 
     def remove(self, fault: Fault) -> None:
         """End a fault. In the loop's thread."""
@@ -265,12 +267,6 @@ def error_code(name: str) -> ErrorCode:
         known = [known.upper() for known in ErrorCode.__members__]
         raise AbeyantError(f"there is no error {name!r}{did_you_mean(str(name).upper(), known)}")
     return found
-
-
-def check_choice(name: str, value: object, shown: str = "") -> None:
-    """Raise AbeyantError unless the value of `topic`, `partition`, `broker` or `client_id` is None or has its type."""
-    if value is not None and (not isinstance(value, _TYPES[name]) or isinstance(value, bool)):
-        raise AbeyantError(f"{shown or name} must be {_TYPES[name].__name__}, not {value!r}")
 
 
 def _is_number(value: object) -> bool:

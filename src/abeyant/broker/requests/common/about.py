@@ -31,6 +31,23 @@ NAME_TOPICS = NAME_PARTITIONS | {
 NAME_NEW_TOPICS = frozenset({"CreateTopics", "Metadata"})
 """The APIs whose requests may name topics that do not exist yet."""
 
+NAME_GROUPS = frozenset(
+    {
+        "AddOffsetsToTxn", "ConsumerGroupDescribe", "ConsumerGroupHeartbeat", "DeleteGroups", "DescribeGroups",
+        "FindCoordinator", "Heartbeat", "JoinGroup", "LeaveGroup", "OffsetCommit", "OffsetDelete", "OffsetFetch",
+        "SyncGroup", "TxnOffsetCommit",
+    }
+)  # fmt: skip
+"""The APIs whose requests name groups."""
+
+NAME_TRANSACTIONS = frozenset(
+    {
+        "AddOffsetsToTxn", "AddPartitionsToTxn", "DescribeTransactions", "EndTxn", "FindCoordinator", "InitProducerId",
+        "Produce", "TxnOffsetCommit",
+    }
+)  # fmt: skip
+"""The APIs whose requests name transactional ids."""
+
 ALL = "*"  # the request names all topics; no topic can have this name
 
 _SEVERAL = ("markers", "transactions", "groups", "dirs")  # arrays whose elements name topics
@@ -62,6 +79,32 @@ def keys_of(call: Any) -> tuple[tuple[str, int | str], ...]:
         return tuple(found)
     group = getattr(call.request, "group_id", None)
     return () if group is None else ((group, getattr(call.request, "member_id", None) or ""),)
+
+
+def groups_of(call: Any) -> set[str]:
+    """Return the groups that a request names."""
+    if call.api.name not in NAME_GROUPS or call.request is None:
+        return set()
+    return _ids_of(call.request, ("group_id",), ("groups", "group_ids", "groups_names"), key_type=0)
+
+
+def transactional_ids_of(call: Any) -> set[str]:
+    """Return the transactional ids that a request names."""
+    if call.api.name not in NAME_TRANSACTIONS or call.request is None:
+        return set()
+    one = ("transactional_id", "v3_and_below_transactional_id")
+    return _ids_of(call.request, one, ("transactions", "transactional_ids"), key_type=1)
+
+
+def _ids_of(request: Any, one: Iterable[str], several: Iterable[str], *, key_type: int) -> set[str]:
+    """Return the ids in the fields that have one, and in those that have several, as texts or as parts with one."""
+    found = {getattr(request, field, None) for field in one}
+    for field in several:
+        for part in getattr(request, field, None) or ():
+            found |= {part} if isinstance(part, str) else {getattr(part, name, None) for name in one}
+    if getattr(request, "key_type", None) == key_type:  # FindCoordinator
+        found |= {getattr(request, "key", None), *(getattr(request, "coordinator_keys", None) or ())}
+    return {id_ for id_ in found if id_}
 
 
 def _partitions(call: Any) -> Iterator[tuple[str | None, int | None]]:

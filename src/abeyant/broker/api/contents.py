@@ -1,0 +1,224 @@
+"""What is in a cluster: seed records and committed offsets, and read groups, their lag, and transactions.
+
+In the loop's thread. The methods with which users call this are `Cluster`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from abeyant.broker.api.base import BaseCluster
+from abeyant.broker.api.coordinators import coordinator_of
+from abeyant.broker.coordinator.topics import OFFSETS, ensure_topic
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.classic.group import ClassicGroup
+from abeyant.broker.groups.consumer.group import ConsumerGroup
+from abeyant.broker.groups.offsets.records import Offset, OffsetKey
+from abeyant.broker.groups.shard import GroupShard
+from abeyant.broker.log import LogError
+from abeyant.broker.log.batch import make_batch
+from abeyant.broker.log.records import Record, encode
+from abeyant.broker.replica.partition import Partition
+from abeyant.broker.transactions.transaction import State
+from abeyant.broker.wire.schema import ErrorCode
+from abeyant.errors import AbeyantError, did_you_mean
+
+
+class Seed(NamedTuple):
+    """A record to be written by `Cluster.seed`."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp: int | None = None
+    """Milliseconds since 1970; None for the cluster's present time."""
+
+
+class GroupMember(NamedTuple):
+    """One member of a group."""
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+
+
+class GroupOffset(NamedTuple):
+    """What a group has committed for a partition."""
+
+    topic: str
+    partition: int
+    offset: int
+    metadata: str
+    lag: int | None
+    """Records up to the high watermark that are not committed yet; None without a leader."""
+
+
+class GroupState(NamedTuple):
+    """A group, its members, and what it has committed."""
+
+    id: str
+    protocol: str
+    """"classic" or "consumer" (KIP-848)."""
+    state: str
+    """By Kafka's names: "Stable", "PreparingRebalance", "Empty" and so on."""
+    generation: int
+    """Of a consumer group, its epoch."""
+    coordinator: int
+    members: tuple[GroupMember, ...]
+    offsets: tuple[GroupOffset, ...]
+
+
+class TransactionState(NamedTuple):
+    """A transactional id."""
+
+    id: str
+    state: str
+    """By Kafka's names: "Ongoing", "CompleteCommit" and so on."""
+    producer_id: int
+    epoch: int
+    coordinator: int
+    timeout: float
+    """Seconds."""
+    left: float | None
+    """Seconds until an open transaction is aborted; None without one."""
+    partitions: tuple[tuple[str, int], ...]
+
+
+def seed(cluster: BaseCluster, topic: str, partition: int, records: Iterable[object]) -> list[int]:
+    """Append records as the leader. Return their offsets. Raises AbeyantError where that is impossible."""
+    where = f"{topic!r}, partition {partition}"
+    replica = leader_of(cluster, topic, partition)
+    if replica is None:
+        raise AbeyantError(f"cannot seed {where}: it has no leader that runs")
+    now = replica.broker.now_ms()
+    rows = [_record(number, one, now) for number, one in enumerate(records)]
+    if not rows:
+        return []
+    base = rows[0].timestamp
+    batch = make_batch(
+        encode(rows, 0, base), record_count=len(rows), base_timestamp=base,
+        max_timestamp=max(row.timestamp for row in rows),
+    )  # fmt: skip
+    try:
+        appended = replica.append(batch.data, all_in_sync=False)
+    except ApiError as error:
+        raise AbeyantError(f"cannot seed {where}: {error.message or error.code.name.upper()}") from None
+    except LogError as error:
+        raise AbeyantError(f"cannot seed {where}: {error}") from None
+    cluster.network.settle()
+    return list(range(appended.base_offset, appended.last_offset + 1))
+
+
+def _record(number: int, given: object, now: int) -> Record:
+    one = given if isinstance(given, Seed) else Seed(given) if isinstance(given, bytes) or given is None else None
+    if one is None:
+        raise AbeyantError(f"record {number} must be bytes, None or a Seed, not {given!r}")
+    for name, value in (("value", one.value), ("key", one.key)):
+        if value is not None and not isinstance(value, bytes):
+            raise AbeyantError(f"record {number}: {name} must be bytes or None, not {value!r}")
+    return Record(number, now if one.timestamp is None else one.timestamp, one.key, one.value, tuple(one.headers))
+
+
+def leader_of(cluster: BaseCluster, topic: str, partition: int) -> Partition | None:
+    """Return the replica that leads a partition; None without a leader that runs."""
+    broker = cluster.brokers.get(cluster.partition_state(topic, partition).leader)
+    replica = None if broker is None or broker.stopped else broker.partitions.get((topic, partition))
+    return replica if replica is not None and replica.leads else None
+
+
+def commit(cluster: BaseCluster, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    """Commit offsets for a group without members; create it if there is none."""
+    rows = {}
+    for (topic, partition), offset in offsets.items():
+        cluster.partition_state(topic, partition)
+        if type(offset) is not int or offset < 0:
+            raise AbeyantError(f"the offset of {topic}-{partition} must be 0 or more, not {offset!r}")
+        rows[OffsetKey(group, topic, partition)] = offset
+    if not rows:
+        raise AbeyantError("there are no offsets to commit")
+    try:
+        ensure_topic(cluster.controller, cluster.settings, OFFSETS)
+        cluster.network.settle()
+        broker = coordinator_of(cluster, OFFSETS, group, f"group {group!r}")
+        assert broker is not None
+        shard = broker.group_coordinator.shard(group)
+        members = shard.members(group)
+        if members:
+            raise AbeyantError(
+                f"group {group!r} has {len(members)} members, which commit for themselves: stop them first"
+            )
+        shard.group_or_new(group)
+    except ApiError as error:
+        raise AbeyantError(f"cannot commit for group {group!r}: {error.message or error.code.name.upper()}") from None
+    now = broker.now_ms()
+    results: list[ErrorCode] = []
+    shard.commit({key: Offset(offset, -1, "", now) for key, offset in rows.items()}, results.append)
+    cluster.network.settle()
+    if results != [ErrorCode.none]:
+        why = results[0].name.upper() if results else "the in-sync replicas do not have it yet; is one paused?"
+        raise AbeyantError(f"cannot commit for group {group!r}: {why}")
+
+
+def every_shard(cluster: BaseCluster) -> list[tuple[int, GroupShard]]:
+    """Return all shards of groups with their coordinators."""
+    running = [(number, one) for number, one in cluster.brokers.items() if not one.stopped]
+    return [(number, shard) for number, one in running for shard in one.group_coordinator.loaded()]
+
+
+def groups(cluster: BaseCluster) -> list[str]:
+    """Return the ids of all groups, in order."""
+    return sorted(group.id for _, shard in every_shard(cluster) for group in shard.all_groups())
+
+
+def group_state(cluster: BaseCluster, name: str) -> GroupState:
+    """Return a group. Raises AbeyantError where there is none."""
+    for number, shard in every_shard(cluster):
+        group = shard.groups.get(name) or shard.consumers.get(name)
+        if group is not None:
+            return _group_state(cluster, number, shard, group)
+    raise AbeyantError(f"there is no group {name!r}{did_you_mean(str(name), groups(cluster))}")
+
+
+def _group_state(
+    cluster: BaseCluster, coordinator: int, shard: GroupShard, group: ClassicGroup | ConsumerGroup
+) -> GroupState:
+    classic = isinstance(group, ClassicGroup)
+    members = tuple(
+        GroupMember(one.id, one.instance_id, one.client_id, one.client_host) for one in group.members.values()
+    )
+    offsets = tuple(
+        GroupOffset(topic, partition, offset.offset, offset.metadata, _lag(cluster, topic, partition, offset.offset))
+        for (topic, partition), offset in sorted(shard.offsets.all_committed(group.id, shard.replicated))
+    )
+    generation = group.generation if isinstance(group, ClassicGroup) else group.epoch
+    protocol = "classic" if classic else "consumer"
+    return GroupState(group.id, protocol, group.state.value, generation, coordinator, members, offsets)
+
+
+def _lag(cluster: BaseCluster, topic: str, partition: int, offset: int) -> int | None:
+    known = cluster.controller.topics.get(topic)
+    if known is None or partition >= len(known.partitions):
+        return None
+    replica = leader_of(cluster, topic, partition)
+    return None if replica is None else max(replica.high_watermark - offset, 0)
+
+
+def transactions(cluster: BaseCluster) -> list[TransactionState]:
+    """Return all transactional ids, in order."""
+    found = []
+    for number, broker in cluster.brokers.items():
+        for shard in [] if broker.stopped else broker.transaction_coordinator.loaded():
+            now_ms = broker.now_ms()
+            for one in shard.transactions.values():
+                now = one.now
+                open_ = now.state is State.ONGOING
+                left = (now.started_ms + now.timeout_ms - now_ms) / 1000 if open_ else None
+                keys = tuple(sorted(shard.partitions_of(one)))
+                found.append(
+                    TransactionState(
+                        one.id, now.state.shown, now.producer_id, now.epoch, number, now.timeout_ms / 1000, left, keys
+                    )
+                )
+    return sorted(found)

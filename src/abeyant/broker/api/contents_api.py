@@ -1,0 +1,87 @@
+"""The methods with which a test reads and prepares what is in a cluster: records, groups, transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from abeyant.broker.api.base import BaseCluster, settled
+
+if TYPE_CHECKING:
+    from abeyant.broker.api.contents import GroupState, Seed, TransactionState
+
+
+class ContentsApi(BaseCluster):
+    """The methods of a `Cluster` for its contents. What they are made of is imported at the first call."""
+
+    @settled
+    def seed(self, topic: str, records: Iterable[bytes | Seed | None], partition: int = 0) -> list[int]:
+        """Append records to a partition, as a producer with acks=1 does, and return their offsets.
+
+        A record is its value, or a `Seed` with key, headers and timestamp. Raises AbeyantError where there is no such
+        partition, where it has no leader, or where the topic refuses a record.
+        """
+        from abeyant.broker.api.contents import seed
+
+        return seed(self, topic, partition, records)
+
+    # -- groups
+
+    @settled
+    def groups(self) -> list[str]:
+        """Return the ids of all groups, in order."""
+        from abeyant.broker.api.contents import groups
+
+        return groups(self)
+
+    @settled
+    def group(self, group: str) -> GroupState:
+        """Return a group: its state, its members, and what it has committed, with its lag.
+
+        Raises AbeyantError where there is no such group.
+        """
+        from abeyant.broker.api.contents import group_state
+
+        return group_state(self, group)
+
+    @settled
+    def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Commit offsets, by topic and partition, for a group without members; create it if there is none.
+
+        Raises AbeyantError for an unknown partition, for a group with members, where the group's coordinator does not
+        run, or where an in-sync replica does not follow.
+        """
+        from abeyant.broker.api.contents import commit
+
+        commit(self, group, offsets)
+
+    @settled
+    def expire_member(self, group: str, member: str) -> None:
+        """Expire the session of a member now, as if it had been silent for too long.
+
+        `member` is its member id, its `group.instance.id`, or the client id that no other member has. Raises
+        AbeyantError where there is no such group or member, or where its coordinator is stopped, paused or not ready.
+        """
+        from abeyant.broker.api.coordinators import expire_member
+
+        expire_member(self, group, member)
+
+    # -- transactions
+
+    @settled
+    def transactions(self) -> list[TransactionState]:
+        """Return all transactional ids with their states, and how long an open transaction has left."""
+        from abeyant.broker.api.contents import transactions
+
+        return transactions(self)
+
+    @settled
+    def fence(self, transactional_id: str) -> None:
+        """Fence the producer of a transactional id, as another producer with the same id does.
+
+        Its open transaction is aborted, and its further requests are refused. Raises AbeyantError where there is no
+        such id, where its coordinator is paused, or while its transaction is being ended.
+        """
+        from abeyant.broker.api.coordinators import fence_producer
+
+        fence_producer(self, transactional_id)

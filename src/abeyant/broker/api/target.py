@@ -1,0 +1,160 @@
+"""Which requests a fault selects: by API, topic, partition, broker, client, group and transactional id."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypedDict, Unpack
+
+from abeyant.broker.api.base import BaseCluster
+from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
+from abeyant.broker.requests.common.about import (
+    NAME_GROUPS,
+    NAME_NEW_TOPICS,
+    NAME_PARTITIONS,
+    NAME_TOPICS,
+    NAME_TRANSACTIONS,
+    REPLICA_FETCH,
+    groups_of,
+    is_about,
+    keys_of,
+    name_of,
+    transactional_ids_of,
+)
+from abeyant.broker.wire.apis import BY_NAME
+from abeyant.errors import AbeyantError, did_you_mean
+
+
+class Where(TypedDict, total=False):
+    """Select requests: those that match every value given."""
+
+    topic: str | None
+    partition: int | None
+    """Of that topic."""
+    broker: int | None
+    client_id: str | None
+    group: str | None
+    transactional_id: str | None
+
+
+class NearMiss(NamedTuple):
+    """Requests that a fault would have hit, but for one of its selectors."""
+
+    selector: str
+    wanted: object
+    found: str
+    """What the requests had instead."""
+    api: str
+    requests: int
+
+
+_TYPES = {"topic": str, "partition": int, "broker": int, "client_id": str, "group": str, "transactional_id": str}
+_SASL = ("SaslAuthenticate", "SaslHandshake")
+_INTERNAL = (OFFSETS.name, TRANSACTIONS.name)  # made when the first client needs them
+_OTHERS = "choose by broker= or client_id="
+
+
+class Target:
+    """Selects the requests of a fault. None matches everything."""
+
+    __slots__ = ("api", "broker", "client_id", "group", "partition", "topic", "transactional_id")
+
+    def __init__(self, api: str | None, **where: Unpack[Where]) -> None:
+        """Raise TypeError for an unknown selector, and AbeyantError for a value that no request can match."""
+        for name in where.keys() - _TYPES.keys():
+            hint = did_you_mean(name, _TYPES) or f": choose by {', '.join(_TYPES)}"
+            raise TypeError(f"no requests can be chosen by {name}={hint}")
+        for name, value in where.items():
+            check_choice(name, value)
+        self.api = api
+        self.topic = where.get("topic")
+        self.partition = where.get("partition")
+        self.broker = where.get("broker")
+        self.client_id = where.get("client_id")
+        self.group = where.get("group")
+        self.transactional_id = where.get("transactional_id")
+        if api is not None and api != REPLICA_FETCH and api not in BY_NAME:
+            raise AbeyantError(f"there is no API {api!r}{did_you_mean(str(api), [*BY_NAME, REPLICA_FETCH])}")
+        if self.partition is not None and self.topic is None:
+            raise AbeyantError(f"partition={self.partition} needs a topic: add topic=")
+        if self.topic is not None and api == REPLICA_FETCH:
+            raise AbeyantError(f"a follower's fetch is for all its partitions: {_OTHERS}")
+        if self.topic is not None and api is not None and api not in NAME_TOPICS:
+            raise AbeyantError(f"{api} names no topics: {_OTHERS}")
+        if self.partition is not None and api is not None and api not in NAME_PARTITIONS:
+            raise AbeyantError(f"{api} names topics, but no partitions: leave partition= out")
+        if self.group is not None and api is not None and api not in NAME_GROUPS:
+            raise AbeyantError(f"{api} names no groups: {_OTHERS}")
+        if self.transactional_id is not None and api is not None and api not in NAME_TRANSACTIONS:
+            raise AbeyantError(f"{api} names no transactional ids: {_OTHERS}")
+
+    def check(self, cluster: BaseCluster) -> None:
+        """Raise AbeyantError for an unknown broker, topic or partition, and for an API that no client can use here.
+
+        The topic need not exist where the API creates topics, and where it is one of Kafka's internal ones. Groups and
+        transactional ids need not exist: clients make them.
+        """
+        if self.broker is not None:
+            cluster.broker_named(self.broker)
+        if self.api in _SASL and not cluster.security.mechanisms:
+            raise AbeyantError(f"no client sends {self.api}: the cluster has security={cluster.security.protocol!r}")
+        if self.topic is None or self.api in NAME_NEW_TOPICS:
+            return
+        if self.topic in _INTERNAL and self.topic not in cluster.controller.topics:
+            return
+        if self.partition is None:
+            cluster.topic_named(self.topic)
+        else:
+            cluster.partition_state(self.topic, self.partition)
+
+    def mismatches(self, call: Any) -> list[str]:
+        """Return the selectors that a `Call` or a `ReplicaFetchCall` does not match, at most two: none for a match."""
+        found = []
+        is_replica = name_of(call) == REPLICA_FETCH
+        if self.api not in (None, name_of(call)):
+            found.append("api")
+        if self.broker not in (None, call.broker.id):
+            found.append("broker")
+        if self.client_id not in (None, call.client_id):
+            found.append("client_id")
+        if len(found) < 2 and self.topic is not None and (is_replica or not is_about(call, self.topic, self.partition)):
+            other = self.partition is not None and not is_replica and is_about(call, self.topic, None)
+            found.append("partition" if other else "topic")
+        if len(found) < 2 and self.group is not None and (is_replica or self.group not in groups_of(call)):
+            found.append("group")
+        wanted = self.transactional_id
+        if len(found) < 2 and wanted is not None and (is_replica or wanted not in transactional_ids_of(call)):
+            found.append("transactional_id")
+        return found
+
+    def near_miss(self, call: Any, selector: str) -> NearMiss | None:
+        """Return how a request that fails this one selector differs; None where nothing else was selected by."""
+        if len(self.chosen()) < 2:
+            return None
+        return NearMiss(selector, getattr(self, selector), _found(call, selector), name_of(call), 1)
+
+    def chosen(self) -> dict[str, object]:
+        """Return the selectors that are given."""
+        return {name: value for name in ("api", *_TYPES) if (value := getattr(self, name)) is not None}
+
+    def __repr__(self) -> str:
+        chosen = self.chosen()
+        chosen.pop("api", None)
+        return " ".join([self.api or "any request", *(f"{name}={value!r}" for name, value in chosen.items())])
+
+
+def _found(call: Any, selector: str) -> str:
+    """Return what a request has for a selector, to be read: nothing where it names none."""
+    if selector == "api":
+        return name_of(call)
+    if selector in ("broker", "client_id"):
+        return str(call.broker.id if selector == "broker" else call.client_id)
+    if name_of(call) == REPLICA_FETCH:
+        return ""
+    if selector in ("group", "transactional_id"):
+        return ", ".join(sorted(groups_of(call) if selector == "group" else transactional_ids_of(call)))
+    return ", ".join(f"{topic}-{partition}" for topic, partition in keys_of(call))
+
+
+def check_choice(name: str, value: object, said: str = "") -> None:
+    """Raise AbeyantError for a `topic`, `partition`, `client_id` and so on of a wrong type; None matches any."""
+    if value is not None and (not isinstance(value, _TYPES[name]) or isinstance(value, bool)):
+        raise AbeyantError(f"{said or name} must be {_TYPES[name].__name__}, not {value!r}")

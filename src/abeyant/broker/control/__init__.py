@@ -1,0 +1,20 @@
+"""Control over HTTP: faults, pauses, the clock, topics, records, groups and transactions, from any language.
+
+    with broker.Cluster(brokers=3) as kafka, control.serve(kafka) as server:
+        print(server.url)  # its description for client generators is at openapi.json
+
+`abeyant broker --control` serves the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from abeyant.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from abeyant.broker.control.serving import serve
+
+__all__ = ["serve"]
+
+__getattr__, __dir__ = lazy_names(__name__, {"serve": "serving"}, "window", ("h11",))

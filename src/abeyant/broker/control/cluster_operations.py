@@ -1,0 +1,151 @@
+"""Brokers and the clock over HTTP: pause, stop, start, close connections, and let time pass."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from abeyant.broker.control.operation import Given, Operation
+from abeyant.broker.control.schema import nullable, obj, seconds, several, text, whole
+from abeyant.web import HttpError
+
+if TYPE_CHECKING:
+    from abeyant.broker.control.ordered import Control
+
+_DAY = 86_400  # seconds: in one step, for all that happens meanwhile is done at once
+
+_BROKER = obj(
+    {
+        "id": whole("Its node.id."),
+        "address": text("Host and port."),
+        "state": {"type": "string", "enum": ["running", "paused", "stopped"]},
+        "connections": whole("Open connections of clients."),
+        "leads": whole("Partitions that it leads."),
+    }
+)
+_CLOCK = obj(
+    {
+        "held": {"type": "boolean", "description": "Whether time stands still until it is advanced."},
+        "runs": {"type": "boolean", "description": "Whether time passes by itself."},
+        "now": {"type": "number", "description": "Seconds since some moment, as in what waits."},
+        "now_ms": whole("Milliseconds since 1970, as in records.", most=1 << 62),
+        "next": nullable({"type": "number", "description": "Seconds until something happens; null for nothing."}),
+    }
+)
+_CONNECTIONS = obj(
+    {"broker": whole("Of this broker."), "client_id": {"type": "string", "description": "Of this client."}}, ()
+)
+_PASSED = obj({"passed": nullable({"type": "number", "description": "Seconds that passed; null where nothing waits."})})
+
+
+def _cluster(control: Control, given: Given) -> dict[str, Any]:
+    cluster = control.cluster
+    return {"bootstrap": cluster.bootstrap, "brokers": _brokers(control), "clock": _clock(control, given)}
+
+
+def _brokers(control: Control) -> list[dict[str, Any]]:
+    cluster = control.cluster
+
+    def read() -> list[dict[str, Any]]:
+        return [
+            {
+                "id": number,
+                "address": f"{broker.host}:{broker.port}",
+                "state": "stopped" if broker.stopped else "paused" if broker.paused else "running",
+                "connections": len(broker.connections),
+                "leads": 0 if broker.stopped else sum(one.leads for one in broker.partitions.values()),
+            }
+            for number, broker in cluster.brokers.items()
+        ]
+
+    return cluster.settled(read)
+
+
+def _broker(control: Control, given: Given) -> dict[str, Any]:
+    known = _brokers(control)
+    for one in known:
+        if one["id"] == given.path["broker"]:
+            return one
+    raise HttpError(404, f"there is no broker {given.path['broker']}: there are {[one['id'] for one in known]}")
+
+
+def _change(change: str, control: Control, given: Given) -> dict[str, Any]:
+    _broker(control, given)
+    getattr(control.cluster, change)(given.path["broker"])
+    return _broker(control, given)
+
+
+def _drop(control: Control, given: Given) -> dict[str, Any]:
+    body = given.body or {}
+    if "broker" in body:
+        _broker(control, given._replace(path={"broker": body["broker"]}))
+    return {"closed": control.cluster.drop_connections(broker=body.get("broker"), client_id=body.get("client_id"))}
+
+
+def _clock(control: Control, given: Given) -> dict[str, Any]:
+    clock = control.cluster.clock
+
+    def read() -> dict[str, Any]:
+        upcoming = clock.timer.next_expiration()
+        now = clock.now()
+        left = None if upcoming is None else max(upcoming - now, 0.0)
+        return {"held": clock.held, "runs": clock.runs, "now": now, "now_ms": clock.now_ms(), "next": left}
+
+    return control.cluster.settled(read)
+
+
+def _advance(control: Control, given: Given) -> dict[str, Any]:
+    control.cluster.clock.advance(given.body["seconds"])
+    return _clock(control, given)
+
+
+def _go_on(control: Control, given: Given) -> dict[str, Any]:
+    control.cluster.clock.run()
+    return _clock(control, given)
+
+
+def _hold(control: Control, given: Given) -> dict[str, Any]:
+    control.cluster.clock.hold()
+    return _clock(control, given)
+
+
+def _next(control: Control, given: Given) -> dict[str, Any]:
+    return {"passed": control.cluster.clock.advance_to_next()}
+
+
+_ABOUT = {
+    "pause": "Pause a broker, as under SIGSTOP: connections stay open, and it does nothing.",
+    "resume": "Resume a paused broker.",
+    "stop": "Stop a broker: connections close, others lead; records in memory are lost.",
+    "start": "Start a stopped broker again, at the same port.",
+}
+
+OPERATIONS = (
+    Operation(
+        "GET", "/cluster", "readCluster", "Read where clients connect, the brokers and the clock.", _cluster,
+        obj({"bootstrap": text("For bootstrap.servers."), "brokers": several(_BROKER), "clock": _CLOCK}),
+    ),
+    Operation("GET", "/brokers/{broker}", "readBroker", "Read a broker's state.", _broker, _BROKER),
+    *(
+        Operation(
+            "POST", f"/brokers/{{broker}}/{change}", f"{change}Broker", about,
+            partial(_change, change), _BROKER,
+        )
+        for change, about in _ABOUT.items()
+    ),
+    Operation(
+        "POST", "/connections/drop", "dropConnections", "Close connections that are open now; without a body, all.",
+        _drop, obj({"closed": whole("How many.")}),
+        body=_CONNECTIONS,
+    ),
+    Operation("GET", "/clock", "readClock", "Read the clock.", _clock, _CLOCK),
+    Operation(
+        "POST", "/clock/advance", "advanceClock", "Let time pass on a held clock.", _advance, _CLOCK,
+        body=obj({"seconds": seconds("How long.", _DAY)}),
+    ),
+    Operation("POST", "/clock/run", "runClock", "Let a held clock go on with real time.", _go_on, _CLOCK),
+    Operation("POST", "/clock/hold", "holdClock", "Hold the clock again.", _hold, _CLOCK),
+    Operation(
+        "POST", "/clock/next", "advanceClockToNext", "Advance a held clock to the next deadline.", _next, _PASSED,
+    ),
+)  # fmt: skip

@@ -1,0 +1,304 @@
+"""Topics, records, groups and transactions over HTTP."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from abeyant.broker.api.contents import Seed
+from abeyant.broker.control.operation import Given, Operation
+from abeyant.broker.control.schema import Schema, nullable, obj, several, text, whole
+from abeyant.errors import did_you_mean
+from abeyant.web import HttpError
+
+if TYPE_CHECKING:
+    from abeyant.broker.api.cluster_api import Written
+    from abeyant.broker.control.ordered import Control
+
+_OFFSET = {"type": "integer", "minimum": 0, "maximum": (1 << 63) - 1}
+_TEXT = {"type": "string"}
+_ENCODING: Schema = {
+    "type": "string", "enum": ["utf-8", "base64"], "default": "utf-8", "description": "Of key, value and headers.",
+}  # fmt: skip
+_HEADERS: Schema = several(obj({"name": _TEXT, "value": nullable(_TEXT)}), description="In their order.", maxItems=100)
+_SEEN_HEADERS = {name: value for name, value in _HEADERS.items() if name != "maxItems"}
+_TIMESTAMP = whole("Milliseconds since 1970; the cluster's present time if left out.", most=1 << 52)
+_SEED = obj(
+    {
+        "value": nullable({**_TEXT, "description": "null deletes the key, in a compacted topic."}),
+        "key": nullable(_TEXT), "headers": _HEADERS, "timestamp": _TIMESTAMP, "encoding": _ENCODING,
+    },
+    ("value",),
+)  # fmt: skip
+_SEEDS = obj({"partition": whole("The partition.", default=0), "records": several(_SEED, maxItems=1000)}, ("records",))
+_RECORD = obj(
+    {
+        "partition": whole("Its partition."), "offset": _OFFSET, "timestamp": {"type": "integer"},
+        "key": nullable(_TEXT), "value": nullable(_TEXT), "headers": _SEEN_HEADERS, "encoding": _ENCODING,
+    }
+)  # fmt: skip
+_PARTITION = obj(
+    {
+        "partition": whole("Its number."),
+        "leader": nullable(whole("The broker that leads.")),
+        "replicas": several(whole("A broker.")),
+        "in_sync": several(whole("A broker.")),
+        "high_watermark": nullable(_OFFSET),
+        "log_end_offset": nullable(_OFFSET),
+    }
+)
+_TOPIC = obj({"name": text("Its name."), "partitions": several(_PARTITION)})
+_GROUP = obj(
+    {
+        "id": _TEXT,
+        "protocol": {"type": "string", "enum": ["classic", "consumer"]},
+        "state": text("By Kafka's names."),
+        "generation": {"type": "integer"},
+        "coordinator": whole("The broker that coordinates."),
+        "members": several(obj({"id": _TEXT, "instance_id": nullable(_TEXT), "client_id": _TEXT, "host": _TEXT})),
+        "offsets": several(
+            obj(
+                {
+                    "topic": _TEXT, "partition": whole("A partition."), "offset": _OFFSET, "metadata": _TEXT,
+                    "lag": nullable(_OFFSET),
+                }
+            )
+        ),
+    }
+)  # fmt: skip
+_TRANSACTION = obj(
+    {
+        "id": _TEXT,
+        "state": text("By Kafka's names."),
+        "producer_id": {"type": "integer"},
+        "epoch": {"type": "integer"},
+        "coordinator": whole("The broker that coordinates."),
+        "timeout": {"type": "number", "description": "Seconds."},
+        "left": nullable({"type": "number", "description": "Seconds until an open transaction is aborted."}),
+        "partitions": several(obj({"topic": _TEXT, "partition": whole("A partition.")})),
+    }
+)
+_NEW_TOPIC = obj(
+    {
+        "name": text("Its name."),
+        "partitions": whole("How many.", 1, 10_000, default=1),
+        "replicas": whole("Of each; three if left out, or as many as there are brokers.", 1, 1000),
+        "config": {
+            "type": "object", "description": "Kafka's settings for topics.",
+            "additionalProperties": {"type": ["string", "number", "boolean"]},
+        },
+    },
+    ("name",),
+)  # fmt: skip
+_NEW_OFFSETS = obj(
+    {
+        "offsets": several(
+            obj({"topic": text("A topic."), "partition": whole("A partition."), "offset": _OFFSET}), minItems=1
+        )
+    }
+)
+
+
+def _require(name: str, known: Iterable[str], what: str) -> str:
+    """Return the name. Raises HttpError 404 unless it is known."""
+    there = list(known)
+    if name not in there:
+        raise HttpError(404, f"there is no {what} {name!r}{did_you_mean(name, there)}")
+    return name
+
+
+def _topic_of(control: Control, given: Given) -> str:
+    return _require(given.path["topic"], control.cluster.topics(), "topic")
+
+
+def _topics(control: Control, given: Given) -> dict[str, Any]:
+    return {"topics": control.cluster.topics()}
+
+
+def _create(control: Control, given: Given) -> dict[str, Any]:
+    body = given.body
+    config = {
+        name: str(value).lower() if isinstance(value, bool) else value for name, value in body.get("config", {}).items()
+    }
+    control.cluster.create_topic(body["name"], body.get("partitions", 1), body.get("replicas"), config)
+    return _topic(control, given._replace(path={"topic": body["name"]}))
+
+
+def _topic(control: Control, given: Given) -> dict[str, Any]:
+    name = _topic_of(control, given)
+    cluster = control.cluster
+
+    def read() -> list[dict[str, Any]]:
+        found = []
+        for state in cluster.topic_named(name).partitions:
+            broker = cluster.brokers.get(state.leader)
+            replica = None if broker is None or broker.stopped else broker.partitions.get((name, state.partition))
+            found.append(
+                {
+                    "partition": state.partition,
+                    "leader": None if state.leader < 0 else state.leader,
+                    "replicas": list(state.replicas),
+                    "in_sync": list(state.isr),
+                    "high_watermark": None if replica is None else replica.high_watermark,
+                    "log_end_offset": None if replica is None else replica.log.end_offset,
+                }
+            )
+        return found
+
+    return {"name": name, "partitions": cluster.settled(read)}
+
+
+def _delete(control: Control, given: Given) -> None:
+    control.cluster.delete_topic(_topic_of(control, given))
+
+
+def _compact(control: Control, given: Given) -> None:
+    control.cluster.compact(_topic_of(control, given))
+
+
+def _records(control: Control, given: Given) -> dict[str, Any]:
+    query = given.query
+    isolation = query.get("isolation", "read_uncommitted")
+    found = control.cluster.records(_topic_of(control, given), query.get("partition"), isolation=isolation)
+    first, limit = query.get("offset", 0), query.get("limit", 1000)
+    chosen = [one for one in found if one.offset >= first][:limit]
+    return {"records": [_shown(one) for one in chosen], "total": len(found)}
+
+
+def _shown(one: Written) -> dict[str, Any]:
+    parts = [one.key, one.value, *(value for _, value in one.headers)]
+    encoding = "utf-8" if all(part is None or _is_text(part) for part in parts) else "base64"
+    say = _as_text if encoding == "utf-8" else _as_base64
+    return {
+        "partition": one.partition, "offset": one.offset, "timestamp": one.timestamp, "encoding": encoding,
+        "key": say(one.key), "value": say(one.value),
+        "headers": [{"name": name, "value": say(value)} for name, value in one.headers],
+    }  # fmt: skip
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _as_text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode()
+
+
+def _as_base64(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode("ascii")
+
+
+def _seed(control: Control, given: Given) -> dict[str, Any]:
+    records = [_to_seed(f"body.records[{number}]", one) for number, one in enumerate(given.body["records"])]
+    topic = _topic_of(control, given)
+    return {"offsets": control.cluster.seed(topic, records, given.body.get("partition", 0))}
+
+
+def _to_seed(where: str, one: dict[str, Any]) -> Seed:
+    read: Callable[[str, str | None], bytes | None] = _from_base64 if one.get("encoding") == "base64" else _from_text
+    headers = tuple(
+        (_from_text(f"{where}.headers", header["name"]), read(f"{where}.headers", header["value"]))
+        for header in one.get("headers", ())
+    )
+    named = tuple((name.decode(), value) for name, value in headers if name is not None)
+    return Seed(read(f"{where}.value", one["value"]), read(f"{where}.key", one.get("key")), named, one.get("timestamp"))
+
+
+def _from_text(where: str, value: str | None) -> bytes | None:
+    try:
+        return None if value is None else value.encode()
+    except UnicodeEncodeError:
+        raise HttpError(400, f"{where} has half a surrogate pair, which UTF-8 lacks: send base64") from None
+
+
+def _from_base64(where: str, value: str | None) -> bytes | None:
+    try:
+        return None if value is None else base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise HttpError(400, f"{where} is not base64: {error}") from None
+
+
+def _groups(control: Control, given: Given) -> dict[str, Any]:
+    return {"groups": control.cluster.groups()}
+
+
+def _group(control: Control, given: Given) -> dict[str, Any]:
+    cluster = control.cluster
+    found = cluster.group(_require(given.path["group"], cluster.groups(), "group"))
+    members, offsets = ([row._asdict() for row in rows] for rows in (found.members, found.offsets))
+    return {**found._asdict(), "members": members, "offsets": offsets}
+
+
+def _commit(control: Control, given: Given) -> dict[str, Any]:
+    rows = given.body["offsets"]
+    control.cluster.commit(given.path["group"], {(row["topic"], row["partition"]): row["offset"] for row in rows})
+    return _group(control, given)
+
+
+def _expire(control: Control, given: Given) -> None:
+    cluster = control.cluster
+    cluster.expire_member(_require(given.path["group"], cluster.groups(), "group"), given.body["member"])
+
+
+def _transactions(control: Control, given: Given) -> dict[str, Any]:
+    rows = [one._asdict() for one in control.cluster.transactions()]
+    for row in rows:
+        row["partitions"] = [{"topic": topic, "partition": partition} for topic, partition in row["partitions"]]
+    return {"transactions": rows}
+
+
+def _fence(control: Control, given: Given) -> None:
+    known = (one.id for one in control.cluster.transactions())
+    control.cluster.fence(_require(given.path["transaction"], known, "transactional id"))
+
+
+OPERATIONS = (
+    Operation("GET", "/topics", "listTopics", "List the topics.", _topics, obj({"topics": several(_TEXT)})),
+    Operation("POST", "/topics", "createTopic", "Create a topic.", _create, _TOPIC, body=_NEW_TOPIC),
+    Operation(
+        "GET", "/topics/{topic}", "readTopic", "Read a topic's leaders, in-sync replicas and offsets.", _topic, _TOPIC,
+    ),
+    Operation("DELETE", "/topics/{topic}", "deleteTopic", "Delete a topic and its records.", _delete),
+    Operation("POST", "/topics/{topic}/compact", "compactTopic", "Compact a topic now.", _compact),
+    Operation(
+        "GET", "/topics/{topic}/records", "readRecords", "Read what was written.", _records,
+        obj({"records": several(_RECORD), "total": whole("How many there are.")}),
+        query={
+            "partition": whole("Of this partition alone."),
+            "offset": {**_OFFSET, "description": "From this offset on."},
+            "limit": whole("At most so many.", 1, 10_000, default=1000),
+            "isolation": {"type": "string", "enum": ["read_uncommitted", "read_committed"]},
+        },
+    ),
+    Operation(
+        "POST", "/topics/{topic}/records", "seedRecords", "Append records to a partition.", _seed,
+        obj({"offsets": several(_OFFSET)}),
+        body=_SEEDS,
+    ),
+    Operation("GET", "/groups", "listGroups", "List the groups.", _groups, obj({"groups": several(_TEXT)})),
+    Operation(
+        "GET", "/groups/{group}", "readGroup", "Read a group: state, members, committed offsets, lag.", _group, _GROUP,
+    ),
+    Operation(
+        "POST", "/groups/{group}/offsets", "commitOffsets", "Commit offsets, for a group without members.",
+        _commit, _GROUP,
+        body=_NEW_OFFSETS,
+    ),
+    Operation(
+        "POST", "/groups/{group}/expire", "expireMember", "Expire a member's session.", _expire,
+        body=obj({"member": text("Its member id, its group.instance.id, or the client id that no other has.")}),
+    ),
+    Operation(
+        "GET", "/transactions", "listTransactions", "List the transactional ids.", _transactions,
+        obj({"transactions": several(_TRANSACTION)}),
+    ),
+    Operation(
+        "POST", "/transactions/{transaction}/fence", "fenceProducer", "Fence a transactional id's producer.", _fence,
+    ),
+)  # fmt: skip

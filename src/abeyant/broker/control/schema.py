@@ -1,0 +1,167 @@
+"""The part of JSON Schema that the API's description uses, and the check of what clients send against it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from abeyant.errors import did_you_mean
+from abeyant.web import HttpError
+
+Schema = Mapping[str, Any]
+
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+    "object": (dict,),
+    "array": (list,),
+}
+_LONG: Final = 200  # characters of a value in a message
+
+
+def text(about: str, **more: Any) -> Schema:
+    """Return the schema of a text that is not empty."""
+    return {"type": "string", "minLength": 1, "description": about, **more}
+
+
+def whole(about: str, least: int = 0, most: int = (1 << 31) - 1, **more: Any) -> Schema:
+    """Return the schema of a whole number."""
+    return {"type": "integer", "minimum": least, "maximum": most, "description": about, **more}
+
+
+def seconds(about: str, most: float, **more: Any) -> Schema:
+    """Return the schema of a time in seconds."""
+    return {"type": "number", "minimum": 0, "maximum": most, "description": about, **more}
+
+
+def obj(properties: Mapping[str, Schema], required: tuple[str, ...] | None = None, **more: Any) -> Schema:
+    """Return the schema of an object with these properties and no others; the default is that all are required."""
+    needed = list(properties) if required is None else list(required)
+    found = {"type": "object", "properties": properties, "additionalProperties": False, **more}
+    return {**found, "required": needed} if needed else found
+
+
+def several(items: Schema, **more: Any) -> Schema:
+    """Return the schema of a list."""
+    return {"type": "array", "items": items, **more}
+
+
+def nullable(schema: Schema) -> Schema:
+    """Return the schema of what may be null."""
+    return {**schema, "type": [schema["type"], "null"]}
+
+
+def check(schema: Schema, value: Any, where: str) -> None:
+    """Raise HttpError 400 unless `value` is what `schema` says; the message names the place and the mend."""
+    if "oneOf" in schema:
+        schema = _variant(schema, value, where)
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if not any(_is(value, name) for name in types):
+        raise HttpError(400, f"{where} must be {' or '.join(types)}, not {_shown(value)}")
+    if "const" in schema and value != schema["const"]:
+        raise HttpError(400, f"{where} must be {schema['const']!r}, not {_shown(value)}")
+    if "enum" in schema and value not in schema["enum"]:
+        known = [one for one in schema["enum"] if isinstance(one, str)]
+        hint = did_you_mean(str(value), known) or (f": one of {', '.join(known)}" if len(known) < 8 else "")
+        raise HttpError(400, f"{where} cannot be {_shown(value)}{hint}")
+    if isinstance(value, str) and len(value) < schema.get("minLength", 0):
+        raise HttpError(400, f"{where} must not be empty")
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        _check_range(schema, value, where)
+    if isinstance(value, list):
+        if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", math.inf):
+            raise HttpError(400, f"{where} has {len(value)} entries; it takes {_range(schema, 'minItems', 'maxItems')}")
+        for number, one in enumerate(value):
+            check(schema["items"], one, f"{where}[{number}]")
+    if isinstance(value, dict):
+        _check_object(schema, value, where)
+
+
+def _variant(schema: Schema, value: Any, where: str) -> Schema:
+    """Return the variant of a `oneOf` that the discriminating property chooses."""
+    by = schema["discriminator"]["propertyName"]
+    variants = {one["properties"][by]["const"]: one for one in schema["oneOf"]}
+    if not isinstance(value, dict):
+        raise HttpError(400, f"{where} must be object, not {_shown(value)}")
+    chosen = value.get(by)
+    if not isinstance(chosen, str) or chosen not in variants:
+        hint = did_you_mean(str(chosen), variants) if isinstance(chosen, str) else ""
+        raise HttpError(400, f"{where}.{by} must be one of {', '.join(variants)}, not {_shown(chosen)}{hint}")
+    found: Schema = variants[chosen]
+    return found
+
+
+def _check_range(schema: Schema, value: float, where: str) -> None:
+    least, most = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
+    above = schema.get("exclusiveMinimum", -math.inf)
+    if not (least <= value <= most and value > above):
+        raise HttpError(400, f"{where} must be {_range(schema, 'minimum', 'maximum')}, not {_shown(value)}")
+
+
+def _range(schema: Schema, least: str, most: str) -> str:
+    if "exclusiveMinimum" in schema:
+        return f"more than {schema['exclusiveMinimum']} and at most {schema[most]}"
+    return f"from {schema.get(least, 0)} to {schema[most]}" if most in schema else f"{schema.get(least, 0)} or more"
+
+
+def _check_object(schema: Schema, value: Mapping[str, Any], where: str) -> None:
+    known = schema.get("properties", {})
+    rest = schema.get("additionalProperties", True)
+    for name in schema.get("required", ()):
+        if name not in value:
+            raise HttpError(400, f"{where} lacks {name}")
+    for name, one in value.items():
+        if name in known:
+            check(known[name], one, f"{where}.{name}")
+        elif rest is False:
+            hint = did_you_mean(name, known) or (f": it may have {', '.join(known)}" if known else "")
+            raise HttpError(400, f"{where} has no {_shown(name)}{hint}")
+        elif rest is not True:
+            check(rest, one, f"{where}.{name}")
+
+
+def _is(value: Any, name: str) -> bool:
+    if isinstance(value, bool):
+        return name == "boolean"
+    if isinstance(value, float):
+        return name == "number" and math.isfinite(value)
+    return isinstance(value, _TYPES[name])
+
+
+def with_integers(value: Any) -> Any:
+    """Return JSON with 1.0 as 1, for in JSON Schema that is an integer too. Recursive as the JSON is deep."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [with_integers(one) for one in value]
+    if isinstance(value, dict):
+        return {name: with_integers(one) for name, one in value.items()}
+    return value
+
+
+def _shown(value: Any) -> str:
+    found = repr(value)
+    return found if len(found) <= _LONG else f"{found[:_LONG]}..."
+
+
+def from_text(schema: Schema, value: str, where: str) -> Any:
+    """Return a query's or path's text as its schema's type. Raises HttpError 400."""
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    found: Any = value
+    if "integer" in types or "number" in types:
+        try:
+            found = int(value) if "integer" in types else float(value)
+        except ValueError:
+            raise HttpError(400, f"{where} must be {types[0]}, not {_shown(value)}") from None
+        if not value.isascii() or "_" in value or value != value.strip():
+            raise HttpError(400, f"{where} must be {types[0]}, not {_shown(value)}")
+    elif "boolean" in types:
+        if value not in ("true", "false"):
+            raise HttpError(400, f"{where} must be true or false, not {_shown(value)}")
+        found = value == "true"
+    check(schema, found, where)
+    return found

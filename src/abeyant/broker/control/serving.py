@@ -1,0 +1,102 @@
+"""The server: routes for all operations, the description, and the metrics, in a thread of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from abeyant import __version__
+from abeyant.broker.control import cluster_operations, content_operations, fault_operations
+from abeyant.broker.control.openapi import PATHS, describe, parameters_of
+from abeyant.broker.control.operation import Given, Operation
+from abeyant.broker.control.ordered import Control
+from abeyant.broker.control.schema import check, from_text, with_integers
+from abeyant.errors import AbeyantError, did_you_mean
+from abeyant.web import HttpError, Response, Site
+
+if TYPE_CHECKING:
+    from abeyant.broker.cluster import Cluster
+    from abeyant.web import Request, Server
+
+OPERATIONS: Final = (*cluster_operations.OPERATIONS, *fault_operations.OPERATIONS, *content_operations.OPERATIONS)
+
+
+def serve(
+    cluster: Cluster,
+    port: int = 0,
+    *,
+    host: str = "127.0.0.1",
+    token: str | None = None,
+    hosts: Collection[str] = (),
+) -> Server:
+    """Serve control of an open cluster over HTTP; port 0 picks a free one. Close the server before the cluster.
+
+    It is on loopback unless told otherwise, and beyond that needs a `token`, which clients send as
+    `Authorization: Bearer TOKEN`. `hosts` are further names by which clients reach this machine. Raises AbeyantError
+    where the port is taken, or a token is missing.
+    """
+    return site_of(cluster).serve(host, port, token=token, hosts=hosts)
+
+
+def site_of(cluster: Cluster, site: Site | None = None) -> Site:
+    """Add the routes of control to a site, by default a new one, and return it."""
+    site = Site() if site is None else site
+    control = Control(cluster)
+    for operation in OPERATIONS:
+        site.add(operation.method, operation.path, partial(_run, control, operation))
+    description = describe(OPERATIONS, __version__)
+    site.get("/openapi.json", lambda request: description)
+    site.get("/metrics", partial(_metrics, _registry_of(cluster)))
+    return site
+
+
+def _run(control: Control, operation: Operation, request: Request) -> Any:
+    path = {
+        name: from_text(PATHS[name], request.params[name], f"path.{name}") for name in parameters_of(operation.path)
+    }
+    for name in request.query:
+        if name not in operation.query and name != "token":
+            hint = did_you_mean(name, operation.query)
+            raise HttpError(400, f"there is no query parameter {name!r}{hint}")
+    query = {
+        name: from_text(schema, request.query[name], f"query.{name}")
+        for name, schema in operation.query.items()
+        if name in request.query
+    }
+    body = with_integers(request.json())
+    if operation.body is None:
+        if body is not None:
+            raise HttpError(400, f"{operation.method} {operation.path} takes no body")
+    elif request.body or "oneOf" in operation.body or operation.body.get("required"):
+        check(operation.body, body, "body")
+    try:
+        return operation.run(control, Given(path, query, body))
+    except HttpError:
+        raise
+    except (AbeyantError, TimeoutError, ValueError, OverflowError) as error:
+        raise HttpError(409, str(error)) from error
+
+
+def _registry_of(cluster: Cluster) -> Any:
+    """Return a registry that has the cluster's metrics; None without the extra `metrics`."""
+    try:
+        from prometheus_client import CollectorRegistry
+    except ModuleNotFoundError:
+        return None
+    from abeyant.metrics import Collector
+
+    registry = CollectorRegistry()
+    Collector(cluster, registry=registry)
+    return registry
+
+
+def _metrics(registry: Any, request: Request) -> Response:
+    if registry is None:
+        from abeyant.installation import install_command
+
+        raise HttpError(404, f"metrics need prometheus-client: {install_command('metrics')}")
+    from prometheus_client import exposition
+
+    encode, kind = exposition.choose_encoder(request.headers.get("accept", ""))
+    return Response(200, encode(registry), kind)
