@@ -26,10 +26,11 @@ from abeyant.simulation.serving import Serving
 from abeyant.simulation.sockets import ListeningSocket
 from abeyant.simulation.trace import Trace
 
-_FREE_TURNS: Final = 1_000  # at one moment; from there on each takes time, as it does on a machine
+_FREE_TURNS: Final = 1_000  # without an idle moment; from there on each takes time, as it does on a machine
+_IDLE: Final = 1e-3  # seconds: an idle moment
 _SHORTEST_TURN: Final = 1e-6  # seconds
-_LONGEST_TURN: Final = 1e-3
-_MOST_TURNS: Final = 50_000  # without a deadline that was reached: then it spins
+_LONGEST_TURN: Final = 1e-4
+_MOST_TURNS: Final = 100_000  # without any wait: then it spins
 _HASH_BITS: Final = 48
 
 
@@ -68,7 +69,8 @@ class Wait(selectors.BaseSelector):
     loop: SimulationLoop
 
     def __init__(self) -> None:
-        self._turns = 0  # since a deadline was reached
+        self._turns = 0  # since it last waited, however shortly
+        self._busy = 0  # turns since an idle moment
         self._step = _SHORTEST_TURN
 
     def select(self, timeout: float | None = None) -> list[Any]:
@@ -76,18 +78,20 @@ class Wait(selectors.BaseSelector):
         loop = self.loop
         if timeout is not None and timeout <= 0:
             self._turns += 1
-            if self._turns > _FREE_TURNS:
+            self._busy += 1
+            if self._busy > _FREE_TURNS:
                 self._take_time()
             return []
-        self._turns, self._step = 0, _SHORTEST_TURN
+        self._turns = 0
         deadline = self._next_deadline()
         if deadline is None:
             raise DeadlockError(f"nothing can run any more at {loop.now:.9g} s", loop.waiting())
         if deadline > loop.limit:
             reason = f"the run has come to its limit of {loop.limit:g} s of virtual time"
             raise DeadlockError(reason, loop.waiting())
-        if deadline > loop.now:
-            loop.now = deadline
+        if deadline - loop.now >= _IDLE:
+            self._busy, self._step = 0, _SHORTEST_TURN
+        loop.now = max(loop.now, deadline)
         return []
 
     def _take_time(self) -> None:

@@ -68,7 +68,7 @@ def plan(stream: Stream, horizon: float, kinds: Sequence[str] = KINDS, most: int
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise SimulationError(f"there is no fault {unknown[0]!r}: there are {', '.join(KINDS)}")
-    weights = [(kind, stream.draw()) for kind in kinds if stream.chance(0.6)]
+    weights = [(kind, stream.draw()) for kind in kinds if len(kinds) == 1 or stream.chance(0.6)]
     faults = []
     for _ in range(stream.below(most + 1) if weights else 0):
         kind = _weighted(stream, weights)
