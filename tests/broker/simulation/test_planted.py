@@ -75,7 +75,7 @@ def consuming(*, early: bool = False, **options: Any) -> Callable[[Simulation], 
                     await consumer.commit()
                 await asyncio.sleep(0.1)
                 done.append(record.value)
-                if not (early or given["enable_auto_commit"]):
+                if not early:
                     await consumer.commit()
 
         simulation.process(service)
@@ -90,10 +90,7 @@ def consuming(*, early: bool = False, **options: Any) -> Callable[[Simulation], 
 
 MISTAKES = {
     "no idempotence": (producing(), ("lose answer",), " times"),
-    "commit before work": (consuming(early=True), ("kill", "expire"), "took no effect"),
-    "commits by time": (
-        consuming(enable_auto_commit=True, auto_commit_interval_ms=50), ("kill",), "took no effect"
-    ),
+    "commit before work": (consuming(early=True), ("kill",), "took no effect"),
     "begins at the end": (consuming(auto_offset_reset="latest"), ("clog", "delay"), "took no effect"),
 }  # fmt: skip
 MENDED = {"idempotence": producing(enable_idempotence=True), "work before commit": consuming()}
