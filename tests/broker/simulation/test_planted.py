@@ -111,20 +111,20 @@ def test_a_planted_mistake_is_found_and_shrunk(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MENDED)
 def test_the_mended_version_raises_no_alarm(name: str) -> None:
-    found = search(MENDED[name], range(60), Options(horizon=3.0), lambda _: True, any_hashes=True)
+    found = search(MENDED[name], range(30), Options(horizon=3.0), lambda _: True, any_hashes=True)
     assert found is None or found.failure is None, found.failure
 
 
 @pytest.mark.slow
-def test_two_hundred_seeds_are_the_same_in_processes_of_their_own() -> None:
+def test_a_hundred_seeds_are_the_same_in_processes_of_their_own() -> None:
     """S1"""
     program = os.path.join(os.path.dirname(__file__), "test_search.py")
 
     def hashes(hash_seed: str) -> str:
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        command = [sys.executable, program, "0", "200"]
+        command = [sys.executable, program, "0", "100"]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
     first = hashes("1")
-    assert len(first.splitlines()) == 200
+    assert len(first.splitlines()) == 100
     assert hashes("2") == first
