@@ -38,6 +38,7 @@ CORE = [
     "abeyant.timer.units",
     "abeyant.timer.task",
     "abeyant.timer.base",
+    "abeyant.timer.meter",
     "abeyant.timer.manual",
     "abeyant.timer.survey",
     "abeyant.timer.system",

@@ -60,6 +60,9 @@ _ROWS = (
     Row("expiry", "expiry",
         "The deadlines of n timers lie within 0.5 s. The timers are held back until all are due, then run. The figure "
         "is the cost per timer, its callback included.", MANY),
+    Row("expiry_measured", "expiry, with histograms",
+        "The same, while the timer measures how late callbacks begin and how long they take: nothing, one callback in "
+        "sixteen (the default), every one.", (100_000,), rivals=("system", "system-measured", "system-measured-all")),
     Row("next", "next expiration", "Ask when the next timer comes up, with n pending.", PENDING,
         rivals=("system", "manual", "engine", "heapq", "sched"), quick_sizes=(0, 10_000)),
     Row("jump", "a jump of a year",

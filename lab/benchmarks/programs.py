@@ -24,6 +24,7 @@ _TIMERS: dict[str, Callable[[Rival, int, Effort], Steps[Sample]]] = {
     "next": costs.next_expiration,
     "jump": storms.jump,
     "expiry": storms.expiry,
+    "expiry_measured": storms.expiry,
     "stall_start": storms.stall_start,
     "stall_expiry": storms.stall_expiry,
     "stall_stop": storms.stall_stop,

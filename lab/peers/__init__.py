@@ -10,6 +10,8 @@ from lab.peers.rival import Rival
 # name -> (module, class, label on the pages)
 PYTHON = {
     "system": ("system_timer", "SystemTimerRival", "abeyant SystemTimer"),
+    "system-measured": ("system_timer", "MeasuredTimerRival", "abeyant SystemTimer, measure()"),
+    "system-measured-all": ("system_timer", "AllMeasuredTimerRival", "abeyant SystemTimer, measure(every=1)"),
     "manual": ("manual_timer", "ManualTimerRival", "abeyant ManualTimer"),
     "engine": ("engine", "EngineRival", "abeyant TimingWheel (engine)"),
     "aio": ("loops", "OurLoopRival", "abeyant aio.EventLoop"),

@@ -40,3 +40,21 @@ class SystemTimerRival(OurTimerRival):
         """Close the timer."""
         self._gate.set()
         super().close()
+
+
+class MeasuredTimerRival(SystemTimerRival):
+    """The same, which measures lateness and callback time of one callback in sixteen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        assert isinstance(self.timer, SystemTimer)
+        self.timer.measure()
+
+
+class AllMeasuredTimerRival(SystemTimerRival):
+    """The same, which measures every callback."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        assert isinstance(self.timer, SystemTimer)
+        self.timer.measure(every=1)

@@ -21,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from abeyant import DelayedOperation, IdleDetector, ManualTimer, Purgatory, SystemTimer
 from abeyant.aio import Purgatory as AioPurgatory
 from abeyant.metrics import Collector
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -153,6 +154,20 @@ def test_what_is_closed_or_dropped_ends(registry: CollectorRegistry) -> None:
     assert scraped(registry) == {}
     Collector(timer, registry=registry)
     assert value(registry, "abeyant_timer_pending", timer="manual") == 0
+
+
+def test_histograms_where_they_are_measured(registry: CollectorRegistry) -> None:
+    with SystemTimer("rpc") as timer:
+        Collector(timer, registry=registry)
+        assert not any("seconds" in name for name, _ in scraped(registry))
+        timer.measure(every=1)
+        for _ in range(5):
+            timer.call_later(0, lambda: None)
+        wait_until(lambda: value(registry, "abeyant_timer_callback_seconds_count", timer="rpc") == 5)
+        assert value(registry, "abeyant_timer_lateness_seconds_bucket", timer="rpc", le="+Inf") == 5
+        assert value(registry, "abeyant_timer_lateness_seconds_sum", timer="rpc") > 0
+        buckets = [found for (name, _), found in scraped(registry).items() if name.endswith("callback_seconds_bucket")]
+        assert sorted(buckets) == buckets, "they are cumulative"
 
 
 @pytest.mark.parametrize(

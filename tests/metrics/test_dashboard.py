@@ -19,6 +19,7 @@ pytest.importorskip("prometheus_client")
 
 from prometheus_client import CollectorRegistry, start_http_server
 
+from abeyant import SystemTimer
 from abeyant.broker import Cluster
 from abeyant.metrics import Collector
 from broker.clients import producing, send, settle
@@ -36,11 +37,14 @@ def queries() -> list[str]:
 def test_the_series_of_its_queries_exist() -> None:
     registry = CollectorRegistry()
     with Cluster() as kafka:
-        Collector(kafka, registry=registry)
+        with SystemTimer() as timer:
+            timer.measure()
+            Collector(kafka, timer, registry=registry)
+            there = {name for name, _ in scraped(registry)}
         kafka.create_topic("orders")
         with producing(kafka) as producer:
             settle(producer, send(producer, "orders", b"x"))
-        there = {name for name, _ in scraped(registry)}
+        there |= {name for name, _ in scraped(registry)}
     asked = {name for query in queries() for name in SERIES.findall(query)}
     assert len(asked) > 15
     assert asked - there == set()
@@ -51,7 +55,10 @@ def test_the_series_of_its_queries_exist() -> None:
 def test_a_real_prometheus_runs_its_queries(tmp_path: Path) -> None:
     registry = CollectorRegistry()
     with Cluster(brokers=3) as kafka, socket.create_server(("127.0.0.1", 0)) as taken:
-        Collector(kafka, registry=registry)
+        timer = SystemTimer()
+        timer.measure(every=1)
+        timer.call_every(0.05, lambda: None)
+        Collector(kafka, timer, registry=registry)
         kafka.create_topic("orders", partitions=2)
         server, thread = start_http_server(0, "127.0.0.1", registry)
         port = taken.getsockname()[1]
@@ -78,6 +85,7 @@ def test_a_real_prometheus_runs_its_queries(tmp_path: Path) -> None:
             server.shutdown()
             server.server_close()
             thread.join()
+            timer.close()
 
 
 def ask(port: int, query: str) -> list[dict[str, Any]]:

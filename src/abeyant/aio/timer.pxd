@@ -3,6 +3,7 @@ cimport cython
 from libc.stdint cimport int64_t
 from abeyant.timer.base cimport Timer as _Timer
 from abeyant.timer.base cimport enter, leave
+from abeyant.timer.meter cimport Meter
 from abeyant.timer.task cimport TimerTask
 from abeyant.timer.units cimport to_nanoseconds
 
@@ -26,6 +27,7 @@ cdef class Timer(_Timer):
     cdef _Keeper _keeper
     cdef bint _lags
     cdef object _loop
+    cdef Meter _meter
     cdef long long _wakes_at
 
     cdef int64_t _now(self) except -1
@@ -45,6 +47,8 @@ cdef class Timer(_Timer):
     cpdef object _set_back(self, object loop)
     @cython.locals(due_at=cython.longlong, left=cython.int, ends=cython.longlong, now=cython.longlong)
     cpdef object _turn(self)
+    @cython.locals(late=cython.longlong, began=cython.longlong)
+    cpdef object _run_measured(self, object item)
     cdef object _arm_for(self, long long deadline)
     cpdef bint _arm_at_earliest(self) except -1
     @cython.locals(upcoming=cython.longlong)

@@ -58,6 +58,7 @@ from abeyant.timer.base import (
     refuse_coroutine,
 )
 from abeyant.timer.base import Timer as _Timer
+from abeyant.timer.meter import Latencies, Meter, measuring
 from abeyant.timer.task import TimerTask
 from abeyant.timer.units import NEVER, to_nanoseconds, to_seconds
 
@@ -93,7 +94,7 @@ class Timer(_Timer):
     It need not be closed: once dropped, it is freed with its last task.
     """
 
-    __slots__ = ("_context", "_debug", "_early", "_handle", "_keeper", "_lags", "_loop", "_wakes_at")
+    __slots__ = ("_context", "_debug", "_early", "_handle", "_keeper", "_lags", "_loop", "_meter", "_wakes_at")
 
     def __init__(
         self,
@@ -120,6 +121,7 @@ class Timer(_Timer):
         self._context = copy_context()  # of what this package schedules for itself
         self._debug = loop.get_debug()
         self._early = False
+        self._meter: Meter | None = None
         self._handle: asyncio.TimerHandle | None = None
         self._keeper = _Keeper(self)
         self._wakes_at = _NEVER
@@ -166,6 +168,18 @@ class Timer(_Timer):
         self._let_go()
         self._disarm()
         return [PendingTask(deadline, *_without_context(callback, args)) for deadline, callback, args in pending]
+
+    def measure(self, every: int = 16) -> None:
+        """Measure one callback in `every` from now on: how late it begins by the loop's clock, and how long it takes.
+
+        Costs some nanoseconds a callback. See `latencies`. A second call changes `every`, and keeps the counts. Raises
+        ValueError for less than 1.
+        """
+        self._meter = measuring(self._meter, every)
+
+    def latencies(self) -> Latencies | None:
+        """Return what was measured so far; None where `measure` was not called."""
+        return None if self._meter is None else self._meter.read()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -309,11 +323,21 @@ class Timer(_Timer):
                     leave(self)
                 if item is None:
                     break
-                self._run(item)
+                if self._meter is None or not self._meter._due():
+                    self._run(item)
+                else:
+                    self._run_measured(item)
                 item = None  # not to be kept alive while the next one is looked for
                 left = 0 if monotonic_ns() > ends else left - 1
         finally:
             self._arm(now < due_at)
+
+    def _run_measured(self, item: object) -> None:
+        late = self._due_by() - self._wheel._now()  # the wheel's clock shows the tick of what is due
+        began = monotonic_ns()
+        self._run(item)
+        if self._meter is not None:
+            self._meter._add(late, monotonic_ns() - began)
 
     def _arm_for(self, deadline: int) -> None:
         """After an alarm: set the loop's handle again, unless the one that is set comes early enough."""

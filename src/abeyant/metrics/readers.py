@@ -7,9 +7,11 @@ from typing import Any
 
 from abeyant import IdleDetector, Purgatory
 from abeyant.aio.purgatory import Purgatory as AioPurgatory
+from abeyant.aio.timer import Timer as AioTimer
 from abeyant.metrics import series
 from abeyant.metrics.series import Measured, Reading
-from abeyant.timer import Timer
+from abeyant.timer import SystemTimer, Timer
+from abeyant.timer.meter import BOUNDS
 
 Labels = Mapping[str, str]
 
@@ -29,6 +31,10 @@ def timer_readings(timer: Timer, labels: Labels) -> Iterator[Reading]:
         (series.TIMER_UP, int(up)),
     ):
         yield Reading(family, labels, value)
+    latencies = timer.latencies() if isinstance(timer, (SystemTimer, AioTimer)) else None
+    if latencies is not None:
+        for family, found in ((series.TIMER_LATENESS, latencies.lateness), (series.TIMER_CALLBACK, latencies.callback)):
+            yield Reading(family, labels, series.Histogram(BOUNDS, found.counts, found.total))
 
 
 def purgatory_readings(purgatory: Purgatory[Any] | AioPurgatory, labels: Labels) -> Iterator[Reading]:

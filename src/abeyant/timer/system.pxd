@@ -2,6 +2,7 @@
 cimport cython
 from libc.stdint cimport int64_t
 from abeyant.timer.base cimport Timer, abandon, enter, leave
+from abeyant.timer.meter cimport Meter
 from abeyant.timer.task cimport TimerTask
 from abeyant.timer.units cimport to_nanoseconds
 
@@ -17,6 +18,7 @@ cdef class SystemTimer(Timer):
     cdef object _name
     cdef bint _begins
     cdef object _executor
+    cdef Meter _meter
     cdef list _handed
     cdef list _dropped
     cdef bint _woken
@@ -30,5 +32,7 @@ cdef class SystemTimer(Timer):
     cdef bint _alarm(self) except -1
     @cython.locals(now=cython.longlong, began=cython.longlong, upcoming=cython.longlong, runs=cython.int)
     cpdef int64_t _turn(self) except? -2
+    @cython.locals(due_at=cython.longlong, began=cython.longlong)
+    cpdef object _run_measured(self, object item)
     cpdef object _begin_anew(self)
     cpdef object _break_down(self, object error)

@@ -41,6 +41,7 @@ else:
 
 from abeyant.reporting import report
 from abeyant.timer.base import ErrorHandler, PendingTask, Timer, Ts, _unpack, abandon, enter, leave, runs_at_any_rate
+from abeyant.timer.meter import Latencies, Meter, measuring
 from abeyant.timer.task import TimerTask
 from abeyant.timer.units import NEVER, to_nanoseconds
 
@@ -76,7 +77,7 @@ class SystemTimer(Timer):
     """
 
     __slots__ = (
-        "_begins", "_dropped", "_executor", "_handed", "_name", "_starting", "_thread", "_wake", "_woken",
+        "_begins", "_dropped", "_executor", "_handed", "_meter", "_name", "_starting", "_thread", "_wake", "_woken",
     )  # fmt: skip
 
     def __init__(
@@ -102,6 +103,7 @@ class SystemTimer(Timer):
         super().__init__(tick, wheel_size, monotonic_ns(), on_error, BaseException)
         self._name = name
         self._executor = executor
+        self._meter: Meter | None = None
         self._be_without_thread()
 
     def _be_without_thread(self) -> None:
@@ -132,6 +134,20 @@ class SystemTimer(Timer):
         """Run `callback(*args)` once, `delay` seconds from now; see `Timer.call_later`. O(1)."""
         # Here again because the interpreter calls a method of the object's own class faster.
         return self._start_later(callback, args, to_nanoseconds(delay, "delay"))
+
+    def measure(self, every: int = 16) -> None:
+        """Measure one callback in `every` from now on: how late it begins, and how long it takes. See `latencies`.
+
+        Costs some nanoseconds a callback. A second call changes `every`, and keeps the counts. Raises ValueError for
+        less than 1, and TypeError with an executor, which runs callbacks elsewhere.
+        """
+        if self._executor is not None:
+            raise TypeError(f"{self!r} runs callbacks in its executor, where it cannot measure them")
+        self._meter = measuring(self._meter, every)
+
+    def latencies(self) -> Latencies | None:
+        """Return what was measured so far; None where `measure` was not called."""
+        return None if self._meter is None else self._meter.read()
 
     def _now(self) -> int:
         return monotonic_ns()
@@ -228,7 +244,10 @@ class SystemTimer(Timer):
             finally:
                 leave(self)
             if self._executor is None:
-                self._run(item)
+                if self._meter is None or not self._meter._due():
+                    self._run(item)
+                else:
+                    self._run_measured(item)
             else:
                 self._submit(self._executor, item)
             item = None  # not to be kept alive while the next one is looked for
@@ -238,6 +257,13 @@ class SystemTimer(Timer):
                 if monotonic_ns() - began > _SHARE:
                     time.sleep(0)  # callbacks in C never let other threads have the interpreter
                     began = monotonic_ns()
+
+    def _run_measured(self, item: object) -> None:
+        due_at = self._wheel._now()  # its deadline: while something is due, the wheel's clock shows that tick
+        began = monotonic_ns()
+        self._run(item)
+        if self._meter is not None:
+            self._meter._add(began - due_at, monotonic_ns() - began)
 
     def _submit(self, executor: Executor, item: object) -> None:
         try:

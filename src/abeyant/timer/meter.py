@@ -1,0 +1,93 @@
+# cython: nonecheck=True
+"""How late callbacks begin and how long they take: counts by powers of two, of a sample of the callbacks.
+
+To read the clock costs more than to run a short callback. So one callback in `every` is measured: on average the others
+cost one subtraction. Used by the timer's own thread only; whoever reads meanwhile may see a count a moment early.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_BUCKETS = 26  # up to 2**10 ns, 2**11 ns and so on to 2**34, and longer
+_FIRST = 10
+_MOST = 1_000_000
+
+BOUNDS = tuple((1 << power) / 1e9 for power in range(_FIRST, _FIRST + _BUCKETS - 1))
+"""Inclusive upper ends of the buckets in seconds, but for the last, which has none: 1 us to 17 s."""
+
+
+class Durations(NamedTuple):
+    """Counts of durations."""
+
+    counts: tuple[int, ...]
+    """One for each of `BOUNDS`, and one for what is longer."""
+    total: float
+    """The sum of all durations, in seconds."""
+
+
+class Latencies(NamedTuple):
+    """What a timer has measured since `measure` was called."""
+
+    lateness: Durations
+    """From a task's deadline, rounded up to a tick, to its callback."""
+    callback: Durations
+    """How long the callback took."""
+
+
+class Meter:
+    """Counts for one timer."""
+
+    __slots__ = ("_every", "_late", "_late_total", "_left", "_long", "_long_total")
+
+    def __init__(self, every: int) -> None:
+        """Measure one callback in `every`."""
+        self._every = every
+        self._left = 1
+        self._late = [0] * _BUCKETS
+        self._long = [0] * _BUCKETS
+        self._late_total = 0
+        self._long_total = 0
+
+    def _due(self) -> bool:
+        """Count a callback; return whether this one is to be measured."""
+        self._left -= 1
+        if self._left > 0:
+            return False
+        self._left = self._every
+        return True
+
+    def _add(self, late: int, took: int) -> None:
+        """Count what was measured, in nanoseconds."""
+        if late < 0:
+            late = 0
+        self._late[_bucket(late)] += 1
+        self._long[_bucket(took)] += 1
+        self._late_total += late
+        self._long_total += took
+
+    def read(self) -> Latencies:
+        """Return the counts so far."""
+        return Latencies(
+            Durations(tuple(self._late), self._late_total / 1e9), Durations(tuple(self._long), self._long_total / 1e9)
+        )
+
+
+def measuring(meter: Meter | None, every: int) -> Meter:
+    """Return a meter for one callback in `every`: the given one, if there is one. Raises ValueError for less than 1."""
+    if type(every) is not int or not 1 <= every <= _MOST:
+        raise ValueError(f"every must be from 1 to {_MOST}: one callback in so many is measured; not {every!r}")
+    if meter is None:
+        return Meter(every)
+    meter._every = every
+    return meter
+
+
+def _bucket(duration: int) -> int:
+    """Return the bucket of a duration in nanoseconds: the first whose upper end is not below it."""
+    rest = (duration - 1) >> _FIRST if duration > 0 else 0
+    bucket = 0
+    while rest > 0 and bucket < _BUCKETS - 1:
+        rest >>= 1
+        bucket += 1
+    return bucket
