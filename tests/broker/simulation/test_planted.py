@@ -93,7 +93,10 @@ MISTAKES = {
     "commit before work": (consuming(early=True), ("kill",), "took no effect"),
     "begins at the end": (consuming(auto_offset_reset="latest"), ("clog", "delay"), "took no effect"),
 }  # fmt: skip
-MENDED = {"idempotence": producing(enable_idempotence=True), "work before commit": consuming()}
+MENDED = {
+    "idempotence": (producing(enable_idempotence=True), ("lose answer",)),
+    "work before commit": (consuming(), ("kill",)),
+}
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -111,7 +114,8 @@ def test_a_planted_mistake_is_found_and_shrunk(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MENDED)
 def test_the_mended_version_raises_no_alarm(name: str) -> None:
-    found = search(MENDED[name], range(30), Options(horizon=3.0), lambda _: True, any_hashes=True)
+    test, faults = MENDED[name]
+    found = search(test, range(30), Options(faults=faults, horizon=3.0), lambda _: True, any_hashes=True)
     assert found is None or found.failure is None, found.failure
 
 
