@@ -20,6 +20,7 @@ from abeyant.broker.simulation.recorder import Recorder
 from abeyant.errors import AbeyantError
 from abeyant.simulation import Latency, Process, Run, SimulationLoop, current, run
 from abeyant.simulation.errors import SimulationError
+from abeyant.simulation.ports import OWNER, Life
 
 Test = Callable[["Simulation"], Awaitable[None]]
 
@@ -106,17 +107,29 @@ class Simulation:
         return process
 
     async def _supervised(self, main: Callable[..., Coroutine[Any, Any, Any]], args: tuple[Any, ...]) -> Any:
-        while True:
-            try:
-                return await main(*args)
-            except asyncio.CancelledError:
-                raise
-            except SimulationError:
-                raise
-            except Exception as error:  # noqa: BLE001  whatever ends a program
-                what = f"a program ended with {type(error).__name__}, and is begun again"
-                self.history.events.append(Event(self.loop.now, what, "programs"))
-                await asyncio.sleep(_RESTART)
+        try:
+            return await main(*args)
+        except SimulationError:
+            raise
+        except Exception as error:  # noqa: BLE001  whatever ends a program
+            what = f"a program ended with {type(error).__name__}, and is begun again"
+            self.history.events.append(Event(self.loop.now, what, "programs"))
+            life = OWNER.get()
+            self.loop.call_soon(self._begin_anew, life, context=self.loop.network.context)
+            await self.loop.create_future()  # its connections and tasks end with it, as the system's do
+
+    def _begin_anew(self, life: Life | None) -> None:
+        """End what is left of a program that has failed, and start it again after a second."""
+        for process in self.loop.processes:
+            if process.life is life:
+                process.kill()
+                later = self.loop.now + _RESTART
+                self.loop.call_at(later, self._start_again, process, context=self.loop.network.context)
+
+    @staticmethod
+    def _start_again(process: Process) -> None:
+        if not process.running:  # a fault may have begun it again meanwhile
+            process.start()
 
     def check(self, *checks: Check) -> None:
         """Have these checked at the end, once the faults have ended: in time they must all be content."""
