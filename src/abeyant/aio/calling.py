@@ -1,4 +1,4 @@
-"""Calling back in a context of context variables, as the interpreted loop does it (compiled: calling.pxd)."""
+"""Call callbacks in a context, for the interpreted loop (compiled: calling.pxd)."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ __all__ = ["call_in", "current_context"]
 
 
 def call_in(context: Context, callback: Callable[..., object], args: tuple[object, ...]) -> None:
-    """Call `callback(*args)` with `context` as the current one."""
+    """Call `callback(*args)` in `context`."""
     context.run(callback, *args)

@@ -29,19 +29,19 @@ from abeyant.engine.wheel import TimingWheel
 from abeyant.signature import CLASS_SIGNATURE
 
 _Stock: Any = asyncio.TimerHandle
-# Newer versions of asyncio show a callback's arguments in debug mode only, and take the mode as an argument.
-_SHOWS_BY_MODE = "debug" in inspect.signature(format_helpers._format_callback_source).parameters
+# Newer versions of asyncio take the debug mode as an argument, and show a callback's arguments only then.
+_TAKES_DEBUG = "debug" in inspect.signature(format_helpers._format_callback_source).parameters
 _PACKAGE = __name__.rpartition(".")[0]
 
 
 @cython.freelist(1024)
 @cython.cclass
 class TimerHandle:
-    """A callback that waits in a loop's wheel. To everyone else it is an `asyncio.TimerHandle`, `isinstance` included.
+    """A callback in a loop's wheel. For others it is an `asyncio.TimerHandle`, `isinstance` included.
 
-    `cancel` takes it out of the wheel in O(1): from then on the loop refers neither to it nor to what it would have
-    called. Not thread-safe, as all of asyncio's. It is a class of its own, and not a subclass, because a compiled
-    one costs a fifth; what is not on the hot path is done by asyncio's own methods, so that it looks as they do.
+    `cancel` removes it from the wheel in O(1); then the loop refers neither to it nor to its callback. Not thread-safe,
+    like all of asyncio. It is not a subclass, because a compiled class is five times as fast; off the hot path it calls
+    asyncio's own methods, so that it behaves the same.
     """
 
     __slots__ = (
@@ -50,7 +50,7 @@ class TimerHandle:
     )  # fmt: skip
     __signature__ = CLASS_SIGNATURE
 
-    # All written by the schedule before anyone else has seen the handle; the names are asyncio's but for two.
+    # `Schedule.add` sets all of these. The names are asyncio's where it has them.
     _callback: Callable[..., object] | None
     _args: tuple[Any, ...] | None
     _cancelled: bool
@@ -59,22 +59,22 @@ class TimerHandle:
     _repr: str | None
     _source_traceback: traceback.StackSummary | None  # of its creation, in debug mode
     _deadline: float
-    _whole: bool  # it was given as an int
+    _whole: bool  # whether `when` was an int
     _wheel: TimingWheel
     _ticket: int  # the wheel's handle for it; stale once it has left the wheel
 
     def __init__(self) -> None:
-        """Raise TypeError: a loop's `call_later` and `call_at` make handles."""
-        raise TypeError("a TimerHandle is made by a loop's call_later or call_at")
+        """Raise TypeError, as only a loop's `call_later` and `call_at` create handles."""
+        raise TypeError("only a loop's call_later and call_at create a TimerHandle")
 
     def cancel(self) -> None:
-        """Cancel the call, unless it has been made. The callback and its arguments are released."""
+        """Cancel the call, unless it has been made. Release the callback and its arguments."""
         if self._cancelled:
             return
         self._cancelled = True
         self._wheel._remove(self._ticket)
         if self._source_traceback is not None:
-            self._repr = repr(self)  # for the debug log, which may name it when what it called is gone
+            self._repr = repr(self)  # for the debug log, which may show it after the callback was released
         self._callback = None
         self._args = None
 
@@ -83,15 +83,15 @@ class TimerHandle:
         return self._cancelled
 
     def when(self) -> float:
-        """Return the deadline, on the clock of the loop (`loop.time()`). It is not called before that."""
+        """Return the deadline on the loop's clock (`loop.time()`), before which it is not called."""
         return self._when
 
     @property
-    def _when(self) -> float:  # an int to whoever gave one, as asyncio's is
+    def _when(self) -> float:  # an int if it was given as one, as in asyncio
         return int(self._deadline) if self._whole else self._deadline
 
     def get_context(self) -> Context:
-        """Return the context variables that the callback will see."""
+        """Return the context in which the callback will run."""
         return self._context
 
     def _run(self: Any) -> None:
@@ -99,11 +99,11 @@ class TimerHandle:
             call_in(self._context, self._callback, self._args)
         except (SystemExit, KeyboardInterrupt):
             raise
-        except BaseException as error:  # noqa: BLE001  (as asyncio: whatever else it raises is reported, T8)
+        except BaseException as error:  # noqa: BLE001  reported, as in asyncio (T8)
             self._report(error)
 
     def _report(self: Any, error: BaseException) -> None:
-        mode = {"debug": self._loop.get_debug()} if _SHOWS_BY_MODE else {}
+        mode = {"debug": self._loop.get_debug()} if _TAKES_DEBUG else {}
         source = format_helpers._format_callback_source(self._callback, self._args, **mode)
         failure = {"message": f"Exception in callback {source}", "exception": error, "handle": self}
         if self._source_traceback:
@@ -122,7 +122,7 @@ class TimerHandle:
         return _Stock._repr_info(self)
 
     def __copy__(self) -> TimerHandle:
-        """Return an equal handle, as asyncio's can be copied. No loop calls it; to cancel it cancels nothing else."""
+        """Return an equal handle, as asyncio's. No loop will call the copy, and its `cancel` has no effect."""
         return _copy_of(self)
 
     def __repr__(self) -> str:
@@ -160,12 +160,12 @@ def _copy_of(handle: TimerHandle) -> TimerHandle:
     copied._deadline = handle._deadline
     copied._whole = handle._whole
     copied._wheel = handle._wheel
-    copied._ticket = 0  # which no handle of a wheel is
+    copied._ticket = 0  # never a handle of a wheel
     return copied
 
 
 def creation_stack() -> traceback.StackSummary:
-    """Return the stack from the caller of this package's innermost method upwards, as debug mode keeps it."""
+    """Return the stack of the caller of this package, for debug mode."""
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         frame = frame.f_back

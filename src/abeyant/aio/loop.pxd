@@ -11,4 +11,4 @@ cdef class WheelTimers:
 
     @cython.locals(handle=TimerHandle)
     cdef object _call(self, object when, object callback, tuple args, object context)
-    cdef object _patience(self)
+    cdef object _select_timeout(self)

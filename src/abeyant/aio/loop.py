@@ -1,14 +1,14 @@
 # cython: nonecheck=True
 """asyncio's selector loop with its timers on the wheel.
 
-`call_later` and `call_at`, and with them `asyncio.timeout`, `wait_for` and `sleep`, go to a `Schedule` in place of
-asyncio's heap; everything else is asyncio's own loop, as it is in the Python that runs it. Hence one method of it is
-written anew, `_run_once`: the same turn in the same order, with the wheel where the heap was.
+`call_later` and `call_at`, and with them `asyncio.timeout`, `wait_for` and `sleep`, use a `Schedule` instead of
+asyncio's heap; everything else is asyncio's loop of the running Python. So one of its methods is replaced, `_run_once`:
+the same turn in the same order, with the wheel in place of the heap.
 
-    1. wait for sockets: not at all while there is something to call, else until the wheel's next bucket comes up
-    2. line up the callbacks of the sockets that are ready, behind those that `call_soon` has lined up
-    3. line up the timers that are due, behind those; so many and no more (`Schedule.collect`)
-    4. call those that are lined up now; what they add is for the next turn
+    1. wait for sockets: not at all if there are ready callbacks, else until the wheel's next bucket expires
+    2. append the callbacks of ready sockets to the ready queue, after those of `call_soon`
+    3. append the timers that are due, up to the turn's budget (`Schedule.collect`)
+    4. run the callbacks that are ready now; those that they add run in the next turn
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ASYNCIOS_TIME = asyncio.BaseEventLoop.time
 
 
 class WheelTimers:
-    """For an asyncio loop to inherit from first: its timers on a wheel, and the turn that hands them out."""
+    """Mix-in for an asyncio loop, as its first base: timers on a wheel, and the turn that runs them."""
 
     __slots__ = ("_call_at_overridden", "_own_time", "_schedule")
     __signature__ = CLASS_SIGNATURE
@@ -43,11 +43,11 @@ class WheelTimers:
     _own_time: Callable[[], float]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take the arguments of the loop's own `__init__`."""
-        # A subclass may have a clock of its own, or watch every timer go through its `call_at`, as asyncio's do.
-        self._schedule = Schedule(self, self._ask)
-        self._own_time = attrgetter("own")(self._schedule)  # bound as Python does: Cython would bind the C function
-        if type(self).time is WheelTimers.time:  # else it may need what its constructor has yet to make
+        """Take the arguments of the loop's `__init__`."""
+        # A subclass may override `time`, or see every timer pass through its `call_at`, as in asyncio.
+        self._schedule = Schedule(self, self._class_time)
+        self._own_time = attrgetter("own")(self._schedule)  # a Python bound method; Cython would bind the C function
+        if type(self).time is WheelTimers.time:  # else `time` may need what the constructor has not set yet
             self._schedule.use_clock(None)
         self._call_at_overridden = type(self).call_at is not WheelTimers.call_at
         super().__init__(*args, **kwargs)
@@ -59,9 +59,9 @@ class WheelTimers:
         *args: Unpack[Ts],
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Arrange for `callback(*args)` to be called `delay` seconds from now, never earlier. O(1).
+        """Call `callback(*args)` `delay` seconds from now, never earlier. O(1).
 
-        `cancel` of the handle that is returned is O(1) too, and lets go of callback and arguments at once.
+        `cancel` of the returned handle is O(1) too, and releases the callback and its arguments at once.
         """
         if delay is None:
             raise TypeError("delay must not be None")
@@ -79,7 +79,7 @@ class WheelTimers:
         *args: Unpack[Ts],
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Like `call_later`, at a time of the loop's clock, `time()`."""
+        """Call `callback(*args)` at `when` on the loop's clock, never earlier. O(1). See `call_later`."""
         if when is None:
             raise TypeError("when cannot be None")
         handle: asyncio.TimerHandle = self._call(when, callback, args, context)
@@ -103,16 +103,16 @@ class WheelTimers:
 
     @property
     def time(self) -> Callable[[], float]:
-        """`loop.time()` is the loop's clock in seconds: asyncio's, which is `time.monotonic`, unless it is replaced.
+        """Return the loop's clock, a function that returns seconds: `time.monotonic`, as in asyncio, unless replaced.
 
-        Replacing it on the instance (`loop.time = clock`), as tests do, is followed by the timers too.
+        If it is replaced on the instance (`loop.time = clock`), as tests do, the timers follow it too.
         """
         clock: Callable[[], float] | None = self._schedule.clock
         if clock is not None:
             return clock
         if not self._schedule.is_plain() and type(self).time is not WheelTimers.time:
             mixed_in: Any = super()
-            asyncios: Callable[[], float] = mixed_in.time  # for `super().time()` of the override
+            asyncios: Callable[[], float] = mixed_in.time  # for `super().time()` in an override
             return asyncios
         return self._own_time
 
@@ -124,8 +124,8 @@ class WheelTimers:
     def time(self) -> None:
         self._schedule.use_clock(None)
 
-    def _ask(self: Any) -> float:
-        """Return the loop's `time()`: its class's own, if there is one, else asyncio's."""
+    def _class_time(self: Any) -> float:
+        """Return the loop's time by its class: an override's `time()`, else asyncio's."""
         cls = type(self)
         if cls.time is WheelTimers.time:
             mixed_in: Any = super()
@@ -136,62 +136,62 @@ class WheelTimers:
         return now
 
     def _use_clock(self, clock: Callable[[], float] | None) -> None:
-        """Run the loop by another clock, in seconds, from here on; None for its own. O(pending).
+        """Use another clock from now on, which returns seconds; None for the loop's own. O(pending).
 
-        For virtual time. The clock must not go back while it is in use; it may differ from the last one in any way.
+        For virtual time. The new clock may show any time, but must not go back while it is in use.
         """
         self._schedule.use_clock(clock)
 
     def _earliest(self) -> Any:
-        """Return the handle with the earliest deadline; None where nothing is pending.
+        """Return the handle with the earliest deadline; None if no timer is pending.
 
-        For virtual time, which goes there when nothing else can run.
+        For virtual time, which jumps there when nothing else can run.
         """
         return self._schedule.earliest()
 
     def close(self) -> None:
-        """Close as asyncio does. Pending timers are released, and never called."""
+        """Close the loop as asyncio does. Release pending timers, which are never called."""
         super().close()  # type: ignore[misc]
         self._schedule.clear()
 
     @property
     def _scheduled(self: Any) -> list[Any]:
-        # asyncio keeps its heap by this name, and there are tools that look into it: they see a copy, by deadline.
-        # nest_asyncio puts a turn of its own in place of `_run_once`, that of a loop with a heap: it gets one to turn.
+        # The name of asyncio's heap, which some tools read: they get a copy, sorted by deadline. nest_asyncio replaces
+        # `_run_once` by a version for a loop with a heap: it gets a heap.
         if getattr(self, "_nest_patched", False):
-            heap: list[Any] = self._heap_to_turn()
+            heap: list[Any] = self._heap_for_turn()
         else:
             heap = self._schedule.pending()
         return heap
 
     @_scheduled.setter
     def _scheduled(self, heap: list[Any]) -> None:
-        pass  # asyncio's constructor puts its heap here; there is none
+        pass  # asyncio's constructor sets its heap, which is not used
 
-    def _heap_to_turn(self: Any) -> list[asyncio.TimerHandle]:
-        """Return a heap of one timer for asyncio's own turn; the timer collects what is due on the wheel."""
+    def _heap_for_turn(self: Any) -> list[asyncio.TimerHandle]:
+        """Return a heap with one timer for asyncio's own turn; the timer collects what is due on the wheel."""
         upcoming = self._schedule.upcoming()
         if upcoming is None:
             return []
-        return [asyncio.TimerHandle(upcoming, self._line_up_due, (), self)]
+        return [asyncio.TimerHandle(upcoming, self._collect_due, (), self)]
 
-    def _line_up_due(self: Any) -> None:
+    def _collect_due(self: Any) -> None:
         self._schedule.collect(self._ready)
 
     def _run_once(self: Any) -> None:
         ready = self._ready
-        events = self._selector.select(self._patience())
+        events = self._selector.select(self._select_timeout())
         self._process_events(events)
-        events = None  # not to be kept alive, nor `handle` below, by a traceback that refers to this frame
+        events = None  # so that a traceback of this frame keeps neither it nor `handle` alive
         self._schedule.collect(ready)
         for _ in range(len(ready)):
-            if not ready:  # a callback ran the loop itself, which nest_asyncio allows
+            if not ready:  # a callback ran the loop, which nest_asyncio allows
                 break
             handle = ready.popleft()
             if handle._cancelled:
                 continue
             if self._debug:
-                self._current_handle = handle  # the default exception handler shows where it was made
+                self._current_handle = handle  # the default exception handler shows where it was created
                 try:
                     run_timed(self, handle)
                 finally:
@@ -200,39 +200,39 @@ class WheelTimers:
                 handle._run()
         handle = None
 
-    def _patience(self: Any) -> Any:
-        """Return how long to wait for sockets, in seconds; None for ever."""
+    def _select_timeout(self: Any) -> Any:
+        """Return how long to wait for sockets, in seconds; None for no limit."""
         if self._ready or self._stopping:
             return 0
-        seconds = self._schedule.patience()
+        seconds = self._schedule.seconds_to_next()
         return None if seconds is None else min(seconds, _LONGEST)
 
 
 class EventLoop(WheelTimers, asyncio.SelectorEventLoop):
-    """asyncio's selector loop, its timers on the hierarchical wheel.
+    """asyncio's selector loop with its timers on the hierarchical wheel.
 
-    For everything that `asyncio.SelectorEventLoop` is for, and used as it is: `aio.run(main())`,
-    `asyncio.Runner(loop_factory=EventLoop)`, `EventLoop(selector)`.
+    A drop-in for `asyncio.SelectorEventLoop`: `aio.run(main())`, `asyncio.Runner(loop_factory=EventLoop)`, or
+    `EventLoop(selector)`.
     """
 
-    if TYPE_CHECKING:  # what users call and override is a method, as asyncio's is
+    if TYPE_CHECKING:  # for users it is a method, as in asyncio
 
         def time(self) -> float: ...  # noqa: D102
 
-    _closed = True  # until it is made: its finaliser asks, also where the warning below is an error
+    _closed = True  # for the finaliser, if the warning below is an error
 
     def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
-        """Run on `selector`, by default the machine's best. Warns, once, where it runs interpreted."""
+        """Run on `selector`, by default the system's best. Warn, once per process, if our modules are not compiled."""
         if not is_compiled():
             _interpreted.warn_once("abeyant.aio.EventLoop", stacklevel=2)
         super().__init__(selector)
 
 
 def run_timed(loop: Any, handle: Any) -> None:
-    """Run a handle's callback in debug mode: warn when it takes longer than `loop.slow_callback_duration`."""
+    """Run a handle's callback in debug mode, and warn if it takes longer than `loop.slow_callback_duration`."""
     began = loop.time()
     handle._run()
     took = loop.time() - began
     if took >= loop.slow_callback_duration:
         _base_events.logger.warning("Executing %s took %.3f seconds", _base_events._format_handle(handle), took)
-    handle = None  # not to be kept alive by a traceback that refers to this frame
+    handle = None  # so that a traceback of this frame does not keep it alive

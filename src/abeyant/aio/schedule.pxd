@@ -17,7 +17,7 @@ cdef class Schedule:
     cdef readonly object clock
     cdef TimingWheel _wheel
     cdef list _near
-    cdef object _ask
+    cdef object _read_clock
     cdef object _loop
     cdef unsigned int _version
     cdef long long _order
@@ -31,7 +31,7 @@ cdef class Schedule:
     cpdef object use_clock(self, object clock)
     cdef object _begin(self, long long tick)
     @cython.locals(handle=TimerHandle)
-    cdef object _file_anew(self, long long tick)
+    cdef object _rebuild(self, long long tick)
     cdef long long _on_wheel(self, long long tick) noexcept
     @cython.locals(handle=TimerHandle)
     cpdef TimerHandle add(self, object loop, double when, object callback, tuple args, object context, bint debug)
@@ -39,7 +39,7 @@ cdef class Schedule:
     cpdef object upcoming(self)
     cpdef object earliest(self)
     @cython.locals(now=cython.double)
-    cpdef object patience(self)
+    cpdef object seconds_to_next(self)
     @cython.locals(tick=cython.longlong)
     cdef object _upcoming_at(self, double now)
     @cython.locals(now=cython.double, tick=cython.longlong, left=cython.int)

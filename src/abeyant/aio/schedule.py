@@ -1,13 +1,12 @@
 # cython: nonecheck=True
-"""The pending timers of one event loop: a wheel of handles, and the clock that it follows.
+"""The pending timers of one event loop: a wheel of handles, and the loop's clock.
 
-A tick is 2**-20 s, about a microsecond. A float times a power of two loses nothing, so what is due is decided exactly,
-by the last bit of `loop.time()`, whatever clock has been put in its place. A handle is filed by its deadline's tick
-rounded *down*, and is due when its deadline itself has been reached: one whose tick has begun, while its deadline
-has not, waits for the rest of that microsecond in `_near`. So nothing is early (T1), nothing is rounded, and a timer
-meant for 0.1 on a virtual clock runs at 0.1 and not at the next tick.
+A tick is 2**-20 s, about a microsecond. A float times a power of two is exact, so whether a handle is due is decided by
+the last bit of `loop.time()`, whatever clock replaces it. A handle is filed under its deadline's tick, rounded *down*,
+and is due when the deadline itself is reached: between the two, for less than a microsecond, it waits in `_near`. So
+nothing is early (T1), nothing is rounded, and a timer for 0.1 on a virtual clock runs at 0.1 and not at the next tick.
 
-Not thread-safe, as asyncio's loops are not: only the loop's own thread gets here.
+Not thread-safe, like asyncio's loops: use it from the loop's thread only.
 """
 
 from __future__ import annotations
@@ -38,80 +37,80 @@ from abeyant.aio.handle import TimerHandle, creation_stack
 from abeyant.engine.wheel import MAX_TIME, TimingWheel
 
 _TICKS = 1048576.0  # in a second
-_MOST = 4611686018427387904.0  # ticks: MAX_TIME, where what is infinite or beyond 139,000 years is filed
+_MOST = 4611686018427387904.0  # ticks: MAX_TIME, for deadlines that are infinite or beyond 139,000 years
 _NEVER = MAX_TIME
-_EARLIEST = -MAX_TIME // 2  # a clock may begin 70,000 years before its zero: what is to come still fits 64 bits
+_EARLIEST = -MAX_TIME // 2  # a clock may begin 70,000 years before its zero: later deadlines still fit 64 bits
 _WHEEL_SIZE = 256
 _NANOSECONDS = 1e9  # in a second
 
-# One turn hands out so many timers at most, and stops filing others anew after so long (seconds): a million
-# time-outs at once are taken between looks at the sockets, not before the next one.
+# Budget of one turn: at most so many timers, and so many seconds of moving others within the wheel. So a million
+# time-outs at once do not keep the loop from its sockets.
 _TURN = 512
 _SLICE = 0.001
 
 
 def monotonic() -> float:
-    """Return `time.monotonic()`, as it is found now: freezegun and others may have replaced it."""
+    """Return `time.monotonic()`, looked up now, as freezegun and others may have replaced it."""
     return time.monotonic()
 
 
 class Schedule:
-    """Handles by deadline, in seconds on the loop's clock: its own one, unless `clock` has been put in its place."""
+    """Handles by deadline, in seconds on the loop's clock, or on `clock` if it is set."""
 
-    __slots__ = ("_ask", "_loop", "_near", "_order", "_origin", "_reached", "_version", "_wheel", "clock")
+    __slots__ = ("_loop", "_near", "_order", "_origin", "_reached", "_read_clock", "_version", "_wheel", "clock")
 
-    def __init__(self, loop: object, ask: Callable[[], float] | None) -> None:
-        """`ask` returns the time of `loop`; None for the machine's clock, also while Python's is patched.
+    def __init__(self, loop: object, read_clock: Callable[[], float] | None) -> None:
+        """`read_clock` returns the time of `loop`; None for the machine's clock, even if Python's is patched.
 
-        It is not called yet: the loop may be half made.
+        Does not call it, as the loop may not be initialised yet.
         """
         self.clock: Callable[[], float] | None = None
         self._loop: object = loop
-        self._ask = ask
+        self._read_clock = read_clock
         self._version = 0
-        self._near: list[tuple[float, int, TimerHandle]] = []  # heap: their tick has begun, their deadline has not come
+        self._near: list[tuple[float, int, TimerHandle]] = []  # heap: the tick has begun, the deadline not yet
         self._order = 0
         self._begin(0)
 
     def _begin(self, tick: int) -> None:
-        # A wheel begins at 0 or later: where the clock does not, the wheel's ticks are counted from an earlier origin.
+        # A wheel begins at 0 or later. If the clock begins earlier, count the wheel's ticks from an earlier origin.
         self._origin = max(min(tick, 0), _EARLIEST)
         self._reached = tick
         self._wheel = TimingWheel(1, _WHEEL_SIZE, max(0, tick))
 
     def now(self) -> float:
-        """Return the time, in seconds: what `loop.time()` says, to the bit."""
+        """Return exactly what `loop.time()` returns, in seconds."""
         return self.own() if self.clock is None else self.clock()
 
     def own(self) -> float:
-        """Return the time by the loop's own clock, which is `time.monotonic` as it is found at each call.
+        """Return the time on the loop's own clock, which is `time.monotonic`, looked up at each call.
 
-        A patch of it (freezegun, mock) moves our loop as it moves asyncio's. Without one, C reads the machine's.
+        Patches of it (freezegun, mock) affect our loop as they affect asyncio's. Without one, C reads the clock.
         """
-        if self._ask is None or (self.is_plain() and is_unpatched()):
+        if self._read_clock is None or (self.is_plain() and is_unpatched()):
             return monotonic_ns() / _NANOSECONDS
-        return self._ask()
+        return self._read_clock()
 
     def is_plain(self) -> bool:
-        """Return whether `trust` was called with True and still holds. Never so in interpreted code."""
+        """Return whether `trust(True)` is still valid. Always False in interpreted code."""
         return self._version != 0 and self._version == version_of(self._loop)
 
     def trust(self, plain: bool) -> None:
-        """Let C read the clock, if the loop's class is `plain`: its `time` leads to `time.monotonic` and no further.
+        """Let C read the clock if the loop's class is `plain`: its `time` only calls `time.monotonic`.
 
-        It holds until an attribute of the class or of one of its bases is set.
+        Valid until an attribute of the class or of one of its bases is set.
         """
         self._version = version_of(self._loop) if plain else 0
 
     def use_clock(self, clock: Callable[[], float] | None) -> None:
-        """Follow another clock from here on, None for the loop's own. Deadlines keep their meaning: `when()`.
+        """Use another clock from now on, None for the loop's own. Deadlines (`when()`) stay the same.
 
-        O(pending), as whenever the clock goes back, for a wheel's time never does.
+        O(pending), as whenever the clock goes back, since a wheel's time cannot.
         """
         self.clock = clock
-        self._file_anew(self._tick_of(self.now()))
+        self._rebuild(self._tick_of(self.now()))
 
-    def _file_anew(self, tick: int) -> None:
+    def _rebuild(self, tick: int) -> None:
         handles: list[Any] = [entry[2] for entry in sorted(self._near)]
         handles += [item for _, item in self._wheel.drain()]
         self._near = []
@@ -129,7 +128,7 @@ class Schedule:
         context: Context | None,
         debug: bool,
     ) -> TimerHandle:
-        """File a call at `when`. O(1)."""
+        """Schedule a call at `when`. O(1)."""
         handle = TimerHandle.__new__(TimerHandle)
         handle._loop = loop
         handle._deadline = when
@@ -148,11 +147,11 @@ class Schedule:
         handle._ticket = self._wheel._add(self._on_wheel(self._tick_of(handle._deadline)), handle)
 
     def upcoming(self) -> float | None:
-        """Return when there is something to do next, in seconds on the clock; None when nothing is pending."""
+        """Return when to wake next, in seconds on the clock; None if nothing is pending."""
         return self._upcoming_at(self.now())
 
-    def patience(self) -> float | None:
-        """Return how many seconds there is nothing to do, None for ever. Like asyncio, read the clock once at most."""
+    def seconds_to_next(self) -> float | None:
+        """Return the seconds until the next wake-up, None if nothing is pending. Reads the clock at most once."""
         if not self._near and not len(self._wheel):
             return None
         now = self.now()
@@ -162,7 +161,7 @@ class Schedule:
     def _upcoming_at(self, now: float) -> float | None:
         tick = self._tick_of(now)
         if tick < self._reached:
-            self._file_anew(tick)
+            self._rebuild(tick)
         ticks = self._wheel.next_expiration()
         if ticks is not None:
             ticks += self._origin
@@ -173,8 +172,8 @@ class Schedule:
         return None if ticks is None else ticks / _TICKS
 
     def earliest(self) -> TimerHandle | None:
-        """Return the handle with the earliest deadline, exactly; None where nothing is pending. As the wheel's."""
-        self.upcoming()  # drops what is cancelled, and follows a clock that went back
+        """Return the handle with exactly the earliest deadline; None if nothing is pending."""
+        self.upcoming()  # drops cancelled handles, and handles a clock that went back
         found = self._wheel.earliest()
         handles: list[Any] = [] if found is None else found[1]
         if self._near:
@@ -182,11 +181,11 @@ class Schedule:
         return min(handles, key=TimerHandle.when, default=None)
 
     def collect(self, ready: deque[Any]) -> None:
-        """Append what is due to `ready`, in order: at most one turn's worth; `upcoming` says if there is more."""
+        """Append the handles that are due to `ready`, in order, within the turn's budget."""
         now = self.now()
         tick = self._tick_of(now)
         if tick < self._reached:  # the clock went back
-            self._file_anew(tick)
+            self._rebuild(tick)
         self._reached = tick
         left = _TURN
         while left > 0:
@@ -203,7 +202,7 @@ class Schedule:
 
     def _take(self, handle: TimerHandle, now: float, ready: deque[Any]) -> None:
         if handle._deadline <= now:
-            if self._near:  # a deadline that was past when it was added may be of an earlier tick than theirs (T6)
+            if self._near:  # a deadline in the past may have an earlier tick than these (T6)
                 self._take_near(self._tick_of(handle._deadline), now, ready)
             ready.append(handle)
         else:
@@ -211,7 +210,7 @@ class Schedule:
             self._order += 1
 
     def _take_near(self, tick: int, now: float, ready: deque[Any]) -> None:
-        """Move the handles that are due within a tick to the ready queue."""
+        """Move the due handles in `_near`, up to a tick, to the ready queue."""
         while self._near and self._near[0][0] <= now and self._tick_of(self._near[0][0]) <= tick:
             ready.append(heappop(self._near)[2])
 
@@ -221,15 +220,15 @@ class Schedule:
         return sorted(handles + self._wheel.items(), key=TimerHandle.when)
 
     def clear(self) -> None:
-        """Release all handles, and the loop, which has been closed: none will be called."""
+        """Release all handles and the loop, after the loop was closed."""
         self._near.clear()
         self._wheel.drain()
         self._loop = None
-        if self._ask is not None:
-            self._ask = monotonic
+        if self._read_clock is not None:
+            self._read_clock = monotonic
 
     def _on_wheel(self, tick: int) -> int:
-        """Return the tick as the wheel counts it."""
+        """Return a tick in the wheel's count."""
         return min(tick - self._origin, _NEVER)
 
     def _tick_of(self, seconds: float) -> int:

@@ -40,7 +40,7 @@ cdef class Timer(_Timer):
     @cython.locals(deadline=cython.longlong, pending=cython.bint)
     cdef bint _refresh(self, TimerTask task) except -1
     cdef bint _alarm(self) except -1
-    cdef object _let_go(self)
+    cdef object _release(self)
     cpdef object _run(self, object item)
     cpdef object _report(self, object error, object callback)
     @cython.locals(now=cython.longlong)

@@ -1,21 +1,21 @@
 # cython: nonecheck=True
-"""The wheel on a running asyncio loop, any loop: for libraries that do not own it.
+"""Timers on the wheel in any running asyncio loop, for libraries that do not own the loop.
 
 Ground rules, on top of those of timer/base.py
 ----------------------------------------------
-* One handle of the loop's stands for all tasks: it wakes the timer when the next bucket comes up. `_wakes_at` says
-  when that is: `_NEVER` where there is no handle, `_AWAKE` during a turn, which sets the next by itself. The base's
-  `_sleeps_until` is the same while tasks are pending, and `_IDLE` while none are: any deadline gives the alarm then.
-* The loop's clock and its `call_at` may be anybody's code (a virtual clock's, say), so both are called with the lock
-  free. An earlier deadline is noted under the lock, as `_early`, and the handle set again after it.
-* The loop keeps the timer alive while tasks are pending, so that they run even if nobody else refers to it; not
-  longer, though its handle may be set still. Hence the handle refers to a `_Keeper`, which refers to the timer
-  strongly or weakly.
-* uvloop's clock shows the millisecond in which the loop's present round began. Tasks are started by the machine's
-  clock instead, which is ahead of it, or what a slow callback starts would be early by as long as that took; and
-  they are due by the loop's, as on every loop.
-* Only the loop's thread starts, refreshes and closes. Any thread may cancel and count: those touch the wheel and the
-  keeper only, under the lock.
+* One handle of the loop serves all tasks: it wakes the timer when the next bucket expires, at `_wakes_at`. That is
+  `_NEVER` without a handle, and `_AWAKE` during a turn, whose end sets the next handle. The base's `_sleeps_until` is
+  the same while tasks are pending, and `_IDLE` while none are, so that any new deadline raises the alarm.
+* The loop's clock and its `call_at` may be foreign code, for instance a virtual clock's, so they are called without the
+  lock. An earlier deadline sets `_early` under the lock, and the handle is set again after releasing it.
+* The loop keeps the timer alive while tasks are pending, so that they run even without other references to it, but not
+  longer, although its handle may still be set. So the handle refers to a `_Keeper`, which refers to the timer strongly
+  or weakly.
+* uvloop's clock shows the millisecond in which the loop's current turn began. So delays start from the machine's clock,
+  which is ahead of it; else a task started by a slow callback would be early. Tasks are due by the loop's clock, as on
+  every loop.
+* Only the loop's thread starts, refreshes and closes. Any thread may cancel and count, which only touches the wheel and
+  the keeper, under the lock.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ from abeyant.timer.units import NEVER, to_nanoseconds, to_seconds
 _NEVER = NEVER  # C constants when compiled
 _AWAKE = -NEVER
 _IDLE = (1 << 63) - 1
-_BATCH = 1024  # tasks in a turn, and
-_SLICE = 5_000_000  # nanoseconds in a turn, before the loop gets to what else it has to do
-_PAUSE = 0.001  # seconds: how long to wait at least for a loop that has woken us early
+_BATCH = 1024  # tasks in a turn, at most
+_SLICE = 5_000_000  # nanoseconds in a turn, at most, before the loop's other work
+_PAUSE = 0.001  # seconds: the least delay after a loop has woken us early
 
 
 class _Keeper:
-    """The owner of the loop's handle: refers to the timer strongly while tasks are pending, else weakly."""
+    """The argument of the loop's handle. Refers to the timer strongly while tasks are pending, else weakly."""
 
     __slots__ = ("reference", "timer")
 
@@ -81,17 +81,17 @@ class _Keeper:
 
 
 class Timer(_Timer):
-    """Timers on the wheel, in any event loop: asyncio's own, uvloop's, or ours.
+    """Timers on the wheel, in any event loop: asyncio's, uvloop's, or ours.
 
-    Tasks run in the loop, as its own callbacks do: in its thread, in the context in which they were scheduled. Their
-    errors go to the loop's exception handler. The clock is the loop's, `loop.time()`, a virtual one included. A task
-    never runs before that clock shows its deadline, though some loops' own timers do. Many tasks that are due at once
-    run in turns of at most 5 ms, with the loop's other work in between.
+    Tasks run in the loop's thread, in the context in which they were scheduled, like the loop's own callbacks. Errors
+    go to the loop's exception handler. The clock is `loop.time()`, which may be virtual. A task never runs before that
+    clock shows its deadline, although some loops' own timers do. Many tasks that are due at once run in turns of at
+    most 5 ms, with the loop's other work in between.
 
-    To start, refresh and close from another thread, use `loop.call_soon_threadsafe`; in the loop's debug mode anything
-    else is refused. `cancel`, `pending` and `len` are safe from any thread.
+    To start, refresh and close from another thread, use `loop.call_soon_threadsafe`; the loop's debug mode checks this.
+    `cancel`, `pending` and `len` are thread-safe.
 
-    It need not be closed: once dropped, it is freed with its last task.
+    It need not be closed: without other references, it is freed with its last task.
     """
 
     __slots__ = ("_context", "_debug", "_early", "_handle", "_keeper", "_lags", "_loop", "_meter", "_wakes_at")
@@ -104,21 +104,23 @@ class Timer(_Timer):
         wheel_size: int = 64,
         on_error: ErrorHandler | None = None,
     ) -> None:
-        """For `loop`, by default the running one (RuntimeError if none runs). `tick` in seconds.
+        """Create a timer in `loop`, by default the running one (RuntimeError if there is none). `tick` is in seconds.
 
-        `on_error(error, callback)` gets what callbacks raise, instead of the loop's exception handler.
+        `on_error(error, callback)` gets the errors of callbacks, instead of the loop's exception handler.
         """
         if loop is None:
             try:
                 loop = asyncio.get_running_loop()
             except RuntimeError:
-                raise RuntimeError("no event loop runs: make the Timer inside a coroutine, or pass loop=") from None
+                raise RuntimeError(
+                    "no event loop is running: create the Timer inside a coroutine, or pass loop="
+                ) from None
         elif not isinstance(loop, asyncio.AbstractEventLoop):
             raise TypeError(f"loop must be an asyncio event loop, not {loop!r}")
         super().__init__(tick, wheel_size, to_nanoseconds(loop.time(), "loop.time()"), on_error)
         self._loop: asyncio.AbstractEventLoop = loop
         self._lags = _has_uvloops_clock(loop)
-        self._context = copy_context()  # of what this package schedules for itself
+        self._context = copy_context()  # for our own handle
         self._debug = loop.get_debug()
         self._early = False
         self._meter: Meter | None = None
@@ -138,8 +140,7 @@ class Timer(_Timer):
     ) -> TimerTask:
         """Run `callback(*args)` once, `delay` seconds from now: never earlier, at most a tick later. O(1).
 
-        As `abeyant.Timer.call_later`, and as the loop's own: `context` is what it runs in, by default a copy of the
-        present one.
+        Like `abeyant.Timer.call_later`, but it runs in `context`, by default a copy of the current one.
         """
         self._check_callback(callback)
         run = copy_context().run if context is None else context.run
@@ -161,11 +162,11 @@ class Timer(_Timer):
     call_every = call_every
 
     def close(self) -> list[PendingTask]:
-        """Stop; return what was still pending, in the order in which it would have run. Refuses tasks after it."""
+        """Stop, and refuse new tasks. Return the pending tasks, in the order in which they would have run."""
         if self._debug:
             self._check_thread()
         pending = super().close()
-        self._let_go()
+        self._release()
         self._disarm()
         return [PendingTask(deadline, *_without_context(callback, args)) for deadline, callback, args in pending]
 
@@ -183,7 +184,7 @@ class Timer(_Timer):
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop in which tasks run."""
+        """Return the event loop in which tasks run."""
         return self._loop
 
     def __repr__(self) -> str:
@@ -214,13 +215,13 @@ class Timer(_Timer):
         if self._debug:
             self._check_thread()
         if self._loop.is_closed():
-            raise TimerClosedError(f"the event loop of {self!r} is closed: make a Timer in the one that runs")
+            raise TimerClosedError(f"the event loop of {self!r} is closed: create a Timer in the running one")
         task = _Timer._start(self, callback, args, delay, deadline)
         if self._early:
             try:
                 self._arm_for(deadline)
             except BaseException:
-                task.cancel()  # or it would be accepted and never run
+                task.cancel()  # else it would be pending and never run
                 raise
         return task
 
@@ -229,7 +230,7 @@ class Timer(_Timer):
         if prevented:
             enter(self)
             if len(self._wheel) == 0:
-                self._let_go()
+                self._release()
             leave(self)
         return prevented
 
@@ -258,7 +259,7 @@ class Timer(_Timer):
         self._early = True
         return True
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Drop the strong reference once nothing is pending. Called under the lock."""
         self._keeper.timer = None
         self._sleeps_until = _IDLE
@@ -269,7 +270,7 @@ class Timer(_Timer):
             result = callback(*args)
             if is_coroutine(result):
                 refuse_coroutine(result)
-        except (SystemExit, KeyboardInterrupt):  # these end the loop, as out of its own callbacks
+        except (SystemExit, KeyboardInterrupt):  # these end the loop, as in its own callbacks
             raise
         except BaseException as error:  # noqa: BLE001  reported
             self._report(error, _without_context(callback, args)[0])
@@ -282,12 +283,12 @@ class Timer(_Timer):
         self._failed += 1
         leave(self)
         context = {"message": f"Exception in callback {shown(callback)}", "exception": error, "timer": self}
-        attempt(partial(self._loop.call_exception_handler, context), error)  # the handler is the user's, or the log's
+        attempt(partial(self._loop.call_exception_handler, context), error)  # the user's handler, or logging, may raise
 
     def _set_back(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Go by the clock that `loop` has now, if it is this timer's: it may be behind the last one. For virtual time.
+        """Follow the new clock of `loop`, if it is this timer's, which may be behind the last one. For virtual time.
 
-        The loop has no handle of ours: where timers are pending its clock is not set back. So nothing is to be armed.
+        The loop has no handle of ours then, as its clock is not set back while timers are pending. So nothing is armed.
         """
         if self._loop is loop:
             now = self._due_by()
@@ -301,7 +302,7 @@ class Timer(_Timer):
     # -- turns ---------------------------------------------------------------------------------------------
 
     def _turn(self) -> None:
-        """Run what is due, within a turn's budget, and have the loop wake this again for what is left."""
+        """Run what is due, within a turn's budget, and schedule the next wake-up."""
         due_at = self._wakes_at
         self._handle = None
         self._wakes_at = _AWAKE
@@ -318,7 +319,7 @@ class Timer(_Timer):
                     if not self._closed:
                         item = self._wheel._poll(now, _BATCH)
                         if len(self._wheel) == 0:
-                            self._let_go()
+                            self._release()
                 finally:
                     leave(self)
                 if item is None:
@@ -327,7 +328,7 @@ class Timer(_Timer):
                     self._run(item)
                 else:
                     self._run_measured(item)
-                item = None  # not to be kept alive while the next one is looked for
+                item = None  # so that it is not kept alive while polling for the next one
                 left = 0 if monotonic_ns() > ends else left - 1
         finally:
             self._arm(now < due_at)
@@ -340,13 +341,13 @@ class Timer(_Timer):
             self._meter._add(late, monotonic_ns() - began)
 
     def _arm_for(self, deadline: int) -> None:
-        """After an alarm: set the loop's handle again, unless the one that is set comes early enough."""
+        """After an alarm, set the loop's handle again, unless it is already early enough."""
         self._early = False
         if deadline < self._wakes_at:
             self._arm(False)
 
     def _arm_at_earliest(self) -> bool:
-        """Have the loop wake this at the earliest deadline; return whether it would have before. For virtual time."""
+        """Set the loop's handle to the earliest deadline; return False if it was. For virtual time."""
         enter(self)
         try:
             found = self._wheel.earliest()
@@ -358,9 +359,9 @@ class Timer(_Timer):
         return True
 
     def _arm(self, early: bool, earliest: tuple[int, list[object]] | None = None) -> None:
-        """Have the loop wake this when the next bucket comes up; a little later if it has just been `early`.
+        """Set the loop's handle to the expiration of the next bucket, or to the deadline of `earliest` if given.
 
-        Where `earliest` is given, of the wheel, at that deadline.
+        A little later if the loop has just woken us `early`.
         """
         self._disarm()
         self._debug = self._loop.get_debug()
@@ -400,9 +401,9 @@ class Timer(_Timer):
             refuse_callback(callback, "callback")
 
     def _check_thread(self) -> None:
-        """Raise RuntimeError in another thread while the loop runs in its own."""
+        """Raise RuntimeError if the loop is running in another thread."""
         if self._loop.is_running() and asyncio._get_running_loop() is not self._loop:
-            raise RuntimeError(f"{self!r} was called from outside its event loop: go through loop.call_soon_threadsafe")
+            raise RuntimeError(f"{self!r} was called from outside its event loop: use loop.call_soon_threadsafe")
 
 
 def _has_uvloops_clock(loop: asyncio.AbstractEventLoop) -> bool:
@@ -411,14 +412,14 @@ def _has_uvloops_clock(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _wake(keeper: _Keeper) -> None:
-    """Run the timer's turn. Called by the loop's handle."""
+    """Run the timer's turn. The callback of the loop's handle."""
     timer = keeper.reference()
     if timer is not None:
         timer._turn()
 
 
 def timer_of(handle: Any) -> Timer | None:
-    """Return the timer that a handle of a loop wakes; None for any other handle."""
+    """Return the timer that a loop's handle wakes; None for other handles."""
     if handle._callback is not _wake:
         return None
     keeper: _Keeper = handle._args[0]
@@ -433,9 +434,9 @@ def _without_context(callback: Any, args: tuple[Any, ...]) -> tuple[Callback, tu
 
 
 def _not_before(deadline: int) -> float:
-    """Return nanoseconds as seconds, rounded up so that converting back is never too early.
+    """Return nanoseconds as seconds, rounded up so that converting back never gives less.
 
-    A virtual clock that stops at just that time would wake us too early for ever.
+    Else a virtual clock that stops at exactly that time would wake us too early, again and again.
     """
     seconds = to_seconds(deadline)
     while to_nanoseconds(seconds, "deadline") < deadline:

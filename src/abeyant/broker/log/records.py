@@ -1,10 +1,10 @@
-"""The records inside a batch, decompressed: walked over to check them, read out, and written.
+"""Validate, decode and encode the decompressed records of a batch.
 
-A record is: its length · attributes (one byte) · timestamp delta · offset delta · key · value · headers; all lengths
-and deltas zigzag varints, -1 for null (Kafka's protocol guide, "Record").
+A record is: its length · attributes (one byte) · timestamp delta · offset delta · key · value · headers. All lengths
+and deltas are zigzag varints, -1 for null (Kafka's protocol guide, "Record").
 
-`survey` is what a leader runs over every batch that it takes, as Kafka does: every length must add up, and the count
-must be the header's. Compiled it costs some 10 ns a record. Nothing is copied.
+A leader runs `survey` over every batch that it appends, as Kafka does: all lengths must add up, and the count must
+match the header's. Compiled it takes some 10 ns per record, and copies nothing.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _SMALLEST = -_GREATEST - 1
 
 
 class MalformedRecordsError(Exception):
-    """Records that contradict themselves. The message says which one, and how."""
+    """Invalid records. The message says which one, and why."""
 
 
 class Survey(NamedTuple):
-    """What a walk over a batch's records found. Deltas are of their times, in ms, from the batch's base timestamp."""
+    """The result of validating a batch's records. Deltas are timestamps in ms, relative to the base timestamp."""
 
     least_delta: int
     greatest_delta: int
     in_order: bool  # the offset deltas are 0, 1, 2, ...
     plain: bool  # no record has attributes
-    without_key: bool  # for one of them at least
+    without_key: bool  # at least one record has no key
 
 
 class Record(NamedTuple):
-    """A record, read out. `attributes` has no meaning in format 2; timestamps are ms, or -1."""
+    """A decoded record. `timestamp` is in ms, or -1."""
 
     offset: int
     timestamp: int
@@ -43,18 +43,18 @@ class Record(NamedTuple):
 
 
 class Walker:
-    """Goes over the bytes of a batch's records, one after the other."""
+    """Walks over the bytes of a batch's records."""
 
     __slots__ = ("_data", "_end", "_position")
 
     def __init__(self, data: bytes, position: int = 0) -> None:
-        """Start at `position` of `data`, which ends where the records end."""
+        """Start at `position` of `data`, which ends with the last record."""
         self._data = data
         self._position = position
         self._end = len(data)
 
     def survey(self, count: int) -> Survey:
-        """Check `count` records, and that nothing follows them. Raises MalformedRecordsError."""
+        """Validate `count` records, and that no bytes follow them. Raises MalformedRecordsError."""
         least = _GREATEST
         greatest = _SMALLEST
         in_order = True
@@ -86,7 +86,7 @@ class Walker:
         return Survey(least, greatest, in_order, plain, without_key)
 
     def read(self, index: int, base_offset: int, base_timestamp: int) -> Record:
-        """Return the next record. `index` is for the error: MalformedRecordsError."""
+        """Return the next record. Raises MalformedRecordsError, whose message has `index`."""
         end = self._begin(index)
         self._need(1)
         self._position += 1
@@ -178,7 +178,7 @@ class Walker:
 
 
 def _signed(value: int) -> int:
-    # Interpreted, an integer has no width: what is over 64 bits falls away as it does in C.
+    # Interpreted integers are unbounded: drop the bits above 64, as C does.
     value &= _WORD
     if value & 1:
         return -(value >> 1) - 1
@@ -186,12 +186,12 @@ def _signed(value: int) -> int:
 
 
 def survey(records: bytes, count: int) -> Survey:
-    """Walk over `count` records, which is all there should be. Raises MalformedRecordsError. O(bytes of lengths)."""
+    """Validate all `count` records of a batch. Raises MalformedRecordsError. O(records)."""
     return Walker(records).survey(count)
 
 
 def decode(records: bytes, count: int, base_offset: int, base_timestamp: int) -> list[Record]:
-    """Read out `count` records. Raises MalformedRecordsError."""
+    """Decode all `count` records of a batch. Raises MalformedRecordsError."""
     walker = Walker(records)
     found = [walker.read(index, base_offset, base_timestamp) for index in range(count)]
     if not walker.at_end:
@@ -200,7 +200,7 @@ def decode(records: bytes, count: int, base_offset: int, base_timestamp: int) ->
 
 
 def encode(records: list[Record], base_offset: int, base_timestamp: int) -> bytes:
-    """Return the records' bytes, uncompressed, offsets and times relative to the batch's own."""
+    """Encode records, uncompressed, with offsets and timestamps relative to the batch's."""
     out = bytearray()
     for record in records:
         body = bytearray(b"\0")
