@@ -138,7 +138,7 @@ class ConsumerProtocol:
         *,
         replaced: str = "",
     ) -> tuple[ConsumerMember, Subscribed]:
-        """Return the member one step further, and the group's topics. Add the records of changes to `entries`.
+        """Return the member after its next step, and the group's topics. Add the records of changes to `entries`.
 
         `before` and `member` are the member before and after its heartbeat. `target` is None if it has none, `owned` if
         the heartbeat does not list its partitions. `replaced` is the id of the static member that it replaces.
