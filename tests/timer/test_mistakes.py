@@ -128,7 +128,7 @@ def test_an_async_def_is_refused_in_asyncio_too() -> None:
         (lambda: untyped.Purgatory("x", ManualTimer()).cancel(None), "expected a DelayedOperation, not None"),
         (lambda: untyped.Purgatory("x", ManualTimer()).cancel("op"), "expected a DelayedOperation, not 'op'"),
         (lambda: untyped.DelayedOperation(1, lock=3), "lock must be a threading.RLock, or have its .*, not 3"),
-        (lambda: untyped.aio.Purgatory(ManualTimer()), "made with a name, Purgatory.*; not <ManualTimer"),
+        (lambda: untyped.aio.Purgatory(ManualTimer()), "needs a name, as in Purgatory.*, not <ManualTimer"),
         (lambda: untyped.aio.Timer(3), "loop must be an asyncio event loop, not 3"),
     ],
 )
