@@ -9,18 +9,23 @@ from abeyant import IdleDetector, Purgatory
 from abeyant.aio.purgatory import Purgatory as AioPurgatory
 from abeyant.aio.timer import Timer as AioTimer
 from abeyant.metrics import series
-from abeyant.metrics.series import Measured, Reading
+from abeyant.metrics.series import Family, Measured, Reading
 from abeyant.timer import SystemTimer, Timer
 from abeyant.timer.meter import BOUNDS
 
 Labels = Mapping[str, str]
 
 
+def _counts(labels: Labels, *values: tuple[Family, int]) -> Iterator[Reading]:
+    return (Reading(family, labels, value) for family, value in values)
+
+
 def timer_readings(timer: Timer, labels: Labels) -> Iterator[Reading]:
     """Return the counts of a timer."""
     stats = timer.stats()
     up = not timer.closed and stats.failure is None
-    for family, value in (
+    yield from _counts(
+        labels,
         (series.TIMER_PENDING, stats.pending),
         (series.TIMER_STARTED, stats.started),
         (series.TIMER_EXPIRED, stats.expired),
@@ -29,8 +34,7 @@ def timer_readings(timer: Timer, labels: Labels) -> Iterator[Reading]:
         (series.TIMER_CASCADED, stats.cascaded),
         (series.TIMER_WAKEUPS, stats.wakeups),
         (series.TIMER_UP, int(up)),
-    ):
-        yield Reading(family, labels, value)
+    )
     latencies = timer.latencies() if isinstance(timer, (SystemTimer, AioTimer)) else None
     if latencies is not None:
         for family, found in ((series.TIMER_LATENESS, latencies.lateness), (series.TIMER_CALLBACK, latencies.callback)):
@@ -40,7 +44,8 @@ def timer_readings(timer: Timer, labels: Labels) -> Iterator[Reading]:
 def purgatory_readings(purgatory: Purgatory[Any] | AioPurgatory, labels: Labels) -> Iterator[Reading]:
     """Return the counts of a purgatory, of threads or of asyncio."""
     stats = purgatory.stats()
-    for family, value in (
+    yield from _counts(
+        labels,
         (series.WATCHED, stats.watched),
         (series.WATCHED_KEYS, stats.watched_keys),
         (series.DELAYED, stats.delayed),
@@ -48,20 +53,19 @@ def purgatory_readings(purgatory: Purgatory[Any] | AioPurgatory, labels: Labels)
         (series.EXPIRED, stats.expired),
         (series.CANCELLED, stats.cancelled),
         (series.ERRORS, stats.errors),
-    ):
-        yield Reading(family, labels, value)
+    )
 
 
 def idle_readings(detector: IdleDetector[Any], labels: Labels) -> Iterator[Reading]:
     """Return the counts of an idle detector."""
     stats = detector.stats()
-    for family, value in (
+    yield from _counts(
+        labels,
         (series.IDLE_WATCHED, stats.watched),
         (series.IDLE_BEGUN, stats.begun),
         (series.IDLE_EXPIRED, stats.idle),
         (series.IDLE_FORGOTTEN, stats.forgotten),
-    ):
-        yield Reading(family, labels, value)
+    )
 
 
 def cluster_readings(cluster: Measured, labels: Labels) -> Iterator[Reading]:
