@@ -1,6 +1,6 @@
 """A cluster's metrics: its purgatories, requests, replicas and connections, broker by broker.
 
-All is read from the thread that scrapes, not in the loop's: a loop that is busy must not hold up whoever looks why.
+All is read in the thread that scrapes: a busy loop must not delay the scrape that shows why.
 Each number is exact; that they are all of one moment is not promised.
 """
 

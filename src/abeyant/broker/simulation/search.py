@@ -82,7 +82,7 @@ def _altered(fault: Fault, ways: frozenset[str]) -> Fault:
 def search(
     test: Test, seeds: Iterable[int], options: Options, ended: Callable[[Outcome], bool], *, any_hashes: bool = False
 ) -> Outcome | None:
-    """Run each seed; return the first that fails, None for none. `ended` is told of each, and returns False to stop."""
+    """Run each seed; return the first failure or None. Call `ended` with each outcome; stop when it returns False."""
     for seed in seeds:
         outcome = run_seed(test, seed, options, any_hashes=any_hashes)
         go_on = ended(outcome)

@@ -77,7 +77,7 @@ def _write_part(
     schema: pa.Schema,
     tell: Callable[[pa.Table], pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Write a task's rows into a file, whole or not at all; return what is told of them."""
+    """Write a task's rows into a file, whole or not at all; return what is reported of them."""
     context = TaskContext.get()
     writer = part = passing = None
     if folder is not None and context is not None:
