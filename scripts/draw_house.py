@@ -37,9 +37,9 @@ WORDS = {
     "engine": "the timing wheel",
 }
 PLACES = {
-    "cli": 440, "window": 210, "broker": 210, "pipeline": 670, "simulation": 100, "aio": 210, "idle": 100,
-    "purgatory": 320, "web": 540, "tables": 560, "pages": 780, "metrics": 210, "resolver": 560, "timer": 210,
-    "kernels": 560, "engine": 385,
+    "cli": 440, "window": 310, "broker": 310, "pipeline": 670, "simulation": 100, "aio": 210, "idle": 100,
+    "purgatory": 310, "web": 513, "tables": 675, "pages": 780, "metrics": 305, "resolver": 675, "timer": 210,
+    "kernels": 675, "engine": 440,
 }  # fmt: skip
 """The middle of each room's box, in pixels from the left. Its height follows from what it imports."""
 WIDTH, WIDE, NARROW, HIGH, GAP, ABOVE = 880, 330, 190, 52, 20, 44  # pixels

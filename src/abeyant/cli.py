@@ -18,7 +18,6 @@ from typing import Final
 
 import abeyant
 from abeyant import _interpreted
-from abeyant.broker import command as broker_command
 from abeyant.command_line import CommandParser
 from abeyant.ending import OutputError, add_json, discard_output, print_json, standard_output
 from abeyant.engine import is_compiled
@@ -26,6 +25,7 @@ from abeyant.errors import AbeyantError
 from abeyant.installation import install_command
 from abeyant.pipeline.commands import analyze, model, pending, replay, resolve, stream
 from abeyant.pipeline.spark.java import find_java
+from abeyant.window import command as broker_command
 
 _READER_GONE: Final = 141
 """As a shell says of a command that SIGPIPE has ended."""

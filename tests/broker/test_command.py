@@ -58,8 +58,8 @@ def test_it_serves_until_it_is_asked_to_end(number: signal.Signals, tmp_path: Pa
     assert "broker-1/kafka-request.log" in logs
 
 
-def test_control_is_told_on_the_first_line_in_json() -> None:
-    command = [*COMMAND, "--brokers", "2", "--control", "--clock", "held"]
+def test_control_and_the_window_are_told_on_the_first_line_in_json() -> None:
+    command = [*COMMAND, "--brokers", "2", "--control", "--window", "--clock", "held"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
@@ -69,6 +69,8 @@ def test_control_is_told_on_the_first_line_in_json() -> None:
             assert found["bootstrap"] == told["bootstrap.servers"]
             assert [one["state"] for one in found["brokers"]] == ["running"] * 2
             assert found["clock"]["held"] is True
+            with urllib.request.urlopen(f"{told['window']}state") as answer:
+                assert len(json.load(answer)["cluster"]["brokers"]) == 2
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0
         finally:
@@ -110,8 +112,8 @@ def test_what_it_keeps_is_there_when_it_starts_again(tmp_path: Path) -> None:
         (["--topic", "orders:1", "--topic", "orders:3"], "--topic orders is given twice: leave one out"),
         (["--set", "num.partitions=1", "--set", "num.partitions=3"], "--set num.partitions is given twice"),
         (["--host", ""], "--host is empty"),
-        (["--token", "a-long-token"], "--token is for --control: add it, or leave --token out"),
-        (["--clock", "held"], "--clock is for --control: add it, or leave --clock out"),
+        (["--token", "a-long-token"], "--token is for --control or --window: add one, or leave --token out"),
+        (["--clock", "held"], "--clock is for --control or --window: add one, or leave --clock out"),
         (["--control", "--host", "0.0.0.0"], "0.0.0.0 is not loopback, so others can reach it: give a token"),
         (["--request-log", "/dev/null/logs"], "cannot write a request log to /dev/null/logs: Not a directory"),
         (["--host", "192.0.2.1"], "cannot listen at 192.0.2.1"),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shlex
 import subprocess
+import sys
 import threading
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
@@ -72,11 +75,11 @@ def tab_to(page: Page, name: str) -> None:
     raise AssertionError(f"the keyboard does not get to {name}")
 
 
-def produce(kafka: broker.Cluster) -> tuple[threading.Thread, list[Any]]:
+def produce(bootstrap: str) -> tuple[threading.Thread, list[Any]]:
     """Send a record with acks=all and a time-out of 5 s on the cluster's clock; return what it ended with."""
     ended: list[Any] = []
     producer = confluent_kafka.Producer(
-        {"bootstrap.servers": kafka.bootstrap, "client.id": "checkout", "request.timeout.ms": 5000, "retries": 0}
+        {"bootstrap.servers": bootstrap, "client.id": "checkout", "request.timeout.ms": 5000, "retries": 0}
     )
     producer.produce("orders", b"waits", on_delivery=lambda error, _: ended.append(error))
     thread = threading.Thread(target=producer.flush, args=(60,))
@@ -84,8 +87,27 @@ def produce(kafka: broker.Cluster) -> tuple[threading.Thread, list[Any]]:
     return thread, ended
 
 
+@contextlib.contextmanager
+def command() -> Iterator[dict[str, str]]:
+    """`abeyant broker --window`, and what its first line says."""
+    line = "--brokers 3 --port 0 --window --clock held --topic orders:1:3 --set min.insync.replicas=2 --json"
+    with subprocess.Popen(
+        [sys.executable, "-m", "abeyant", "broker", *line.split()], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield json.loads(process.stdout.readline())
+        finally:
+            process.terminate()
+
+
+def get(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return json.load(answer)
+
+
 @pytest.mark.parametrize("by", ["mouse", "keyboard"])
-def test_a_produce_waits_and_expires(page: Page, kafka: broker.Cluster, by: str) -> None:
+def test_a_produce_waits_and_expires(page: Page, by: str) -> None:
     def do(name: str) -> None:
         if by == "mouse":
             click(page, name)
@@ -95,14 +117,15 @@ def test_a_produce_waits_and_expires(page: Page, kafka: broker.Cluster, by: str)
 
     page.visit("about:blank")  # the last test's window has closed
     page.forget()
-    with window.serve(kafka) as view:
+    with command() as told:
+        url = told["window"]
         page.show(1280, 900)
-        page.visit(view.url)
+        page.visit(url)
         page.wait_for("document.querySelector('#live').className === 'live'")
         do("pause broker 2")
         page.wait_for("document.querySelector('#broker-list').textContent.includes('paused')")
-        assert page.run("document.querySelector('#said').textContent") == "Done: broker 2, done pause"
-        thread, ended = produce(kafka)
+        assert "state paused" in page.run("document.querySelector('#said').textContent")
+        thread, ended = produce(told["bootstrap.servers"])
         row = page.wait_for(f"({PRODUCE} || {{}}).innerText", "document.querySelector('#rows').innerText")
         assert row.startswith("5 s")
         assert "orders-0" in row
@@ -121,12 +144,12 @@ def test_a_produce_waits_and_expires(page: Page, kafka: broker.Cluster, by: str)
         thread.join(30)
         assert [error.name() for error in ended] == ["REQUEST_TIMED_OUT"]
         page.wait_for(f"!{PRODUCE}", "document.querySelector('#rows').innerText")
-        assert kafka.clock.now() >= 5
+        assert get(f"{url}clock")["now"] >= 5
         do("resume broker 2")
         page.wait_for("!document.querySelector('#broker-list').textContent.includes('paused')")
-        assert kafka.records("orders")[0].value == b"waits"
+        assert get(f"{url}topics/orders/records")["records"][0]["value"] == "waits"
         assert page.run("document.title") != "owned"
-        assert [one for one in page.requests if not one.startswith((view.url, "data:"))] == []
+        assert [one for one in page.requests if not one.startswith((url, "data:"))] == []
         assert page.complaints == []
 
 
@@ -170,10 +193,24 @@ def test_every_button_is_a_line_of_python_and_of_curl(page: Page, kafka: broker.
         assert kafka.clock.now() == 1.0
         exec(lines["pause broker 1"][0], {"kafka": kafka})
         assert kafka.brokers[1].paused
+        exec(lines["Go on"][0], {"kafka": kafka})
+        assert kafka.clock.runs
+        kafka.clock.hold()
+        began = kafka.clock.now()
+        page.run("find('fault-do').value = 'drop'; find('fault-topic').value = 'orders'; find('fault-nth').value = '2'")
+        click(page, "Add")
+        page.wait_for("document.querySelector('#fault-list').textContent.includes('orders')", "find('said').innerText")
+        assert page.run("find('code-python').textContent") == 'kafka.drop("Produce", topic="orders", nth=2)'
+        [fault] = kafka.faults()
+        assert (fault.nth, fault.target.chosen()) == (2, {"api": "Produce", "topic": "orders"})
+        exec(
+            {name: python for name, python, _ in page.run(f"({LINES})()")}[f"End {repr(fault)[8:-1]}"], {"kafka": kafka}
+        )
+        assert kafka.faults() == []
         if which("curl") is None:
             pytest.skip("no curl on this machine")
         for name in ("Advance by", "pause broker 2"):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 subprocess.run([*shlex.split(lines[name][1]), "-s", "-f"], check=True, capture_output=True, timeout=30)
-        assert kafka.clock.now() == 2.0
+        assert kafka.clock.now() == began + 1
         assert kafka.brokers[2].paused

@@ -6,9 +6,10 @@ import argparse
 import signal
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from abeyant.broker.security.protocol import PROTOCOLS
 from abeyant.ending import add_json, print_json, standard_output
@@ -16,9 +17,8 @@ from abeyant.errors import AbeyantError
 
 if TYPE_CHECKING:
     from abeyant.broker.cluster import Cluster
-    from abeyant.web import Server
 
-__all__ = ["add_arguments"]
+__all__ = ["add_arguments", "run"]
 
 _DESCRIPTION: Final = """\
 Run a Kafka-compatible cluster for development and tests. All brokers are in
@@ -38,10 +38,28 @@ examples:
       create a topic of six partitions, and change a setting by Kafka's name
   abeyant broker --brokers 3 --port 0 --control
       for tests in any language: faults, pauses and topics over HTTP
+  abeyant broker --brokers 3 --window 8090 --clock held
+      see what waits at http://127.0.0.1:8090, and step through it
   abeyant broker --request-log logs
       write request logs; read them with: abeyant analyze logs --out result
 """
 T = TypeVar("T")
+
+
+class Served(Protocol):
+    """A server of something about the cluster, until its `with` block ends."""
+
+    url: str
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: Any) -> None: ...
+
+
+class Serve(Protocol):
+    """Serves something about the cluster at a port, 0 for a free one."""
+
+    def __call__(self, cluster: Cluster, port: int, *, host: str, token: str | None) -> Served: ...
+
 
 _DEFAULTS: Final = ("1", "-1")  # partitions and replicas; -1 for the default of `create_topic`
 _SETTING: Final = "NAME=VALUE"
@@ -97,20 +115,25 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         "--clock",
         choices=("real", "held"),
         default="real",
-        help="held: time stands still until control advances it (default: %(default)s)",
+        help="held: time stands still until control or the window advances it (default: %(default)s)",
     )
-    parser.add_argument("--token", help="token for control, required beyond loopback")
+    parser.add_argument("--token", help="token for control and the window, required beyond loopback")
     add_json(parser)
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=run)
     return parser
 
 
-def _run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace, others: Mapping[str, Serve]) -> int:
+    """Run a cluster until a signal. `others` are servers beside control, by the option that has their port."""
     from abeyant.broker import Cluster
 
+    servers = {"control": _serve_control, **others}
+    ports = {name: getattr(args, name) for name in servers}
+    asked = {name: _in_range(f"--{name}", port, 0, 65_535) for name, port in ports.items() if port is not None}
     for option in ("token", "clock"):
-        if args.control is None and getattr(args, option) not in (None, "real"):
-            raise AbeyantError(f"--{option} is for --control: add it, or leave --{option} out")
+        if not asked and getattr(args, option) not in (None, "real"):
+            named = " or ".join(f"--{name}" for name in servers)
+            raise AbeyantError(f"--{option} is for {named}: add one, or leave --{option} out")
     topics = [_topic(text) for text in args.topic]
     _require_unique("--topic", [(name, None) for name, *_ in topics])
     cluster = Cluster(
@@ -132,29 +155,33 @@ def _run(args: argparse.Namespace) -> int:
         for name, partitions, replicas in topics:
             if name not in cluster.topics():
                 cluster.create_topic(name, partitions, replicas)
-        control = None if args.control is None else stack.enter_context(_serve_control(cluster, args))
-        _print_addresses(cluster, args, control)
+        urls = {}
+        for name, port in asked.items():
+            server = stack.enter_context(servers[name](cluster, port, host=args.host, token=args.token))
+            urls[name] = server.url.partition("?")[0]  # without the token: this is printed
+        _print_addresses(cluster, args, urls)
         stop.wait()
         print("abeyant: stopping", file=sys.stderr)
     return 0
 
 
-def _serve_control(cluster: Cluster, args: argparse.Namespace) -> Server:
+def _serve_control(cluster: Cluster, port: int, *, host: str, token: str | None) -> Served:
     from abeyant.broker.control import serve
 
-    return serve(cluster, _in_range("--control", args.control, 0, 65_535), host=args.host, token=args.token)
+    return serve(cluster, port, host=host, token=token)
 
 
-def _print_addresses(cluster: Cluster, args: argparse.Namespace, control: Server | None) -> None:
+def _print_addresses(cluster: Cluster, args: argparse.Namespace, urls: Mapping[str, str]) -> None:
     trusted = cluster.ca_file
     paths = {name: getattr(args, name) and str(getattr(args, name).absolute()) for name in ("data", "request_log")}
-    if args.json or control is not None:
-        urls = {} if control is None else {"control": control.url}
+    if args.json or "control" in urls:
         ca = {"ssl.ca.location": str(trusted)} if trusted else {}
         print_json({"bootstrap.servers": cluster.bootstrap, "brokers": args.brokers, **urls, **paths, **ca})
     else:
         with standard_output():
             print(f"bootstrap.servers={cluster.bootstrap}")
+            for name, url in urls.items():
+                print(f"{name}={url}")
             if trusted:
                 print(f"ssl.ca.location={trusted}")
     kept = f"in {args.data}" if args.data else "in memory"

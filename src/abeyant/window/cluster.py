@@ -16,6 +16,7 @@ from abeyant.window.breath import Breath
 from abeyant.window.waits import SLICE, Described, PurgatoryView, key_text
 
 if TYPE_CHECKING:
+    from abeyant.broker.api.faults import Fault
     from abeyant.broker.broker import Broker
     from abeyant.broker.cluster import Cluster
     from abeyant.broker.groups.shard import GroupShard
@@ -93,10 +94,7 @@ async def look(cluster: Cluster, wanted: str, internal: bool) -> dict[str, Any]:
         "bootstrap": cluster.bootstrap,
         "clock": _clock(cluster),
         "brokers": [_broker(broker) for broker in brokers],
-        "faults": [
-            {"id": f"{id(fault):x}", "what": repr(fault)[8:-1], "hits": fault.hits}
-            for fault in list(cluster._faults.active)
-        ],
+        "faults": [_fault(fault) for fault in list(cluster._faults.active)],
     }
     breath = Breath()
     found["partitions"] = await _partitions(cluster, wanted, internal, breath)
@@ -106,12 +104,22 @@ async def look(cluster: Cluster, wanted: str, internal: bool) -> dict[str, Any]:
     return found
 
 
+def _fault(fault: Fault) -> dict[str, Any]:
+    misses = sorted(fault._misses.values(), key=lambda miss: -miss.requests)
+    return {
+        "id": fault.id,
+        "what": repr(fault)[8:-1],
+        "hits": fault.hits,
+        "misses": [str(miss) for miss in misses[:_LONG_LISTS]],
+    }
+
+
 def _clock(cluster: Cluster) -> dict[str, Any]:
     clock = cluster.clock
     now = clock.now()
     upcoming = clock.timer.next_deadline() if clock.held else None  # type: ignore[attr-defined]  # a ManualTimer
     left = None if upcoming is None or upcoming == math.inf else max(0.0, upcoming - now)
-    return {"held": clock.held, "now": now, "next": left}
+    return {"held": clock.held, "runs": clock.runs, "now": now, "next": left}
 
 
 def _broker(broker: Broker) -> dict[str, Any]:

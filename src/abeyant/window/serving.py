@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Collection, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -38,7 +39,6 @@ class Window:
         self._purgatories: list[PurgatoryView] = []
         self._loops: list[LoopView] = []
         self._cluster: Any = None
-        self._actions: Any = None
         self._site = Site()
         self._site.get("/", _page)
         self._site.get("/state", self._state)
@@ -51,8 +51,6 @@ class Window:
 
     def close(self) -> None:
         """Close it: pages are disconnected. A second call does nothing."""
-        if self._actions is not None:
-            self._actions.close()
         self._server.close()
 
     def __enter__(self) -> Self:
@@ -103,10 +101,10 @@ class Window:
             raise AbeyantError("a window shows one broker cluster: open another window for another")
         if cluster._loop is None:
             raise AbeyantError("the cluster is not open: use it in a `with` statement, or call open()")
-        from abeyant.window.actions import Actions
+        from abeyant.broker.control.serving import site_of
 
         self._cluster = cluster
-        self._actions = Actions(self._site, cluster)
+        site_of(cluster, self._site)
         self._add_timer("broker", cluster.clock.timer)
         self._add_loop("broker", cluster._loop)
 
@@ -130,7 +128,7 @@ class Window:
         seen: dict[str, Any] = {
             "program": {
                 "pid": os.getpid(),
-                "name": os.path.basename(sys.argv[0]) if sys.argv else "",
+                "name": _program(),
                 "python": sys.version.split()[0],
             },
             "at": time.monotonic(),
@@ -144,7 +142,6 @@ class Window:
             if "cluster" in parts:
                 internal = query.get("internal", "") == "1"
                 seen["cluster"] = await cluster.look(self._cluster, query.get("find", ""), internal)
-                seen["cluster"]["clock"]["runs"] = self._actions.runs
         if "wheels" in parts:
             seen["timers"] = [await timer.look() for timer in self._timers]
         seen["purgatories"] = [purgatory.counts() for purgatory in purgatories]
@@ -182,6 +179,11 @@ def serve(
     if not named:
         raise AbeyantError("a window needs something to show: serve(timer, purgatory, ...)")
     return Window(named, host, port, token, hosts)
+
+
+def _program() -> str:
+    path = Path(sys.argv[0] if sys.argv else "")
+    return path.parent.name if path.name == "__main__.py" else path.name
 
 
 def _own_name(thing: object) -> str:

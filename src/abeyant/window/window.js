@@ -239,11 +239,11 @@ function showClock() {
   if (!buttons.firstChild) {
     const by = make("input", "", "", { id: "clock-by", size: "5", value: "1", inputmode: "decimal", "aria-label": "seconds" });
     buttons.append(
-      act("To the next expiration", "first", () => ["POST", "clock/next", {}, "kafka.clock.advance_to_next()"]),
+      act("To the next expiration", "first", () => ["POST", "clock/next", undefined, "kafka.clock.advance_to_next()"]),
       act("Advance by", "", () => ["POST", "clock/advance", { seconds: Number(by.value) }, `kafka.clock.advance(${Number(by.value)})`]), by,
       act("Go on", "", () => last.cluster.clock.runs
-        ? ["POST", "clock/hold", {}, "stop.set()  # of the thread that goes on"]
-        : ["POST", "clock/run", {}, "while not stop.wait(0.05): kafka.clock.advance(0.05)"]),
+        ? ["POST", "clock/hold", undefined, "kafka.clock.hold()"]
+        : ["POST", "clock/run", undefined, "kafka.clock.run()"]),
     );
     by.onfocus = by.oninput = () => code(buttons.children[1].plan());
   }
@@ -259,7 +259,7 @@ function showCluster() {
     const card = make("li"), title = make("h4", `Broker ${broker.id}`), row = make("div", "", "row");
     title.append(make("span", broker.state, `state ${broker.state}`));
     const on = (name, className = "") => act(name[0].toUpperCase() + name.slice(1), className, () =>
-      ["POST", `brokers/${broker.id}/${name}`, {}, `kafka.${name}(${broker.id})`], `${name} broker ${broker.id}`);
+      ["POST", `brokers/${broker.id}/${name}`, undefined, `kafka.${name}(${broker.id})`], `${name} broker ${broker.id}`);
     if (broker.state === "running") row.append(on("pause"), on("stop", "harm"));
     if (broker.state === "paused") row.append(on("resume", "first"), on("stop", "harm"));
     if (broker.state === "stopped") row.append(on("start", "first"));
@@ -275,10 +275,13 @@ function showCluster() {
   showTransactions(cluster.transactions);
   keep(find("fault-list"), cluster.faults, (fault) => fault.id, (fault) => {
     const card = make("li");
-    const end = act("End", "", () => ["DELETE", `faults/${fault.id}`, undefined, "fault.end()"], `End ${fault.what}`);
+    const end = act("End", "", () => ["DELETE", `faults/${fault.id}`, undefined, `next(one for one in kafka.faults() if one.id == ${fault.id}).end()`], `End ${fault.what}`);
     card.append(make("p", fault.what), make("p"), end);
     return card;
-  }, (card, fault) => { card.children[1].textContent = `hit ${whole.format(fault.hits)} requests`; });
+  }, (card, fault) => {
+    const missed = fault.misses.length ? `; nearly matched: ${fault.misses.join("; ")}` : "";
+    card.children[1].textContent = `hit ${whole.format(fault.hits)} requests${missed}`;
+  });
 }
 
 function showPartitions({ total, matched, rows }) {
@@ -340,7 +343,7 @@ function showTransactions({ total, rows }) {
   keep(find("transactions"), rows, (one) => `${one.id} ${one.left === null}`, (one) => {
     const card = make("li"), title = make("h4", one.id);
     title.append(make("span", "", "state"));
-    const fence = act("Fence", "harm", () => ["POST", `transactions/${encodeURIComponent(one.id)}/fence`, {}, `kafka.fence(${py(one.id)})`], `Fence ${one.id}`);
+    const fence = act("Fence", "harm", () => ["POST", `transactions/${encodeURIComponent(one.id)}/fence`, undefined, `kafka.fence(${py(one.id)})`], `Fence ${one.id}`);
     card.append(title, make("p"), one.left === null ? make("span") : countdown(one.left, one.timeout), make("div", "", "row"));
     card.lastChild.append(fence);
     return card;
@@ -365,7 +368,7 @@ function act(text, className, plan, label) {
 }
 
 function code([method, path, body, python]) {
-  const url = new URL(`api/${path}`, location.origin + location.pathname).href;
+  const url = new URL(path, location.origin + location.pathname).href;
   const parts = ["curl", "-X", method];
   if (token) parts.push("-H", "'Authorization: Bearer '$TOKEN");
   if (body !== undefined) parts.push("-H", "'Content-Type: application/json'", "-d", shell(JSON.stringify(body)));
@@ -379,16 +382,18 @@ async function run(plan) {
   const headers = { "content-type": "application/json" };
   if (token) headers.authorization = `Bearer ${token}`;
   try {
-    const got = await fetch(`api/${path}`, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
-    const answer = await got.json();
-    say(got.ok ? `Done: ${summary(answer)}` : answer.error, !got.ok);
+    const got = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    const answer = got.status === 204 ? {} : await got.json();
+    say(got.ok ? `Done${summary(answer)}` : answer.error, !got.ok);
   } catch (error) {
     say(`Not done: ${error.message}`, true);
   }
 }
 
 function summary(answer) {
-  return Object.entries(answer).map(([name, value]) => `${name} ${typeof value === "number" ? Number(value.toFixed(6)) : value}`).join(", ");
+  const plain = Object.entries(answer).filter(([, value]) => value !== null && typeof value !== "object" && value !== "");
+  const told = plain.map(([name, value]) => `${name} ${typeof value === "number" ? Number(value.toFixed(6)) : value}`);
+  return told.length ? `: ${told.join(", ")}` : "";
 }
 
 function say(text, wrong = false) {
@@ -396,15 +401,19 @@ function say(text, wrong = false) {
   find("said").className = wrong ? "wrong" : "";
 }
 
+const TEXTS = ["topic", "client_id", "group", "transactional_id"], NUMBERS = ["partition", "broker", "nth", "times"];
+
 function faultPlan() {
   const value = (name) => find(`fault-${name}`).value.trim();
-  const kind = value("do"), body = { do: kind }, python = [];
+  const action = value("do"), body = { action }, python = [];
+  const give = (name, given) => { body[name] = given; python.push(`${name}=${py(given)}`); };
   if (value("api")) { body.api = value("api"); python.push(py(body.api)); }
-  if (kind === "fail") { body.error = value("error"); python.push(`error=${py(body.error)}`); }
-  if (kind === "delay") { body.seconds = Number(value("seconds")); python.push(`seconds=${body.seconds}`); }
-  if (value("topic")) { body.topic = value("topic"); python.push(`topic=${py(body.topic)}`); }
-  if (value("times")) { body.times = Number(value("times")); python.push(`times=${body.times}`); }
-  return ["POST", "faults", body, `kafka.${kind}(${python.join(", ")})`];
+  if (action === "fail") give("error", value("error"));
+  if (action === "delay") give("seconds", Number(value("seconds")));
+  if (action === "drop" && find("fault-answer").checked) give("answer", true);
+  for (const name of TEXTS) if (value(name)) give(name, value(name));
+  for (const name of NUMBERS) if (value(name)) give(name, Number(value(name)));
+  return ["POST", "faults", body, `kafka.${action}(${python.join(", ")})`];
 }
 
 find("fault-form").onsubmit = (event) => { event.preventDefault(); run(faultPlan()); };

@@ -137,9 +137,8 @@ class Fault:
                 found.set_result(self.hits)
 
     def _nearest(self) -> str:
-        for miss in self.near_misses():
-            return f"; {miss.requests} {miss.api} had {miss.selector} {miss.found!r} instead of {miss.wanted!r}"
-        return ""
+        misses = self.near_misses()
+        return f"; {misses[0]}" if misses else ""
 
     def end(self) -> None:
         """End the fault. A second call does nothing. Requests that it delayed are still handled after their delay."""

@@ -45,6 +45,9 @@ class NearMiss(NamedTuple):
     api: str
     requests: int
 
+    def __str__(self) -> str:
+        return f"{self.requests} {self.api} had {self.selector} {self.found!r} instead of {self.wanted!r}"
+
 
 _TYPES = {"topic": str, "partition": int, "broker": int, "client_id": str, "group": str, "transactional_id": str}
 _SASL = ("SaslAuthenticate", "SaslHandshake")
