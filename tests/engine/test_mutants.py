@@ -113,6 +113,11 @@ EXAMPLE_SECONDS = 10.0
 """An example takes milliseconds: one that is still going then goes round for ever, and that is noticed, too."""
 
 
+def limit_example() -> None:
+    """Begin the `EXAMPLE_SECONDS` of an example, inside `examples_that_hang_fail`."""
+    signal.setitimer(signal.ITIMER_REAL, EXAMPLE_SECONDS, 1.0)
+
+
 def machine_for(timing_wheel: Any) -> type[WheelMachine]:
     """Return the property test of a wheel, each of whose examples has `EXAMPLE_SECONDS`."""
 
@@ -121,7 +126,7 @@ def machine_for(timing_wheel: Any) -> type[WheelMachine]:
 
         def __init__(self) -> None:
             super().__init__()
-            signal.setitimer(signal.ITIMER_REAL, EXAMPLE_SECONDS, 1.0)
+            limit_example()
 
     return MutantMachine
 

@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from designs.queue_machine import QueueMachine
 from designs.rival_copy import rivals_copy
 from engine.source_copy import Edit, engine_copy
-from engine.test_mutants import SEARCH, hang_guard
+from engine.test_mutants import SEARCH, examples_that_hang_fail, limit_example
 
 pytestmark = pytest.mark.slow
 
@@ -80,13 +80,18 @@ RIVALS = {
 class JudgedAlone(QueueMachine):
     """Without the queue's own checks of itself: what comes out, and when, has to give the mistake away."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        limit_example()
+
     def own_invariants(self) -> None:
         pass
 
 
 def caught(name: str, make: Any) -> None:
     machine = type("MutantMachine", (JudgedAlone,), {"name": name, "make": lambda self, **shape: make(**shape)})
-    with hang_guard(60), pytest.raises((AssertionError, LookupError, TypeError, OverflowError)):
+    noticed = (AssertionError, LookupError, TypeError, OverflowError, TimeoutError)
+    with examples_that_hang_fail(), pytest.raises(noticed):
         run_state_machine_as_test(machine, settings=SEARCH)
 
 
