@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -189,6 +191,31 @@ def test_other_compression_is_named(tmp_path: Path, magic: bytes) -> None:
     lines, damage = read(put(tmp_path / "kafka-request.log.1", magic + TEXT))
     assert lines == []
     assert damage.startswith("compressed with ")
+
+
+def _zstd(text: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(text)
+    return bytes(sink.getvalue())
+
+
+SKIPPABLE = b"\x50\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"hello"
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        gzip.compress(TEXT) * 2,
+        bz2.compress(TEXT) * 2,
+        _zstd(TEXT) * 2,
+        SKIPPABLE + _zstd(TEXT) * 2,
+        _zstd(TEXT) + SKIPPABLE + _zstd(TEXT),
+    ],
+    ids=["gzip", "bzip2", "zstd", "zstd, a skippable frame first", "zstd, a skippable frame within"],
+)
+def test_files_put_together_are_read_to_the_end(tmp_path: Path, packed: bytes) -> None:
+    assert read(put(tmp_path / "kafka-request.log", packed)) == (LINES * 2, "")
 
 
 def test_a_huge_line_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,6 +93,19 @@ WRAPPED: dict[str, Callable[[], bytes]] = {
     ),
     "log4j2's JSON": lambda: in_json(instant={"epochSecond": EPOCH, "nanoOfSecond": 234_000_000}, message=message()),
     "CloudWatch": lambda: in_json(timestamp=EPOCH * 1000 + 900, ingestionTime=EPOCH * 1000 + 999, message=text()),
+    "CloudWatch, a list of one event": lambda: in_json(
+        messageType="DATA_MESSAGE", logEvents=[{"id": "1", "timestamp": EPOCH * 1000 + 234, "message": message()}]
+    ),
+    "OpenTelemetry": lambda: in_json(
+        resourceLogs=[
+            {
+                "resource": {"attributes": [{"key": "k8s.pod.name", "value": {"stringValue": "kafka-0"}}]},
+                "scopeLogs": [
+                    {"logRecords": [{"timeUnixNano": f"{EPOCH}234000000", "body": {"stringValue": message()}}]}
+                ],
+            }
+        ]
+    ),
     "CloudWatch, indented": lambda: b'            "message": ' + json.dumps(text()).encode() + b",",
     "a CSV file": lambda: in_csv("2026-11-21 10:00:09.000", text()),
     "journald": lambda: in_json(

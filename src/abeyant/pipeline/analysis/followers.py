@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -110,6 +111,7 @@ def follower_pairs(activity: Iterable[Activity]) -> Collection[tuple[str, int]]:
     return _by_follower(activity).keys()
 
 
+@lru_cache(1024)
 def replica_of(client_id: str | None) -> int | None:
     """Return the broker whose fetcher has this client id, None where it is no follower's."""
     fetcher = _FETCHER.match(client_id or "")

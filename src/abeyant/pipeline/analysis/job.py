@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from abeyant.errors import AbeyantError
 from abeyant.lazy import needs
-from abeyant.pipeline.analysis.activity import activity_near, incidents_of
+from abeyant.pipeline.analysis.activity import Incident, activity_near, incidents_of
 from abeyant.pipeline.analysis.by_time import Slices
 from abeyant.pipeline.analysis.columns import observed
 from abeyant.pipeline.analysis.pending import Span, drawn_rows, pending_rows, plot_rows
@@ -161,8 +161,10 @@ class _Run:
                     self._write("rejected", cut["rejected"].table(REJECTED))
                     raise AbeyantError(f"no request in {_named(log)} can be read: {self._first_reason()}")
             with self._step("analyzing"):
+                incidents, activity = self._small_tables(operations, cut["requests"], times)
+                # Suspects are found in this process, which would else wait for Spark, and Spark for it.
                 self._together(
-                    lambda: self._small_tables(operations, cut["requests"], times),
+                    lambda: self._suspects(incidents, activity, times["end"] or 0),
                     lambda: self._pending(operations, Span.of(times)),
                     lambda: self._write("rejected", cut["rejected"].table(REJECTED)),
                 )
@@ -170,14 +172,19 @@ class _Run:
             operations.packed.unpersist()
             self._spark.conf.set(_BATCH_BYTES, limit or "64m")
 
-    def _small_tables(self, operations: PackedRows, requests: PackedRows, times: Mapping[str, Any]) -> None:
+    def _small_tables(
+        self, operations: PackedRows, requests: PackedRows, times: Mapping[str, Any]
+    ) -> tuple[list[Incident], pa.Table]:
+        """Write the small tables; return the incidents, and what was done near them."""
         waits = waits_tables(operations, times["operations"])
         self._put(waits)
         slices = Slices(times["first"], times["last"])
         self._put(time_tables(operations, requests, slices, waits, times["end"] or 0))
         incidents = incidents_of(self.small["incidents"])
-        suspects = find_suspects(incidents, activity_near(operations, incidents), times["end"] or 0)
-        self._put({"suspects": suspect_rows(suspects)})
+        return incidents, activity_near(operations, incidents)
+
+    def _suspects(self, incidents: Sequence[Incident], activity: pa.Table, end_us: int) -> None:
+        self._put({"suspects": suspect_rows(find_suspects(incidents, activity, end_us))})
 
     def _pending(self, operations: PackedRows, span: Span) -> None:
         """Write what was pending, and what of it is drawn."""

@@ -44,6 +44,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import compress
+from operator import attrgetter
 from statistics import median
 from typing import Final
 
@@ -298,15 +299,20 @@ def _slower(case: _Case, name: str, which: Callable[[Activity], bool]) -> dict[s
 
     An instance whose broker stood still is left out: what was under way then took as long as that.
     """
-    sums: dict[str, list[tuple[int, int]]] = {}
-    for part, rows in enumerate((case.during, case.calm)):
+    spent = attrgetter(name)
+    parts: list[dict[str, list[int]]] = []
+    for rows in case.during, case.calm:
+        sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
         for row in rows:
-            if which(row) and case.brokers.get(row.instance) not in case.still:
-                total, number = sums.setdefault(row.instance, [(0, 0), (0, 0)])[part]
-                sums[row.instance][part] = total + getattr(row, name), number + row.operations
+            if which(row):
+                mine = sums[row.instance]
+                mine[0] += spent(row)
+                mine[1] += row.operations
+        parts.append(sums)
     found = {}
-    for instance, ((total, number), (usual_total, usual_number)) in sums.items():
-        if number >= _LEAST and usual_number >= _LEAST:
+    for instance, (total, number) in parts[0].items():
+        usual_total, usual_number = parts[1].get(instance, (0, 0))
+        if number >= _LEAST and usual_number >= _LEAST and case.brokers.get(instance) not in case.still:
             mean, usual = total / number, usual_total / usual_number
             if _is_slow(mean, usual):
                 found[instance] = (mean, usual)

@@ -23,8 +23,8 @@ from abeyant.pipeline.spark.extra import check_extra
 
 __all__ = ["add_arguments", "run"]
 
-# Up to about so much text Spark needs seconds, and is told not to prepare for hours.
-_BRIEF_BYTES: Final = 2 << 30
+# Python does the work, so the JVM is told not to prepare for hours, unless it has some.
+_BRIEF_BYTES: Final = 64 << 30
 
 _HELP: Final = "report what waited in Kafka brokers, from their logs"
 

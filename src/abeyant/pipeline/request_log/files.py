@@ -53,7 +53,12 @@ _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _S3A: Final = "s3a://"
 _HDFS: Final = "hdfs://"
 _AZURE: Final = ("abfs://", "abfss://")
-_COMPRESSIONS: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
+_COMPRESSIONS: Final = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    **{bytes([0x50 + number]) + b"\x2a\x4d\x18": "zstd" for number in range(16)},  # a skippable frame is the first
+}
 _UNREAD: Final = {b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
 
 

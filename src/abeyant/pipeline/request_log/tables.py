@@ -48,8 +48,10 @@ if TYPE_CHECKING:
 
 __all__ = ["KafkaRequestLog", "read_kafka_request_log", "topics_of"]
 
-# Below this much text, starting Spark's workers for the survey costs more than the survey.
+# Below this much text, surveying it in this process takes less time than starting Spark's workers for it; on a machine
+# of few cores, which the workers share with the driver, far more.
 _DRIVER_SURVEY_BYTES: Final = 1 << 30
+_LOCAL_SURVEY_BYTES: Final = 8 << 30
 # Below this much, starting a task costs about as much as its work.
 _TASK_BYTES: Final = 4 << 20
 # On one machine a task gets so much, as long as every core has two: each later job has as many tasks as the log.
@@ -114,7 +116,8 @@ class KafkaRequestLog:
         """The log read once, without parsing: line numbers, names of topics, whether there is any request."""
         pieces = chunks(self.files)
         rows: list[Any]
-        if sum(piece.cost for piece in pieces) <= _DRIVER_SURVEY_BYTES:
+        most = _DRIVER_SURVEY_BYTES if default_partitions(self._spark) is None else _LOCAL_SURVEY_BYTES
+        if sum(piece.cost for piece in pieces) <= most:
             with ThreadPoolExecutor(2) as pool:
                 surveyed = pool.map(_survey_chunk, range(len(pieces)), pieces)
                 rows = [row for found in surveyed for row in found]

@@ -27,7 +27,7 @@ _HEADER: Final = "requestHeader"
 _TEXT_MARKER: Final = MARKER.decode()
 _TIMES: Final = (
     *("@timestamp", "timestamp", "time", "ts", "timeMillis", "instant", "eventTime", "ingestionTime"),
-    *("_SOURCE_REALTIME_TIMESTAMP", "__REALTIME_TIMESTAMP"),
+    *("_SOURCE_REALTIME_TIMESTAMP", "__REALTIME_TIMESTAMP", "timeUnixNano", "observedTimeUnixNano"),
 )
 _MARKER_IN_NUMBERS: Final = re.compile(rb",\s*".join(str(code).encode() for code in MARKER))
 _DEEPEST: Final = 4
@@ -71,12 +71,12 @@ def _unwrap(text: str, around: str, documents: tuple[Mapping[str, Any], ...]) ->
         if isinstance(found, dict):
             if f"{_HEADER}." in text:
                 found = _nested(found)
-            outer = f"{around} {text[:begin]} {_time(found)}"
             inner = (*documents, found)
             if (held := _holding(found, "", 0)) is not None:
                 return Unwrapped("", f"{around} {text[:begin]} {held[1]}", held[0], inner)
-            if (inside := next(_marked(found, 0), None)) is not None:
-                return _unwrap(inside, outer, inner)
+            if (marked_inside := next(_marked(found, "", 0), None)) is not None:
+                inside, times = marked_inside
+                return _unwrap(inside, f"{around} {text[:begin]} {times}", inner)
     if marked >= 0:
         after = marked + len(_TEXT_MARKER)
         if text.startswith('{\\"', after):  # a string of a JSON document that is spread over several lines
@@ -90,19 +90,25 @@ def _unwrap(text: str, around: str, documents: tuple[Mapping[str, Any], ...]) ->
     return Unwrapped(text, around, None, documents)
 
 
-def _marked(found: Mapping[str, Any], depth: int) -> Iterator[str]:
+def _marked(found: Mapping[str, Any], around: str, depth: int) -> Iterator[tuple[str, str]]:
+    """Yield the texts in a document that hold a request, each with the times on the way to it."""
+    times = f"{around} {_time(found)}"
     for value in found.values():
         if isinstance(value, str) and (_TEXT_MARKER in value or (value.startswith("{") and _HEADER in value)):
-            yield value
+            yield value, times
         elif isinstance(value, dict) and depth < _DEEPEST:
-            yield from _marked(value, depth + 1)
+            yield from _marked(value, times, depth + 1)
         elif isinstance(value, list) and len(value) > len(MARKER) and all(isinstance(one, int) for one in value):
             try:  # journald's form of what is no text, and of colored text
                 inside = bytes(value).decode("utf-8")
             except ValueError:
                 continue
             if _TEXT_MARKER in inside:
-                yield inside
+                yield inside, times
+        elif isinstance(value, list) and depth < _DEEPEST:
+            items = [one for item in value if isinstance(item, dict) for one in _marked(item, times, depth + 1)]
+            if len(items) == 1:  # of several requests in a list none is read: `LineParser` refuses the line
+                yield items[0]
 
 
 def _holding(found: Mapping[str, Any], around: str, depth: int) -> tuple[Mapping[str, Any], str] | None:
