@@ -70,7 +70,8 @@ def test_routes_and_results(server: Server) -> None:
 def test_errors_are_one_line_of_json(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     assert call(server.port, "GET", "/no").error == "there is nothing at /no"
     wrong = call(server.port, "GET", "/echo")
-    assert (wrong.status, wrong.error) == (405, "GET is not possible here: POST")
+    assert (wrong.status, wrong.error, wrong.headers["allow"]) == (405, "GET is not possible here: POST", "POST")
+    assert call(server.port, "DELETE", "/text").headers["allow"] == "GET, HEAD"
     assert call(server.port, "GET", "/fail?kind=%3C").error == "no such kind: <"
     assert not caplog.records
     broken = call(server.port, "GET", "/fail")
@@ -128,6 +129,21 @@ def test_close_ends_streams_and_frees_the_port(server: Server) -> None:
         connect(server.port)
     with site().serve(port=server.port) as again, pytest.raises(AbeyantError, match="cannot listen at"):
         site().serve(port=again.port)
+
+
+def test_close_ends_a_connection_that_has_just_been_answered() -> None:
+    """The client has the whole response, and the server is about to see that it has sent it, as `close` cancels."""
+
+    async def closing(request: Request) -> str:
+        asyncio.get_running_loop().call_soon(asyncio.get_running_loop().stop)
+        return "answered"
+
+    made = Site(Limits(idle=30.0))
+    made.get("/", closing)
+    with made.serve() as server, connect(server.port) as client:
+        client.sendall(head("GET", "/", server.port))
+        server._thread.join(10)
+        assert not server._thread.is_alive()
 
 
 def test_port_and_host_are_checked() -> None:

@@ -60,8 +60,8 @@ class Connection:
             while await self._exchange():
                 self._http.start_next_cycle()
             if self._http.their_state is not h11.DONE:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._linger(), 1.0)
+                async with asyncio.timeout(1.0):
+                    await self._linger()
         except TimeoutError:
             pass  # too slow
         finally:
@@ -95,7 +95,8 @@ class Connection:
     async def _receive_head(self) -> h11.Request | None:
         if self._http.trailing_data[0] == b"":
             try:
-                data = await asyncio.wait_for(self._reader.read(_CHUNK), self._limits.idle)
+                async with asyncio.timeout(self._limits.idle):
+                    data = await self._reader.read(_CHUNK)
             except TimeoutError:
                 return None
             if not data:
@@ -208,7 +209,9 @@ class Connection:
             self._writer.write(data)
 
     async def _drain(self) -> None:
-        await asyncio.wait_for(self._writer.drain(), self._limits.send)
+        # Not wait_for, which before Python 3.12 may lose the cancellation that ends this connection at `close`.
+        async with asyncio.timeout(self._limits.send):
+            await self._writer.drain()
 
     async def _linger(self) -> None:
         """Let the client read the response to a request of which it is still sending: a reset would drop it."""
@@ -235,7 +238,7 @@ def _error(status: int, message: str) -> Response:
 
 def _refused(error: AbeyantError) -> Response:
     response = _error(getattr(error, "status", 400), str(error))
-    return response._replace(headers=(("www-authenticate", "Bearer"),)) if response.status == 401 else response
+    return response._replace(headers=getattr(error, "headers", ()))
 
 
 async def _following(events: Events) -> object:

@@ -88,4 +88,5 @@ class Guard:
         if scheme.lower() != "bearer":
             given = query.get("token", "") if method in _SAFE else ""  # a browser's event stream has no header
         if not hmac.compare_digest(given.strip().encode(), token.encode()):
-            raise HttpError(401, "a token is required: Authorization: Bearer TOKEN, or with GET ?token=TOKEN")
+            message = "a token is required: Authorization: Bearer TOKEN, or with GET ?token=TOKEN"
+            raise HttpError(401, message, (("www-authenticate", "Bearer"),))

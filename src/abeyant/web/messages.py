@@ -14,10 +14,11 @@ JSON = "application/json"
 class HttpError(AbeyantError):
     """A request that is refused with a status and one line that says why."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
         """`message` is sent as it is: nothing secret in it."""
         super().__init__(message)
         self.status = status
+        self.headers = headers
 
 
 class Request(NamedTuple):

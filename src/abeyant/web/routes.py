@@ -63,7 +63,9 @@ class Routes:
                 return handler, params
             allowed |= methods.keys()
         if allowed:
-            raise HttpError(405, f"{method} is not possible here: {', '.join(sorted(allowed))}")
+            listed = ", ".join(sorted(allowed))
+            head = ", HEAD" if "GET" in allowed else ""
+            raise HttpError(405, f"{method} is not possible here: {listed}", (("allow", listed + head),))
         raise HttpError(404, f"there is nothing at {raw_path[:200]}")
 
 
