@@ -11,6 +11,8 @@
 #              whether it answers as the broker's conformance set has recorded; make record-kafka records it anew
 # make test-clients   Java's clients and tools, Go's, Node's, Rust's and kcat through three brokers of ours; each is skipped, and
 #              says so, where its language or the network is missing
+# make test-languages   the examples in JavaScript, Go, Java and Rust against a broker of ours; each is skipped, and says so,
+#              where its language or the network is missing
 # make test-connect   a Spark Connect server whose Python lacks the package, which a session brings to it
 # make test-object-store   results, checkpoints and logs on a real S3 server, a real HDFS and Azurite, writers killed
 #              (Go, Maven, npm; each is skipped, and says so, where it is missing)
@@ -47,7 +49,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py scripts/compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-window bench-broker bench-log bench-spark bench-words bench-stream bench-stream-long bench-stream-shards lab docs classes clean
+.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-languages test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-window bench-broker bench-log bench-spark bench-words bench-stream bench-stream-long bench-stream-shards lab docs classes clean
 .DELETE_ON_ERROR:
 
 help:
@@ -108,6 +110,9 @@ record-kafka: $(VENV)/.test
 
 test-clients: $(VENV)/.test
 	$(BIN)/python -m pytest tests/clients
+
+test-languages: $(VENV)/.test
+	$(BIN)/python -m pytest -rs tests/clients/test_languages.py
 
 test-connect: $(VENV)/.test
 	$(BIN)/python -m pytest tests/connect_server

@@ -219,6 +219,19 @@ def test_what_a_page_links_to_is_there(page: str) -> None:
         assert not anchor or anchor in anchors(file), f"{page}: {target}"
 
 
+def test_the_code_of_other_languages_is_that_of_the_examples_which_are_run() -> None:
+    folder, count = ROOT / "examples" / "languages", 0
+    for page, file in PAGES.items():
+        for language, code in re.findall(
+            r"^```(js|go|java|rust)\n(.*?)^```", file.read_text(), re.DOTALL | re.MULTILINE
+        ):
+            ending = "rs" if language == "rust" else language
+            files = [one for one in folder.rglob(f"*.{ending}") if "node_modules" not in one.parts]
+            assert any(code in one.read_text() for one in files), f"{page}: {code}"
+            count += 1
+    assert count >= 4
+
+
 def anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}

@@ -50,6 +50,20 @@ def rust_clients() -> Path:
     return target / "release" / "clients"
 
 
+def example(source: Path) -> tuple[list[str], Path]:
+    """The command that runs an example of `examples/languages`, fetched and built, and the folder to run it in."""
+    folder = _cache() / f"example-{source.name}"
+    shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules", "target"))
+    fetch, line = {
+        "javascript": ("npm ci --no-audit --no-fund --ignore-scripts", "npm test"),
+        "go": ("go test -c -o orders.test .", f"{folder / 'orders.test'} -test.timeout 60s"),
+        "java": ("mvn -q -B test -DskipTests", "mvn -q -B test"),
+        "rust": ("cargo test --locked --quiet --no-run", "cargo test --locked --quiet"),
+    }[source.name]
+    _run(fetch.split(), folder)
+    return line.split(), folder
+
+
 def kafka_jars() -> Kafka:
     """Kafka's own jars, its clients and command-line tools among them, and a JDK that compiles a single file."""
     if shutil.which("javac") is None:
