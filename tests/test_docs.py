@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import tomllib
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -260,13 +261,26 @@ def test_the_makefile_has_the_targets_that_are_named() -> None:
     assert named <= targets
 
 
-def test_the_readme_is_short_and_begins_with_what_runs() -> None:
+def test_the_readme_is_short_and_begins_with_what_people_want() -> None:
     text = PAGES["README.md"].read_text()
-    assert len(text.split()) <= 712  # half of what it once was
-    [install, *_], [first, *_] = blocks(PAGES["README.md"], "sh"), blocks(PAGES["README.md"], "python")
-    assert install[1].startswith("pip install .")
-    assert first[0] < 30
-    assert len([line for line in first[1].splitlines() if line and not line.startswith("import")]) == 5
+    assert len(re.sub(r"```.*?```", "", text, flags=re.DOTALL).split()) <= 500
+    first_code = blocks(PAGES["README.md"], "python")[0][0]
+    for word in ("hierarchical", "purgatory", "O(1)"):
+        assert word not in "".join(text.splitlines(keepends=True)[:first_code]), (
+            "words of the inside come after the first example"
+        )
+
+
+def test_the_badges_say_what_the_package_says_of_itself() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    shown = re.findall("<text[^>]*>([^<]*)</text>", (ROOT / "docs" / "images" / "badges.svg").read_text())
+    badges = dict(zip(shown[::2], shown[1::2], strict=True))
+    (status,) = (one for one in project["classifiers"] if one.startswith("Development Status"))
+    minors = [int(found[1]) for one in project["classifiers"] if (found := re.fullmatch(r".*:: 3\.(\d+)", one))]
+    assert badges["status"] == status.rpartition(" - ")[2].lower()
+    assert badges["licence"] == project["license"]
+    assert badges["Python"] == f"3.{min(minors)} \u2013 3.{max(minors)}"
+    assert (badges["dependencies"], project["dependencies"]) == ("none", [])
 
 
 @pytest.mark.parametrize("module", ["abeyant", "abeyant.aio", "abeyant.broker", "abeyant.pipeline", "abeyant.tables"])
