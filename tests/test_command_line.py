@@ -264,3 +264,14 @@ def test_a_session_without_the_extra_says_how_to_install_it(monkeypatch: pytest.
     with pytest.raises(AbeyantError) as caught:
         spark_session()
     assert str(caught.value) == f"a Spark session needs pyspark: {install_command('spark')}"
+
+
+def test_the_brokers_command_is_ready_without_the_others() -> None:
+    program = "import sys; from abeyant import cli; cli._parser(['--debug', 'broker']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    found = set(done.stdout.split())
+    assert "abeyant.broker.command" in found
+    assert (
+        found & {"abeyant.pipeline", "abeyant.tables", "importlib.metadata", "http.client", "prometheus_client"}
+        == set()
+    )

@@ -19,7 +19,7 @@ def run(args):
     ending.end(args, lambda: print("found " * 10_000), out="result", found={"operations": 7})
     return 0
 parser.set_defaults(run=run)
-cli._parser = lambda: parser
+cli._parser = lambda words: parser
 raise SystemExit(cli.main(sys.argv[1:]))
 """
 

@@ -8,13 +8,12 @@ Ctrl-C is 130, and a reader of our output that has gone 141.
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import io
 import os
 import platform
 import sys
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 import abeyant
 from abeyant import _interpreted
@@ -23,9 +22,6 @@ from abeyant.ending import OutputError, add_json, discard_output, print_json, st
 from abeyant.engine import is_compiled
 from abeyant.errors import AbeyantError
 from abeyant.installation import install_command
-from abeyant.pipeline.commands import analyze, model, pending, replay, resolve, stream
-from abeyant.pipeline.spark.java import find_java
-from abeyant.window import command as broker_command
 
 _READER_GONE: Final = 141
 """As a shell says of a command that SIGPIPE has ended."""
@@ -55,15 +51,32 @@ Delayed operations: what waited, for what, how long, and what expired.
 """
 
 
-def _parser() -> argparse.ArgumentParser:
+def _commands(words: Sequence[str]) -> Iterator[Callable[[Any], object]]:
+    """Yield what adds each command's arguments; of the broker alone where it is asked for, to be ready soon."""
+    broker_only = next((word for word in words if not word.startswith("-")), "") == "broker"
+    if not broker_only:
+        from abeyant.pipeline.commands import analyze
+
+        yield analyze.add_arguments
+    from abeyant.window import command as broker
+
+    yield broker.add_arguments
+    if not broker_only:
+        from abeyant.pipeline.commands import model, pending, replay, resolve, stream
+
+        for command in (resolve, stream, pending, replay, model):
+            yield command.add_arguments
+
+
+def _parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     parser = CommandParser(
         prog="abeyant", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"abeyant {abeyant.__version__}")
     parser.set_defaults(debug=False)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (analyze, broker_command, resolve, stream, pending, replay, model):
-        command.add_arguments(commands)
+    for add_arguments in _commands(words):
+        add_arguments(commands)
     info = commands.add_parser(
         "info",
         help="what runs here, and what is missing",
@@ -94,6 +107,8 @@ def _info(args: argparse.Namespace) -> int:
 
 
 def _version(distribution: str, extra: str) -> str:
+    import importlib.metadata
+
     try:
         return f"{distribution} {importlib.metadata.version(distribution)}"
     except importlib.metadata.PackageNotFoundError:
@@ -101,6 +116,8 @@ def _version(distribution: str, extra: str) -> str:
 
 
 def _java() -> str:
+    from abeyant.pipeline.spark.java import find_java
+
     try:
         return str(find_java())
     except AbeyantError as error:
@@ -123,14 +140,15 @@ def _open_closed_streams() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     _open_closed_streams()
-    parser = _parser()
+    words = sys.argv[1:] if arguments is None else arguments
+    parser = _parser(words)
     if "_ARGCOMPLETE" in os.environ:  # set by the shell that asks what a word may become
         try:
             import argcomplete
         except ImportError:
             return 1  # whoever presses Tab has not asked for the command to be run
         argcomplete.autocomplete(parser)
-    options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+    options = parser.parse_args(words)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as Python's own error stream: a letter is no end
     try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from functools import partial
+from collections.abc import Callable, Collection
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyant import __version__
@@ -47,7 +47,7 @@ def site_of(cluster: Cluster, site: Site | None = None) -> Site:
         site.add(operation.method, operation.path, partial(_run, control, operation))
     description = describe(OPERATIONS, __version__)
     site.get("/openapi.json", lambda request: description)
-    site.get("/metrics", partial(_metrics, _registry_of(cluster)))
+    site.get("/metrics", partial(_metrics, cache(partial(_registry_of, cluster))))
     return site
 
 
@@ -91,7 +91,8 @@ def _registry_of(cluster: Cluster) -> Any:
     return registry
 
 
-def _metrics(registry: Any, request: Request) -> Response:
+def _metrics(registry_of: Callable[[], Any], request: Request) -> Response:
+    registry = registry_of()
     if registry is None:
         from abeyant.installation import install_command
 
