@@ -33,6 +33,7 @@
 # make bench-stream-shards  a stream's state, recovery and throughput by shards and partitions, on a standalone cluster
 # make bench-stream-long  200 million events through one stream on a standalone cluster: its memory; BENCH="--minutes 10"
 # make lab     compare designs of timers and purgatories as the literature does; LAB=--quick for a short one
+# make pyz     the command and what the broker needs in one file, build/abeyant.pyz; PYZ="3.11 3.12 3.13 3.14" for these Pythons
 # make docs    build the documentation site into build/site, every link checked
 # make clean   remove what the above made
 #
@@ -49,7 +50,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py scripts/compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-languages test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-window bench-broker bench-log bench-spark bench-words bench-stream bench-stream-long bench-stream-shards lab docs classes clean
+.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-languages test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-window bench-broker bench-log bench-spark bench-words bench-stream bench-stream-long bench-stream-shards lab docs pyz classes clean
 .DELETE_ON_ERROR:
 
 help:
@@ -133,6 +134,9 @@ test-peers: $(VENV)/.test
 classes: $(VENV)/.test
 	@ABEYANT_CLASS_ARCHIVE=wait $(BIN)/abeyant analyze tests/data/kafka-request-debug.log.gz \
 	    --out build/classes --overwrite --quiet
+
+pyz: $(VENV)/.test
+	@$(BIN)/python -m scripts.make_pyz $(PYZ)
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .
