@@ -55,6 +55,22 @@ def test_four_columns_and_two_are_enough(form: str, tmp_path: Path) -> None:
     assert found(tables.resolve(operations, events)) == OUTCOMES
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_ids_and_keys_may_be_integers(form: str, tmp_path: Path) -> None:
+    operations = pa.table(
+        {"op_id": [1, 2, 3], "instance": [0] * 3, "kind": [7] * 3, "key": pa.array([4, 5, 4], pa.uint8())}
+    )
+    operations = operations.append_column("start", OPERATIONS["start"]).append_column(
+        "timeout_ms", OPERATIONS["timeout_ms"]
+    )
+    operations = operations.append_column("condition", pa.array(["all"] * 3)).append_column(
+        "required", pa.array([1] * 3)
+    )
+    events = pa.table({"instance": [0], "key": [4], "at": EVENTS["at"], "progress": [1]})
+    read = tables.resolve(FORMS[form](operations, tmp_path / "o"), FORMS[form](events, tmp_path / "e"))
+    assert found(read) == [("0", "1", "7", "completed"), ("0", "2", "7", "expired"), ("0", "3", "7", "expired")]
+
+
 def test_what_is_there_counts_before_a_default() -> None:
     both = OPERATIONS.append_column("required", pa.array([2, 1, 1]))
     both = both.append_column("instance", pa.array(["i"] * 3)).append_column("kind", pa.array(["k"] * 3))

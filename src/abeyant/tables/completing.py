@@ -33,11 +33,13 @@ def columns_read(names: list[str], wanted: Mapping[str, str]) -> list[str]:
 def complete(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatch:
     """Return the batch with every wanted column; `REJECT_REASON` is added where a column of numbers has no integers.
 
-    Decimals and floats become 64-bit integers, and null where they are not whole. O(rows) where a column changes.
+    Decimals and floats become 64-bit integers, and null where they are not whole; integers become text where text is
+    wanted (ids, keys). O(rows) where a column changes.
     """
     rows = batch.num_rows
     wanted = wanted_of(wanted, batch.schema.names)
-    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    given = batch.columns
+    columns = dict(zip(batch.schema.names, given, strict=True))
     reasons: list[pa.Array] = []
     for name in ("timeout_ms", "extend_ms", "progress", "required"):
         if name in columns and (name in wanted or (name == "required" and "watches" in wanted)):
@@ -49,6 +51,9 @@ def complete(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatch
         if name in wanted and name in columns:
             columns[name], why = microseconds_of(columns[name], name)
             reasons.append(why)
+    for name, column in columns.items():
+        if (name == "key" or wanted.get(name) == "text") and kinds.is_integer(column.type):
+            columns[name] = column.cast(pa.string())
     if "watches" in wanted and "watches" in columns and (kind := _with_integers(columns["watches"].type)) is not None:
         columns["watches"], why = _whole_watches(columns["watches"], kind)
         reasons.append(why)
@@ -61,7 +66,7 @@ def complete(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatch
             columns[name] = _default(name, rows)
     if reasons:
         columns[REJECT_REASON] = reasons[0] if len(reasons) == 1 else pc.coalesce(*reasons)
-    if list(columns) == batch.schema.names:
+    if len(columns) == len(given) and all(now is before for now, before in zip(columns.values(), given, strict=True)):
         return batch
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 

@@ -98,8 +98,8 @@ def _fits(found: pa.DataType, kind: str) -> bool:
         found = found.value_type
     if kinds.is_null(found):
         return True  # no value in it: every row is told what it lacks
-    if kind == "text":
-        return _is_text(found)
+    if kind == "text":  # ids and keys may be numbers: 7 is "7"
+        return _is_text(found) or bool(kinds.is_integer(found))
     if kind == "an integer":  # decimals and floats where they are whole: sums of DuckDB, columns of pandas with a gap
         return bool(kinds.is_integer(found) or kinds.is_decimal(found) or kinds.is_floating(found))
     if kind == "a number":

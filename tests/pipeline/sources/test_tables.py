@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from abeyant.pipeline.sources.records import read_events
-from abeyant.pipeline.sources.tables import events_from
+from abeyant.pipeline.sources.tables import complete, events_from
 
 
 def test_a_clock_time_without_a_day_is_no_time(spark: SparkSession) -> None:
@@ -19,3 +19,9 @@ def test_a_clock_time_without_a_day_is_no_time(spark: SparkSession) -> None:
     found = read_events(records).collect()
     assert [row.at is not None for row in found] == read
     assert found[0][-2] == "at is not a timestamp: 12:30:00"
+
+
+def test_ids_and_keys_may_be_integers(spark: SparkSession) -> None:
+    query = "SELECT 1L AS op_id, 4 AS key, TIMESTAMP '2026-01-01' AS start, 60000L AS timeout_ms, 7S AS kind"
+    (row,) = complete(spark.sql(query), "operations").collect()
+    assert (row.op_id, row.kind, row.watches[0].key) == ("1", "7", "4")

@@ -96,11 +96,12 @@ def events_from(table: DataFrame, columns: Mapping[str, str] | None = None, *, s
 def complete(table: DataFrame, name: Name) -> DataFrame:
     """Return a table with every column of operations or events: its own, defaults, and watches made of a `key`.
 
-    Decimals and floats become integers where they are whole. Raises `SchemaError` for a column that is missing or of
+    Decimals and floats become integers where they are whole, and integers text where text is wanted (ids, keys). Raises
+    `SchemaError` for a column that is missing or of
     another type. A table that has them all is returned as it is.
     """
     ours = _in_our_case(table, {*_schema(table, name).fieldNames(), "key", "required"})
-    completed = _completed(ours, name, table.columns, _NUMBERS)
+    completed = _completed(ours, name, table.columns, (*_NUMBERS, "bigint"))
     return table if completed is ours else completed
 
 
