@@ -82,18 +82,19 @@ demo-flights: $(VENV)/.run
 
 # How many workers there are, and which of them gets what, tests/sharing.py says.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
-# The rooms below Spark: once more with every compiled module run from its own .py
+# The rooms below Spark: once more with every compiled module run from its own .py, with a quarter of the examples
+# of property tests: the compiled run looks at all of them.
 BELOW_SPARK := tests/engine tests/kernels tests/timer tests/idle tests/purgatory tests/aio \
     tests/lab/test_conformance.py tests/lab/test_purgatories.py
 # but for what runs a copy of its own or chooses by itself, and would do the same in both runs.
 BELOW_SPARK += $(addprefix --ignore=,tests/engine/test_mutants.py tests/purgatory/test_stress.py tests/aio/test_interpreted.py)
 
 test: $(VENV)/.test
-	ABEYANT_PURE=1 $(PYTEST) -m "not slow" $(BELOW_SPARK)
+	ABEYANT_PURE=1 HYPOTHESIS_PROFILE=again $(PYTEST) -m "not slow" $(BELOW_SPARK)
 	$(PYTEST) -m "not slow" --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store --ignore=tests/lakes
 
 test-all: $(VENV)/.test
-	ABEYANT_PURE=1 $(PYTEST) $(BELOW_SPARK)
+	ABEYANT_PURE=1 HYPOTHESIS_PROFILE=again $(PYTEST) $(BELOW_SPARK)
 	$(PYTEST) --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store --ignore=tests/lakes
 
 test-pythons: $(VENV)/.test

@@ -50,6 +50,12 @@ settings.register_profile(
     max_examples=1000,
     stateful_step_count=80,
 )
+# For the run that interprets what another run has compiled: the same code, so the other's search is not repeated whole.
+settings.register_profile(
+    "again",
+    settings.get_profile("default"),
+    max_examples=20,
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

@@ -110,7 +110,7 @@ class Model:
 
 
 @given(steps=st.lists(STEPS, max_size=30))
-@settings(max_examples=150)
+@settings(max_examples=2 * settings().max_examples)
 def test_waits_against_the_model(steps: list[tuple[str, ...]]) -> None:
     async def main() -> None:
         model = Model()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-ALONE = ("-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:anyio", "-p", "no:xdist")
+ALONE = ("-p", "no:cacheprovider")
 PLUGINS = ("pytest_abeyant", "pytest_abeyant_kafka")
 
 
@@ -18,6 +17,7 @@ def run(folder: Path, code: str, *options: str, path: str | None = None) -> str:
     plugins = [part for name in PLUGINS for part in ("-p", name)]
     command = [sys.executable, "-m", "pytest", "-q", "-rs", *ALONE, *plugins, *options, str(folder)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     if path is not None:
         environment["PATH"] = path
     ran = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder, timeout=120)
@@ -57,21 +57,26 @@ def test_both(kafka):
     assert "1 passed" in run(tmp_path, code, "-W", "error")
 
 
-@pytest.mark.parametrize(
-    ("marker", "said"),
-    [
-        ("min_insync_replica=2", "min.insync.replicas"),
-        ("3", "takes only named options"),
-        ("settings={}", "has no settings=: write them beside the others, min_insync_replicas=2"),
-        ('data="here"', "has no data=: create your own Cluster for it"),
-        ('clock="stopped"', 'clock must be "real" or "held"'),
-    ],
-)
-def test_a_mistake_in_the_marker_fails_the_test_with_one_line(marker: str, said: str, tmp_path: Path) -> None:
-    code = f"import pytest\n\n@pytest.mark.kafka({marker})\ndef test_it(kafka): pass\n"
-    found = run(tmp_path, code)
-    assert "1 error" in found
-    assert said in found
+MISTAKES = {
+    "min_insync_replica=2": "min.insync.replicas",
+    "3": "takes only named options",
+    "settings={}": "has no settings=: write them beside the others, min_insync_replicas=2",
+    'data="here"': "has no data=: create your own Cluster for it",
+    'clock="stopped"': 'clock must be "real" or "held"',
+}
+
+
+def test_a_mistake_in_the_marker_fails_the_test_with_one_line(tmp_path: Path) -> None:
+    tests = [
+        f"@pytest.mark.kafka({marker})\ndef test_{number}(kafka): pass\n" for number, marker in enumerate(MISTAKES)
+    ]
+    found = run(tmp_path, "\n".join(["import pytest\n", *tests]))
+    assert f"{len(MISTAKES)} errors" in found
+    told = re.split(
+        r"^_+ ERROR at setup of test_\d _+$", found.partition("= short test summary")[0], flags=re.MULTILINE
+    )
+    for one, said in zip(told[1:], MISTAKES.values(), strict=True):
+        assert said in one
     assert "Traceback" not in found
 
 

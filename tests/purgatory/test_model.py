@@ -200,5 +200,7 @@ class PurgatoryMachine(RuleBasedStateMachine):
         assert stats.errors == self.errors
 
 
-PurgatoryMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+PurgatoryMachine.TestCase.settings = settings(
+    max_examples=2 * settings().max_examples, stateful_step_count=40, deadline=None
+)
 TestPurgatoryAgainstTheModel = PurgatoryMachine.TestCase

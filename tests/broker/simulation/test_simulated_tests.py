@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("aiokafka")
 
 PLUGINS = ("pytest_abeyant", "pytest_abeyant_kafka")
-ALONE = ("-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:anyio")
+ALONE = ("-p", "no:cacheprovider")
 CODE = """
 import asyncio, pytest
 from abeyant.broker import checks as kafka_checks
@@ -36,13 +36,13 @@ def run(folder: Path, code: str, *options: str) -> tuple[int, str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=folder, timeout=300,
-        env={**environment, "PYTHONHASHSEED": "5"},
+        env={**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONHASHSEED": "5"},
     )  # fmt: skip
     return done.returncode, done.stdout + done.stderr
 
 
 def test_each_seed_is_run_and_told_in_the_trace(tmp_path: Path) -> None:
-    code, said = run(tmp_path, CODE.replace("WRONG", "-1"), "--kafka-trace", str(tmp_path / "trace"), "-p", "no:xdist")
+    code, said = run(tmp_path, CODE.replace("WRONG", "-1"), "--kafka-trace", str(tmp_path / "trace"))
     assert code == 0, said
     assert "kafka: 4 seeds" in said
     lines = [line.split() for line in (tmp_path / "trace").read_text().splitlines()]
@@ -50,38 +50,50 @@ def test_each_seed_is_run_and_told_in_the_trace(tmp_path: Path) -> None:
 
 
 def test_a_failure_is_told_with_the_command_that_repeats_it(tmp_path: Path) -> None:
-    code, said = run(tmp_path, CODE.replace("WRONG", "2"), "-p", "no:xdist")
+    code, said = run(tmp_path, CODE.replace("WRONG", "2"))
     assert code == 1
     assert "found by seed 2 of 3 tried" in said
     assert "pytest test_it.py::test_orders --kafka-repeat 2:" in said
     assert "AssertionError" in said
-    code, said = run(tmp_path, CODE.replace("WRONG", "2"), "--kafka-repeat", "2", "-p", "no:xdist")
+    code, said = run(tmp_path, CODE.replace("WRONG", "2"), "--kafka-repeat", "2")
     assert code == 1, said
-    code, said = run(tmp_path, CODE.replace("WRONG", "2"), "--kafka-seeds", "3:5", "-p", "no:xdist")
+    code, said = run(tmp_path, CODE.replace("WRONG", "2"), "--kafka-seeds", "3:5")
     assert code == 0, said
 
 
 @pytest.mark.slow
 def test_workers_share_the_seeds(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
-    code, said = run(tmp_path, CODE.replace("WRONG", "3"), "-n", "2")
+    code, said = run(tmp_path, CODE.replace("WRONG", "3"), "-p", "xdist", "-n", "2")
     assert code == 1
     assert "kafka: " in said
     assert "7 passed" in said or "3 passed" in said
     assert "test_orders[3-3]" in said
 
 
+def test_misuse_in_a_test_is_told_in_a_line(tmp_path: Path) -> None:
+    """One run of pytest for all of them: it costs more than the tests."""
+    imports, test = CODE.replace("WRONG", "-1").split("\n\n", 1)
+    mistakes = {
+        "write `async def`": test.replace("async def", "def").replace("await ", ""),
+        "there is no fault 'explode'": test.replace('("disconnect",)', '("explode",)'),
+        "a simulation has no clock=": test.replace("seeds=4", 'seeds=4, clock="held"'),
+    }
+    tests = [code.replace("test_orders", f"test_{number}") for number, code in enumerate(mistakes.values())]
+    ended, said = run(tmp_path, "\n\n".join([imports, *tests]))
+    assert ended == 1
+    assert "2 failed, 1 error" in said
+    assert [mistake for mistake in mistakes if mistake not in said] == []
+
+
 @pytest.mark.parametrize(
-    ("code", "options", "mistake"),
+    ("options", "mistake"),
     [
-        (CODE.replace("async def", "def").replace("await ", ""), (), "write `async def`"),
-        (CODE, ("--kafka-seeds", "many"), "--kafka-seeds takes a whole number"),
-        (CODE, ("--kafka-repeat", "nine"), "a seed must be a whole number"),
-        (CODE.replace('("disconnect",)', '("explode",)'), (), "there is no fault 'explode'"),
-        (CODE.replace("seeds=4", 'seeds=4, clock="held"'), (), "a simulation has no clock="),
+        (("--kafka-seeds", "many"), "--kafka-seeds takes a whole number"),
+        (("--kafka-repeat", "nine"), "a seed must be a whole number"),
     ],
 )
-def test_misuse_is_told_in_a_line(tmp_path: Path, code: str, options: tuple[str, ...], mistake: str) -> None:
-    ended, said = run(tmp_path, code.replace("WRONG", "-1"), "-p", "no:xdist", *options)
+def test_a_misused_option_is_told_in_a_line(tmp_path: Path, options: tuple[str, ...], mistake: str) -> None:
+    ended, said = run(tmp_path, CODE.replace("WRONG", "-1"), *options)
     assert ended == 1
     assert mistake in said

@@ -95,9 +95,10 @@ def test_o1_o2_o3_the_purgatory_equals_brute_force(deadline: Deadline) -> None:
     ids=["inclusive, every key is cut", "exclusive, none is", "inclusive, small", "exclusive, small"],
 )
 def test_o1_to_o4_spark_equals_brute_force(spark: SparkSession, deadline: Deadline, sample: Sample | None) -> None:
-    operations, events = tables(spark, traces())
+    some = traces()[:800] if sample is ALL_HOT else traces()  # each key costs more than the other ways' whole traces
+    operations, events = tables(spark, some)
     found = by_spark(operations.transform(pipeline.resolve, events, deadline=deadline, sample=sample))
-    for number, trace in enumerate(traces()):
+    for number, trace in enumerate(some):
         assert found[f"t{number}"] == by_brute_force(trace, deadline), trace
 
 
