@@ -19,6 +19,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from abeyant import DelayedOperation, IdleDetector, ManualTimer, Purgatory, SystemTimer
+from abeyant.aio import EventLoop
 from abeyant.aio import Purgatory as AioPurgatory
 from abeyant.metrics import Collector
 from waiting import wait_until
@@ -51,6 +52,23 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
 class Never(DelayedOperation):
     def try_complete(self) -> bool:
         return False
+
+
+def test_an_event_loop(registry: CollectorRegistry) -> None:
+    loop = EventLoop()
+    Collector(main=loop, registry=registry)
+    try:
+        loop.call_later(1000, print).cancel()
+        loop.call_later(1000, print)
+        loop.run_until_complete(asyncio.sleep(0.01))
+        found = {name: int(count) for (name, labels), count in scraped(registry).items() if ("loop", "main") in labels}
+    finally:
+        loop.close()
+    assert found.pop("abeyant_loop_cascaded_total") >= 0
+    assert found == {
+        "abeyant_loop_pending": 1, "abeyant_loop_started_total": 3, "abeyant_loop_expired_total": 1,
+        "abeyant_loop_cancelled_total": 1, "abeyant_loop_running": 0,
+    }  # fmt: skip
 
 
 def test_a_timer(registry: CollectorRegistry) -> None:
@@ -227,6 +245,7 @@ def test_scraped_over_http_while_the_timer_runs(registry: CollectorRegistry) -> 
     [
         ((), {}, "nothing to collect"),
         ((1,), {}, "no metrics can be collected from 1"),
+        ((asyncio.new_event_loop,), {}, "no metrics can be collected from <function"),
         ((SystemTimer,), {}, "no metrics can be collected from <class"),
         ((ManualTimer(),), {"names": "jmx"}, 'names must be "abeyant" or "kafka", not \'jmx\''),
         ((ManualTimer(),), {"registry": "mine"}, "registry must be a prometheus_client.CollectorRegistry, not 'mine'"),

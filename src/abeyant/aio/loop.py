@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from abeyant import _interpreted
 from abeyant.aio.repeating import call_every
 from abeyant.aio.schedule import Schedule
-from abeyant.engine import is_compiled
+from abeyant.engine import WheelStats, is_compiled
 from abeyant.signature import CLASS_SIGNATURE
 from abeyant.timer.base import Ts
 
@@ -86,6 +86,13 @@ class WheelTimers:
         return handle
 
     call_every = call_every
+
+    def stats(self) -> WheelStats:
+        """Return what the loop's timers have done: started, expired, cancelled, pending. O(1), from any thread.
+
+        Counts begin anew where the loop's clock goes back.
+        """
+        return self._schedule.stats()
 
     def _call(
         self: Any, when: float, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None

@@ -34,7 +34,7 @@ else:
     from cython.cimports.abeyant.timer.clock import monotonic_ns, whole
 
 from abeyant.aio.handle import TimerHandle, creation_stack
-from abeyant.engine.wheel import MAX_TIME, TimingWheel
+from abeyant.engine.wheel import MAX_TIME, TimingWheel, WheelStats
 
 _TICKS = 1048576.0  # in a second
 _MOST = 4611686018427387904.0  # ticks: MAX_TIME, for deadlines that are infinite or beyond 139,000 years
@@ -213,6 +213,11 @@ class Schedule:
         """Move the due handles in `_near`, up to a tick, to the ready queue."""
         while self._near and self._near[0][0] <= now and self._tick_of(self._near[0][0]) <= tick:
             ready.append(heappop(self._near)[2])
+
+    def stats(self) -> WheelStats:
+        """Return the counts since the schedule was made, or since the clock last went back. O(1), from any thread."""
+        counts, near = self._wheel.stats(), len(self._near)
+        return counts._replace(pending=counts.pending + near, expired=counts.expired - near)
 
     def pending(self) -> list[TimerHandle]:
         """Return all pending handles by deadline. O(n log n), for debugging."""

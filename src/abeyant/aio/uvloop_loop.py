@@ -20,7 +20,7 @@ from abeyant import _interpreted
 from abeyant.aio.loop import run_timed
 from abeyant.aio.repeating import call_every
 from abeyant.aio.schedule import Schedule
-from abeyant.engine import is_compiled
+from abeyant.engine import WheelStats, is_compiled
 from abeyant.timer.base import Ts
 
 _MILLISECONDS = 1000.0  # in a second
@@ -45,6 +45,10 @@ class UvloopEventLoop(uvloop.Loop):
     def time(self) -> float:
         """Return the machine's monotonic clock, in seconds. Like uvloop's, it ignores patches of `time`."""
         return self._schedule.now()
+
+    def stats(self) -> WheelStats:
+        """Return what the loop's timers have done; see `EventLoop.stats`."""
+        return self._schedule.stats()
 
     def call_later(
         self,

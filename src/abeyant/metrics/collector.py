@@ -46,7 +46,7 @@ class Collector:
         wanted = [(thing, kind_of(thing), None) for thing in things]
         wanted += [(thing, kind_of(thing), name) for name, thing in named.items()]  # type: ignore[misc]
         if not wanted:
-            raise TypeError("nothing to collect: pass a timer, Purgatory, IdleDetector or broker Cluster")
+            raise TypeError("nothing to collect: pass a timer, Purgatory, IdleDetector, event loop or broker Cluster")
         self._registered = _registered_in(registry)
         self._members = [self._registered.add(thing, kind, name, names) for thing, kind, name in wanted]
 

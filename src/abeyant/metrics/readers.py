@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from abeyant import IdleDetector, Purgatory
 from abeyant.aio.purgatory import Purgatory as AioPurgatory
 from abeyant.aio.timer import Timer as AioTimer
+from abeyant.engine import WheelStats
 from abeyant.metrics import series
 from abeyant.metrics.series import Family, Measured, Reading
 from abeyant.timer import SystemTimer, Timer
@@ -68,6 +69,31 @@ def idle_readings(detector: IdleDetector[Any], labels: Labels) -> Iterator[Readi
     )
 
 
+@runtime_checkable
+class CountedLoop(Protocol):
+    """An event loop of `abeyant.aio`."""
+
+    def stats(self) -> WheelStats:
+        """Return what its timers have done."""
+
+    def is_running(self) -> bool:
+        """Return whether it runs."""
+
+
+def loop_readings(loop: CountedLoop, labels: Labels) -> Iterator[Reading]:
+    """Return the counts of an event loop's timers."""
+    stats = loop.stats()
+    yield from _counts(
+        labels,
+        (series.LOOP_PENDING, stats.pending),
+        (series.LOOP_STARTED, stats.started),
+        (series.LOOP_EXPIRED, stats.expired),
+        (series.LOOP_CANCELLED, stats.cancelled),
+        (series.LOOP_CASCADED, stats.cascaded),
+        (series.LOOP_RUNNING, int(loop.is_running())),
+    )
+
+
 def cluster_readings(cluster: Measured, labels: Labels) -> Iterator[Reading]:
     """Return what a cluster lists, with the cluster's own label on each series."""
     for reading in cluster.readings():
@@ -86,6 +112,7 @@ _KINDS: tuple[tuple[Any, Kind], ...] = (
     (Timer, Kind("timer", timer_readings)),
     ((Purgatory, AioPurgatory), Kind("purgatory", purgatory_readings)),
     (IdleDetector, Kind("detector", idle_readings)),
+    (CountedLoop, Kind("loop", loop_readings)),
     (Measured, Kind("cluster", cluster_readings)),
 )
 
@@ -95,6 +122,5 @@ def kind_of(thing: object) -> Kind:
     for types, kind in _KINDS:
         if not isinstance(thing, type) and isinstance(thing, types):
             return kind
-    raise TypeError(
-        f"no metrics can be collected from {thing!r}: pass a timer, Purgatory, IdleDetector or broker Cluster"
-    )
+    allowed = "a timer, Purgatory, IdleDetector, event loop of abeyant.aio or broker Cluster"
+    raise TypeError(f"no metrics can be collected from {thing!r}: pass {allowed}")

@@ -81,6 +81,13 @@ TIMER_CALLBACK = Family(
     "timer_callback_seconds", "histogram", "Time that a callback took, of a sample of the callbacks."
 )
 
+LOOP_PENDING = Family("loop_pending", "gauge", "Timers of the event loop that wait for their deadline.")
+LOOP_STARTED = Family("loop_started", "counter", "Timers started by call_later and call_at.")
+LOOP_EXPIRED = Family("loop_expired", "counter", "Timers whose callbacks the loop has taken.")
+LOOP_CANCELLED = Family("loop_cancelled", "counter", "Timers cancelled.")
+LOOP_CASCADED = Family("loop_cascaded", "counter", "Times that a timer was filed again, in a nearer bucket.")
+LOOP_RUNNING = Family("loop_running", "gauge", "1 while the event loop runs.")
+
 WATCHED = Family(
     "purgatory_watched", "gauge", "Watches: an operation counts once for each of its keys.",
     f"PurgatorySize of {_PURGATORY}",
