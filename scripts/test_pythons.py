@@ -78,9 +78,9 @@ def declared() -> list[str]:
 
 
 def ends(versions: list[str], running: str) -> list[str]:
-    """The oldest and the newest of them that is not the running one; without the free-threaded."""
-    others = [version for version in versions if version != running and not version.endswith("t")]
-    return list(dict.fromkeys([others[0], others[-1]])) if others else []
+    """The oldest and the newest of them, but the running one, whose tests run anyway; without the free-threaded."""
+    plain = [version for version in versions if not version.endswith("t")]
+    return [version for version in dict.fromkeys([plain[0], plain[-1]]) if version != running]
 
 
 def ask(path: str, version: str, inside: tuple[str, ...] = ()) -> Interpreter | None:

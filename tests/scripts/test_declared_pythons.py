@@ -16,8 +16,9 @@ def test_what_is_declared_is_tested_the_oldest_and_the_newest_at_least() -> None
     versions = pythons.declared()
     assert versions[0] == "3.11"
     assert {"3.14", "3.15", "3.14t", "3.15t"} <= set(versions)
-    assert pythons.ends(versions, "3.11") == ["3.12", "3.15"]
-    assert pythons.ends(versions, "3.15") == ["3.11", "3.14"]
+    assert pythons.ends(versions, "3.11") == ["3.15"]
+    assert pythons.ends(versions, "3.13") == ["3.11", "3.15"]
+    assert pythons.ends(versions, "3.15") == ["3.11"]
     assert pythons.ends(["3.11"], "3.11") == []
 
 
