@@ -99,7 +99,7 @@ def make(target: Path, versions: list[str]) -> Path:
         trees = {_abi(version): folder / version for version in versions}
         for version, tree in zip(versions, trees.values(), strict=True):
             wanted = [f"{wheel}[{EXTRAS}]", "--constraint", str(constraints)]
-            _pip("install", "--target", str(tree), "--only-binary=:all:", *_platform(version), *wanted)
+            _pip("install", "--no-compile", "--target", str(tree), "--only-binary=:all:", *_platform(version), *wanted)
         source = folder / "source"
         digest = _merge(trees, source)
         described = {"for": list(trees), "digest": digest}
@@ -111,7 +111,14 @@ def make(target: Path, versions: list[str]) -> Path:
 
 
 def _wheel(folder: Path) -> Path:
-    _pip("wheel", str(ROOT), "--no-deps", "--wheel-dir", str(folder), ABEYANT_NO_COMPILE="1")
+    """Build our wheel, of a copy: a checkout's `build/` may hold modules that are no more."""
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "scripts/compilation.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, folder / name)
+    ignored = shutil.ignore_patterns("*.so", "*.pyd", "*.c", "*.egg-info", "__pycache__")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=ignored)
+    words = ("--no-deps", "--no-build-isolation", "--wheel-dir", str(folder))
+    _pip("wheel", str(folder), *words, ABEYANT_NO_COMPILE="1")
     [found] = folder.glob("*.whl")
     return found
 

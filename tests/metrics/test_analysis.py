@@ -8,17 +8,22 @@ import sys
 import urllib.request
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+
+from abeyant.cli import main
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 parser = pytest.importorskip("prometheus_client.parser")
 
 pytestmark = pytest.mark.slow
 
 ABEYANT = [sys.executable, "-m", "abeyant"]
-RECORDS = 400
+RECORDS = 200
 
 
 class Control:
@@ -47,7 +52,9 @@ class Control:
         return found
 
 
-def test_metrics_agree_with_the_analysis_of_the_request_log(tmp_path: Path) -> None:
+def test_metrics_agree_with_the_analysis_of_the_request_log(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     logs = tmp_path / "logs"
     line = "broker --brokers 3 --port 0 --control --clock held --topic orders:4:3 --request-log"
     with subprocess.Popen([*ABEYANT, *line.split(), str(logs)], stdout=subprocess.PIPE, text=True) as broker:
@@ -60,10 +67,8 @@ def test_metrics_agree_with_the_analysis_of_the_request_log(tmp_path: Path) -> N
             counts = control.counts()
         finally:
             broker.terminate()
-    command = [*ABEYANT, "analyze", str(logs), "--out", str(tmp_path / "result"), "--json", "--quiet"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    analysis = json.loads(done.stdout)["result"]
+    assert main(["analyze", str(logs), "--out", str(tmp_path / "result"), "--json", "--quiet"]) == 0
+    analysis = json.loads(capsys.readouterr().out)["result"]
     expected: Counter[tuple[str, ...]] = Counter()
     for row in analysis["requests_by_kind"]:
         expected["requests", row["instance"], row["api"].title().replace("_", "")] += row["requests"]
