@@ -21,7 +21,7 @@ from abeyant import tables
 
 __all__ = ["WORDS", "measure"]
 
-ROUNDS: Final = 3
+ROUNDS: Final = 5
 TARGET: Final = 1.5
 WORDS: Final[dict[str, dict[str, Any]]] = {
     "plain": {},

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from abeyant import tables
-from abeyant.errors import AbeyantError
+from abeyant.errors import AbeyantError, SchemaError
 from abeyant.tables.schemas import OUTCOMES
 from pipeline.resolve_traces import Deadline, Event, Op, Outcomes, Trace, Watch, by_brute_force, some_traces
 from pipeline.trace_rows import ARROW_EVENTS, ARROW_OPERATIONS, EPOCH_US, event_row, operation_row
@@ -271,6 +272,26 @@ def test_batches_are_found_one_after_the_other_and_memory_stays(tmp_path: Path) 
     reader = tables.resolve_batches(pa.RecordBatchReader.from_batches(operations.schema, read()), events)
     assert taken == 0  # nothing of the operations before the outcomes are asked for
     assert by_instance(reader.read_all()) == by_instance(tables.resolve(operations, events))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "named"),
+    [
+        ("cancel_key", pa.array(["x"] * 5), "the column cancel_key"),
+        ("extend_key", pa.array(["x"] * 5), "the column extend_key"),
+        ("pause_key", pa.array(["x"] * 5), "the column pause_key"),
+        ("condition", pa.array(["all"] * 4 + ["then"]), "the condition 'then'"),
+    ],
+)
+def test_batches_with_further_words_are_refused(column: str, values: pa.Array, named: str) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    operations = pa.table(
+        {"op_id": list("abcde"), "key": ["k"] * 5, "start": [start] * 5, "timeout_ms": [1] * 5}
+    ).append_column(column, values)
+    events = pa.table({"key": ["k"], "at": [datetime(2026, 1, 1, tzinfo=UTC)]})
+    assert tables.resolve(operations, events).num_rows == 5
+    with pytest.raises(SchemaError, match=rf"^operations: resolve_batches does not know {named}: take resolve$"):
+        tables.resolve_batches(operations, events).read_all()
 
 
 @pytest.mark.parametrize("empty", ["operations", "events", "both"])

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from abeyant.errors import SchemaError
 from abeyant.kernels.resolve import NEVER
 from abeyant.kernels.timelines import Count
 from abeyant.tables.calendar import Calendar
@@ -20,7 +21,7 @@ from abeyant.tables.duplicates import id_hashes, repeated
 from abeyant.tables.keys import Integers, PairHash
 from abeyant.tables.lines import EventRows
 from abeyant.tables.reading import batches_of, chunks, open_both
-from abeyant.tables.roles import has_roles
+from abeyant.tables.roles import ROLE_COLUMNS
 from abeyant.tables.schemas import DETAILS, EVENTS, OPERATIONS, OUTCOMES
 from abeyant.tables.shards import Shards, WatchRows
 from abeyant.tables.validity import Operations, read_operations, valid_events, valid_operations
@@ -90,7 +91,7 @@ def resolve(
             kept = list(work.each(_valid, chunks(read)))
         else:
             kept = _without_duplicates(list(work.each(work.read_with_ids, chunks(read))))
-        if not words.plain or any(has_roles(part) or _has_steps(part) for part in kept):
+        if not words.plain or any(map(_beyond_plain, kept)):
             rows = work.rows_of(batches)
             if not kept:
                 return (DETAILS if details else OUTCOMES).empty_table()
@@ -105,8 +106,10 @@ def resolve_batches(
     """Return the outcomes as they are found, for operations larger than memory.
 
     No (instance, op_id) may be there twice: that is not looked at. The events are read before this returns, the
-    operations as the outcomes are taken. Otherwise as `resolve`. What takes the outcomes is whatever takes Arrow:
-    `pyarrow.dataset.write_dataset`, `duckdb.sql("... FROM outcomes")`.
+    operations as the outcomes are taken. Otherwise as `resolve` without further words: an operation with a role, steps
+    or a column such as `cancel_key` is refused with `SchemaError`, because it takes all events and not only how far
+    each key has come. What takes the outcomes is whatever takes Arrow: `pyarrow.dataset.write_dataset`,
+    `duckdb.sql("... FROM outcomes")`.
     """
     operations, events = open_both(operations, events)
     read = batches_of(operations, OPERATIONS, "operations")
@@ -175,7 +178,9 @@ class _Work:
         """Return those of the valid operations of tables that need not be there together."""
 
         def resolve(table: pa.Table) -> pa.Table:
-            operations = valid_operations(table)
+            operations = _valid(table)
+            if beyond := _beyond_plain(operations):
+                raise SchemaError(f"operations: resolve_batches does not know {beyond}: take resolve")
             watch_rows = self._shard_watches(operations)
             self._shards.reach([watch_rows], lambda function, shards: deque(map(function, shards), 0))
             return self._outcomes_of(operations, watch_rows)
@@ -238,8 +243,16 @@ def _valid(table: pa.Table) -> Operations:
     return valid_operations(table, ALL_CONDITIONS)
 
 
-def _has_steps(operations: Operations) -> bool:
-    return bool(pc.any(pc.equal(operations.table["condition"].cast(pa.string()), "then")).as_py())
+def _beyond_plain(operations: Operations) -> str | None:
+    """Return what the plain call does not know of these operations, if anything."""
+    if operations.watches.role is not None:
+        return "watches with a role"
+    for name in ROLE_COLUMNS.values():
+        if name in operations.table.column_names:
+            return f"the column {name}"
+    if pc.any(pc.equal(operations.table["condition"].cast(pa.string()), "then")).as_py():
+        return "the condition 'then'"
+    return None
 
 
 def _without_duplicates(found: list[tuple[Operations, Integers]]) -> list[Operations]:

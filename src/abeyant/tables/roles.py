@@ -14,9 +14,9 @@ from abeyant.tables.keys import Integers
 from abeyant.tables.validity import Operations
 from abeyant.tables.words import ROLES, Role
 
-__all__ = ["RoleWatches", "has_roles", "is_one_each", "spans", "watches_by_role"]
+__all__ = ["ROLE_COLUMNS", "RoleWatches", "is_one_each", "spans", "watches_by_role"]
 
-_ROLE_COLUMNS = {role: f"{role}_key" for role in ROLES[1:]}
+ROLE_COLUMNS = {role: f"{role}_key" for role in ROLES[1:]}
 
 
 class RoleWatches(NamedTuple):
@@ -38,13 +38,6 @@ def spans(operation: Integers) -> tuple[Integers, Integers]:
     return operation[first], first
 
 
-def has_roles(operations: Operations) -> bool:
-    """Return whether any watch may do something else than complete."""
-    return operations.watches.role is not None or any(
-        name in operations.table.column_names for name in _ROLE_COLUMNS.values()
-    )
-
-
 def watches_by_role(operations: Operations) -> dict[Role, RoleWatches]:
     """Return the watches of valid operations; those of a column such as `cancel_key` follow those of the list."""
     listed, table = operations.watches, operations.table
@@ -59,7 +52,7 @@ def watches_by_role(operations: Operations) -> dict[Role, RoleWatches]:
             rows = np.flatnonzero(role_of == number)
             key = listed.key.take(pa.array(rows)).cast(pa.string())
             found[role].append(RoleWatches(operation[rows], key, required[rows]))
-    for role, name in _ROLE_COLUMNS.items():
+    for role, name in ROLE_COLUMNS.items():
         if name in table.column_names:
             column = table[name].cast(pa.string())
             rows = np.flatnonzero(~missing(column))
