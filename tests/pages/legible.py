@@ -44,7 +44,7 @@ _LOOK = r"""(() => {
     const svg = node.namespaceURI.endsWith('svg');
     const range = document.createRange();
     range.selectNodeContents(text);
-    const rects = [...range.getClientRects()].filter((r) => r.width > 1 && r.height > 1);
+    const rects = [...range.getClientRects()].map((r) => DOMRect.fromRect(r)).filter((r) => r.width > 1 && r.height > 1);
     if (!rects.length) continue;
     const ink = channels(svg ? style.fill : style.color);
     const below = ground(svg ? node.closest('.plot') ?? document.body : node);
@@ -55,6 +55,11 @@ _LOOK = r"""(() => {
     const scrolls = node.closest('.wide');
     for (let at = node; at && at !== document.body; at = at.parentElement) {
       const own = getComputedStyle(at);
+      if (own.textOverflow === 'ellipsis' && at.title) { // cut on purpose, and whole in its title
+        const edge = at.getBoundingClientRect().right;
+        for (const r of rects) r.width = Math.max(0, Math.min(r.right, edge) - r.left);
+        break;
+      }
       if (!svg && !scrolls && own.overflowX !== 'visible' && at.scrollWidth > at.clientWidth + 1) {
         found.push(`clipped: ${words.slice(0, 40)}`);
         break;

@@ -178,6 +178,46 @@ def test_it_can_be_read(page: Page, kafka: broker.Cluster, width: int, scheme: s
         assert page.run(f"{UNNAMED}.map(one => one.outerHTML)") == []
 
 
+class Asked(abeyant.DelayedOperation):
+    """A request of a client."""
+
+    def __init__(self, client_id: str) -> None:
+        super().__init__(30)
+        self.client_id = client_id
+
+    def try_complete(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_requests_of_a_client_are_a_line_each(page: Page, width: int) -> None:
+    """A long name is cut, whole in its title, and whole on the page at the press of a button."""
+    long = "settlement-service-" + "7c9f6d5b8-" * 20
+    purgatory = abeyant.Purgatory[Asked]("requests", abeyant.ManualTimer())
+    for client in ("checkout", "billing-1", long, long):
+        purgatory.try_complete_else_watch(Asked(client), [f"orders-{client}"])
+    page.visit("about:blank")  # the last test's window has closed
+    page.forget()
+    with window.serve(purgatory) as view:
+        page.show(width, 900)
+        page.visit(view.url)
+        clients = page.wait_for("find('client').length > 1 && [...find('client').options].map(one => one.textContent)")
+        assert clients == ["all clients (4)", f"{long} (2)", "checkout (1)", "billing-1 (1)"]
+        heights = "[...new Set([...document.querySelectorAll('#rows tr')].map(one => one.offsetHeight))]"
+        page.wait_for("document.querySelectorAll('#rows tr').length === 4")
+        [height] = page.run(heights)
+        page.run("find('client').selectedIndex = 1; find('client').dispatchEvent(new Event('change'))")
+        page.wait_for("document.querySelectorAll('#rows tr').length === 2", "document.body.innerText")
+        cells = page.run("[...document.querySelectorAll('#rows .client')].map(one => [one.textContent, one.title])")
+        assert cells == [[long, long]] * 2
+        cut = page.run("(one => one.scrollWidth > one.clientWidth)(document.querySelector('#rows .client'))")
+        assert cut, "the name has room"
+        click(page, "Whole names")
+        assert min(page.run(heights)) > height
+        assert page.run("document.documentElement.scrollWidth") <= width
+        assert page.complaints == []
+
+
 def test_every_button_is_a_line_of_python_and_of_curl(page: Page, kafka: broker.Cluster, tmp_path: Path) -> None:
     """W5: both lines, run as they stand, do what the button does."""
     page.visit("about:blank")  # the last test's window has closed

@@ -78,7 +78,9 @@ def test_who_waits_for_what_since_when_and_until_when() -> None:
         assert (second["keys"], second["left"], second["waited"]) == (["orders-0", "audit, 1", "7"], 28, 2)
         assert second["until"] == "AckAll.try_complete() at check_and_complete(orders-0)"
         assert [row["keys"] for row in state(view, "?q=AUDIT")["waits"]["rows"]] == [second["keys"]]
-        assert state(view, "?q=nowhere")["waits"] == {"total": 2, "matched": 0, "partial": False, "rows": []}
+        assert state(view, "?q=nowhere")["waits"] == {
+            "total": 2, "matched": 0, "partial": False, "clients": [], "rows": []
+        }  # fmt: skip
         early.force_complete()
         assert state(view)["waits"]["total"] == 1
 
@@ -95,6 +97,26 @@ def test_search_among_ten_thousand() -> None:
         assert [row["keys"] for row in state(view, "?q=client-777&in=requests")["waits"]["rows"]] == [
             [f"client-{number}"] for number in (*range(7779, 7769, -1), 777)
         ]
+
+
+def test_the_operations_of_a_client() -> None:
+    class Asked(AckAll):
+        def __init__(self, timeout: float, client_id: str) -> None:
+            super().__init__(timeout)
+            self.client_id = client_id
+
+    purgatory = abeyant.Purgatory[AckAll]("requests", abeyant.ManualTimer())
+    for number, client in enumerate(["checkout", "billing-1", "billing-1", "billing-10", "x" * 30_000]):
+        purgatory.try_complete_else_watch(Asked(1 + number, client), ["orders-0"])
+    purgatory.try_complete_else_watch(AckAll(9), ["orders-0"])
+    with window.serve(purgatory) as view:
+        waits = state(view, "?client=billing-1")["waits"]
+        assert [(row["client"], row["left"]) for row in waits["rows"]] == [("billing-1", 2), ("billing-1", 3)]
+        assert (waits["total"], waits["matched"]) == (6, 2)
+        assert waits["clients"][0] == {"name": "billing-1", "waiting": 2}, "those that wait for most come first"
+        assert [len(one["name"]) for one in waits["clients"]] == [9, 8, 10, 300]
+        assert state(view, "?client=billing-1&q=checkout")["waits"]["matched"] == 0
+        assert state(view, f"?client={'x' * 300}")["waits"]["matched"] == 1
 
 
 def test_names_are_data_and_never_markup() -> None:

@@ -158,7 +158,7 @@ const AbeyantDrawing = (() => {
 
   // -- the purgatory: a lane for each key, a dot for each operation, at the time that it has left
 
-  const WIDE = 640, LANE = 26, LEFT = 150, RIGHT = 16, TOP = 6, LANES = 9;
+  const WIDEST = 640, NARROWEST = 300, LANE = 26, RIGHT = 16, TOP = 6, LANES = 9;
 
   function lanes(svg) {
     svg.setAttribute("role", "img");
@@ -172,11 +172,14 @@ const AbeyantDrawing = (() => {
         byKey.set(key, [...(byKey.get(key) || []), row]);
       }
       const keys = [...byKey.keys()].slice(0, LANES);
+      // As wide as it is shown, so that its letters are as large as the page's.
+      const wide = Math.max(NARROWEST, Math.min(WIDEST, svg.clientWidth || WIDEST));
+      const left = Math.min(150, Math.round(wide * 0.3)), letters = Math.floor((left - 10) / 8);
       const longest = Math.max(1, ...timed.map((row) => row.left));
       const high = Math.ceil(Math.log10(longest)), low = Math.min(-2, high - 3);
-      const x = (left) => LEFT + ((Math.log10(Math.max(left, 10 ** low)) - low) / (high - low)) * (WIDE - LEFT - RIGHT);
+      const x = (time) => left + ((Math.log10(Math.max(time, 10 ** low)) - low) / (high - low)) * (wide - left - RIGHT);
       const height = TOP + Math.max(1, keys.length) * LANE + 24;
-      svg.setAttribute("viewBox", `0 0 ${WIDE} ${height}`);
+      svg.setAttribute("viewBox", `0 0 ${wide} ${height}`);
       const drawn = [];
       for (let power = low; power <= high; power++) {
         const place = x(10 ** power);
@@ -186,8 +189,8 @@ const AbeyantDrawing = (() => {
       }
       keys.forEach((key, lane) => {
         const y = TOP + (lane + 0.5) * LANE;
-        drawn.push(make("line", { x1: LEFT, x2: WIDE - RIGHT, y1: y, y2: y, class: "lane-line" }));
-        const name = make("text", { x: LEFT - 10, y: y + 4, class: "lane-key", "text-anchor": "end" }, shorten(key, 20));
+        drawn.push(make("line", { x1: left, x2: wide - RIGHT, y1: y, y2: y, class: "lane-line" }));
+        const name = make("text", { x: left - 10, y: y + 4, class: "lane-key", "text-anchor": "end" }, shorten(key, letters));
         name.append(make("title", {}, key));
         drawn.push(name);
         for (const row of byKey.get(key)) {
@@ -204,7 +207,8 @@ const AbeyantDrawing = (() => {
   }
 
   function shorten(text, most) {
-    return text.length <= most ? text : `${text.slice(0, most - 8)}…${text.slice(-7)}`;
+    const end = Math.min(7, most >> 1);
+    return text.length <= most ? text : `${text.slice(0, most - end - 1)}…${text.slice(-end)}`;
   }
 
   return { wheel, lanes, duration, shorten };

@@ -16,7 +16,7 @@ _WHEEL = _HERE.parent / "pages" / "wheel.js"  # the drawing, shared with reports
 @cache
 def page() -> Response:
     """Return the page. Its policy lets nothing else run, and lets it talk to nobody else."""
-    script = f"{_text(_WHEEL)}\n{_text(_HERE / 'window.js')}"
+    script = "\n".join(map(_text, (_WHEEL, _HERE / "window.js", _HERE / "window.cluster.js")))
     html = _text(_HERE / "window.html")
     html = html.replace("/* style */", _text(_HERE / "window.css")).replace("/* script */", script)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -146,7 +146,9 @@ class Window:
             seen["timers"] = [await timer.look() for timer in self._timers]
         seen["purgatories"] = [purgatory.counts() for purgatory in purgatories]
         if "waits" in parts:
-            seen["waits"] = await read_waits(purgatories, query.get("q", ""), query.get("in", ""))
+            seen["waits"] = await read_waits(
+                purgatories, query.get("q", ""), query.get("in", ""), query.get("client", "")
+            )
         return seen
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,12 +16,13 @@ from abeyant.window.breath import Breath
 from abeyant.window.wheels import name_of
 
 ROWS = 100  # operations that a page shows
+CLIENTS = 60  # listed, those with most operations first
 MOST_SLOTS = 131_072  # read of each purgatory in one look
 SLICE = 256 if is_compiled() else 64  # slots read, and looked at, at a time
 _KEPT = 4 * ROWS
 KEYS = 3  # listed of an operation
 _KEYS_READ = 24
-_LONG = 120  # characters of a key
+_LONG = 300  # characters of a key or client: a topic's name has up to 249
 
 
 class Described(NamedTuple):
@@ -66,16 +68,17 @@ class Found(NamedTuple):
     keys: list[Any]
 
 
-async def read_waits(views: Sequence[PurgatoryView], wanted: str, only: str) -> dict[str, Any]:
-    """Return the operations that expire first, as JSON can express them, and how many there are.
+async def read_waits(views: Sequence[PurgatoryView], wanted: str, only: str, client: str) -> dict[str, Any]:
+    """Return the operations that expire first, as JSON can express them, how many there are, and of which clients.
 
-    `wanted` is in any case in a key, kind, client or purgatory's name; `only` is a purgatory's name, or empty.
-    O(watches), at most `MOST_SLOTS` of each purgatory, in slices. Only the first are kept meanwhile: many objects that
+    `wanted` is in any case in a key, kind, client or purgatory's name; `only` is a purgatory's name and `client` a
+    client id, or empty. Clients are counted whichever is chosen. O(watches), at most `MOST_SLOTS` of each purgatory, in slices. Only the first are kept meanwhile: many objects that
     stay would bring the garbage collector to look at all of the program's.
     """
     wanted = wanted.casefold()
     first: list[Found] = []
     latest = math.inf  # of those that are kept
+    clients: Counter[str] = Counter()
     total = matched = 0
     partial = False
     breath = Breath()
@@ -88,7 +91,12 @@ async def read_waits(views: Sequence[PurgatoryView], wanted: str, only: str) -> 
         for begin in range(0, min(slots, MOST_SLOTS), SLICE):
             for operation, keys in operations_in(room, begin, SLICE):
                 total += 1
-                if wanted and not _matches(view, operation, keys, wanted):
+                named = client_of(operation)
+                if named:
+                    clients[named] += 1
+                if client and named != client:
+                    continue
+                if wanted and not _matches(view, operation, named, keys, wanted):
                     continue
                 matched += 1
                 deadline = deadline_of(room, operation)
@@ -106,14 +114,20 @@ async def read_waits(views: Sequence[PurgatoryView], wanted: str, only: str) -> 
     for one in first[:ROWS]:
         rows.append(_row(one))
         await breath.take()
-    return {"total": total, "matched": matched, "partial": partial, "rows": rows}
+    listed = [{"name": name, "waiting": number} for name, number in clients.most_common(CLIENTS)]
+    return {"total": total, "matched": matched, "partial": partial, "clients": listed, "rows": rows}
 
 
-def _matches(view: PurgatoryView, operation: DelayedOperation, keys: Sequence[object], wanted: str) -> bool:
+def client_of(operation: object) -> str:
+    """Return an operation's `client_id`, as a broker's operations have it; empty where it has none."""
+    client = getattr(operation, "client_id", "")
+    return client[:_LONG] if isinstance(client, str) else ""
+
+
+def _matches(view: PurgatoryView, operation: DelayedOperation, client: str, keys: Sequence[object], wanted: str) -> bool:
     if wanted in view.name.casefold() or wanted in type(operation).__name__.casefold():
         return True
-    client = getattr(operation, "client_id", "")
-    if isinstance(client, str) and wanted in client.casefold():
+    if wanted in client.casefold():
         return True
     return any(wanted in key_text(key).casefold() for key in keys)
 
@@ -133,7 +147,7 @@ def _row(found: Found) -> dict[str, Any]:
         "kind": described.kind,
         "keys": described.keys[:KEYS],
         "more": max(0, len(found.keys) - KEYS),
-        "client": described.client,
+        "client": described.client[:_LONG],
         "waited": None if now is None or not math.isfinite(since) else round(now - since, 4),
         "left": None if now is None or not math.isfinite(deadline) else round(deadline - now, 4),
         "timeout": operation.timeout,
@@ -154,7 +168,7 @@ def describe(operation: Any, keys: list[str]) -> Described:
     if kind == "_Wait":  # aio's
         what = "a check" if until is None else f"{name_of(until)}()"
         return Described("wait", keys, "", None, None, f"{what} at check({keys[0]})")
-    return Described(kind, keys, "", None, None, f"{kind}.try_complete() at check_and_complete({keys[0]})")
+    return Described(kind, keys, client_of(operation), None, None, f"{kind}.try_complete() at check_and_complete({keys[0]})")
 
 
 def key_text(key: object) -> str:
