@@ -1,4 +1,4 @@
-"""What docs/browser/wheel.html needs beside it: Pyodide from npm, and this package as a pure wheel.
+"""What docs/browser/wheel.html needs beside it: the drawing, Pyodide from npm, and this package as a pure wheel.
 
     python3 -m scripts.browser_files build/site/browser
 
@@ -42,6 +42,13 @@ def run(what: str, *command: str | Path, **environment: str) -> None:
         raise NotHadError(f"{what} failed: {first}")
 
 
+def copy_drawing(folder: Path) -> None:
+    """Put the drawing of the window and of reports into `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind in ("js", "css"):
+        shutil.copy(ROOT / "src" / "abeyant" / "pages" / f"wheel.{kind}", folder / f"drawing.{kind}")
+
+
 def fetch_pyodide(folder: Path) -> None:
     """Put Pyodide's files into `folder`."""
     npm = shutil.which("npm")
@@ -70,11 +77,11 @@ def main() -> None:
     """Do what the module's docstring says."""
     folder = Path(sys.argv[1]).resolve()
     (folder / MISSING).unlink(missing_ok=True)
+    copy_drawing(folder)
     try:
         fetch_pyodide(folder / "pyodide")
         build_wheel(folder).rename(folder / "abeyant.whl")
     except NotHadError as error:
-        folder.mkdir(parents=True, exist_ok=True)
         (folder / MISSING).write_text(f"{error}\n", encoding="utf-8")
         print(f"browser_files: the page that runs the wheel in the browser will say that it cannot: {error}")
 

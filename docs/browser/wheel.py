@@ -37,16 +37,21 @@ def turn(seconds: int) -> str:
 
 
 def view() -> str:
-    """The wheel as it stands, as JSON."""
+    """The wheel as it stands, as the drawing takes it, and each pending time-out, the next one first; as JSON."""
     stats = wheel.stats()
-    wheels = []
-    for level in range(stats.levels):
-        span = WHEEL_SIZE**level
-        buckets = [
-            {"span": span, "here": wheel.clock // span % WHEEL_SIZE == at, "holds": []} for at in range(WHEEL_SIZE)
-        ]
-        wheels.append(buckets)
-    for bucket in wheel.buckets():
-        wheels[bucket.level][bucket.index] |= {"holds": bucket.deadlines, "expiration": bucket.expiration}
-    pending = {number: wheel.deadline(handle) for number, handle in handles.items()}
-    return json.dumps({"clock": wheel.clock, "wheels": wheels, "pending": pending, "stats": stats._asdict()})
+    spans = [WHEEL_SIZE**level for level in range(stats.levels)]
+    buckets = wheel.buckets()
+    levels = {deadline: bucket.level for bucket in buckets for deadline in bucket.deadlines}
+    pending = []
+    for number, handle in handles.items():
+        at = wheel.deadline(handle)
+        pending.append({"number": number, "at": at, "left": at - wheel.clock, "level": levels.get(at, 0)})
+    drawn = {
+        "now": wheel.clock,
+        "tick": 1,
+        "size": WHEEL_SIZE,
+        "hands": [wheel.clock // span % WHEEL_SIZE for span in spans],
+        "buckets": [[bucket.level, bucket.index, len(bucket.deadlines)] for bucket in buckets],
+        "pending": sorted(pending, key=lambda one: one["at"]),
+    }
+    return json.dumps({**stats._asdict(), **drawn})

@@ -29,6 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no npm on this machine, from which Pyodide comes")
     folder = tmp_path_factory.mktemp("site") / "browser"
     shutil.copytree(ROOT / "docs" / "browser", folder)
+    browser_files.copy_drawing(folder)
     try:
         browser_files.fetch_pyodide(folder / "pyodide")
     except browser_files.NotHadError as error:
@@ -81,7 +82,15 @@ def test_the_page_runs_it_in_a_browser(address: str) -> None:
         page.run("delay.value = 70; start.click()")
         page.run("delay.value = 3; start.click()")
         page.run("delay.value = 5; start.click()")
-        assert page.run("document.querySelectorAll('.wheel').length") == 3, "70 s need a third wheel of eight"
+        assert page.run("document.querySelectorAll('.wheel-hand').length") == 3, "70 s need a third wheel of eight"
+        titles = page.run("[...document.querySelectorAll('.wheel-bucket title')].map(one => one.textContent)")
+        assert sorted(titles) == [
+            "level 1, bucket 3: 1 task, 1 s a bucket", "level 1, bucket 5: 1 task, 1 s a bucket",
+            "level 3, bucket 1: 1 task, 64 s a bucket",
+        ]  # fmt: skip
+        assert page.run("[...document.querySelectorAll('.lane-key')].map(one => one.firstChild.data)") == [
+            "wheel 1", "wheel 3",
+        ]  # fmt: skip
         page.run("document.querySelector('[data-cancel=\"3\"]').click()")
         page.run("document.querySelector('[data-turn=\"64\"]').click()")
         page.run("document.querySelector('[data-turn=\"8\"]').click()")

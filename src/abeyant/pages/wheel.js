@@ -180,10 +180,12 @@ const AbeyantDrawing = (() => {
       const x = (time) => left + ((Math.log10(Math.max(time, 10 ** low)) - low) / (high - low)) * (wide - left - RIGHT);
       const height = TOP + Math.max(1, keys.length) * LANE + 24;
       svg.setAttribute("viewBox", `0 0 ${wide} ${height}`);
-      const drawn = [];
+      const drawn = [], step = (wide - left - RIGHT) / (high - low), every = Math.ceil(46 / step);
+      const named = (power) => power === low || power === high || ((power - low) % every === 0 && (high - power) * step > 64);
       for (let power = low; power <= high; power++) {
         const place = x(10 ** power);
         drawn.push(make("line", { x1: place, x2: place, y1: TOP, y2: height - 20, class: power === low ? "lane-now" : "lane-grid" }));
+        if (!named(power)) continue; // its name would be written over another
         const anchor = power === low ? "start" : power === high ? "end" : "middle";
         drawn.push(make("text", { x: place, y: height - 5, class: "lane-tick", "text-anchor": anchor }, power === low ? "now" : duration(10 ** power)));
       }

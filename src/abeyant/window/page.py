@@ -10,7 +10,7 @@ from pathlib import Path
 from abeyant.web import Response
 
 _HERE = Path(__file__).parent
-_WHEEL = _HERE.parent / "pages" / "wheel.js"  # the drawing, shared with reports and the documentation
+_WHEEL = _HERE.parent / "pages" / "wheel.js"  # the drawing, shared with reports and the documentation; its style beside
 
 
 @cache
@@ -18,7 +18,8 @@ def page() -> Response:
     """Return the page. Its policy lets nothing else run, and lets it talk to nobody else."""
     script = "\n".join(map(_text, (_WHEEL, _HERE / "window.js", _HERE / "window.cluster.js")))
     html = _text(_HERE / "window.html")
-    html = html.replace("/* style */", _text(_HERE / "window.css")).replace("/* script */", script)
+    style = f"{_text(_HERE / 'window.css')}\n{_text(_WHEEL.with_suffix('.css'))}"
+    html = html.replace("/* style */", style).replace("/* script */", script)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; connect-src 'self'; "

@@ -10,47 +10,37 @@ function make(kind, text, className = "") {
 
 async function load() {
   if (location.protocol === "file:") throw new Error("a browser runs it from a server only: python3 -m http.server");
-  const wheel = await fetch("abeyant.whl");
-  if (!wheel.ok) {
+  const built = await fetch("abeyant.whl");
+  if (!built.ok) {
     const missing = await fetch("missing.txt"); // written by scripts/browser_files.py
     throw new Error(missing.ok ? await missing.text() : "this copy of the site was built without the package");
   }
   const { loadPyodide } = await import("./pyodide/pyodide.mjs");
   const pyodide = await loadPyodide();
-  pyodide.unpackArchive(await wheel.arrayBuffer(), "wheel");
+  pyodide.unpackArchive(await built.arrayBuffer(), "wheel");
   const source = await fetch("wheel.py");
   pyodide.runPython(await source.text());
   return pyodide;
 }
 
-let python;
+let python, wheel, lanes;
 
 function draw() {
-  const view = JSON.parse(python.globals.get("view")());
-  find("clock").textContent = view.clock;
-  const { started, expired, cancelled, cascaded } = view.stats;
-  find("counts").textContent = `${started} started, ${expired} due, ${cancelled} cancelled, ${cascaded} cascades`;
-  find("wheels").replaceChildren(
-    ...view.wheels.flatMap((buckets, level) => {
-      const row = make("div", "", "wheel");
-      row.append(
-        ...buckets.map((bucket) => {
-          const cell = make("div", "", bucket.here ? "bucket here" : "bucket");
-          cell.append(make("b", bucket.expiration === undefined ? "" : `from ${bucket.expiration} s`));
-          cell.append(bucket.holds.map((deadline) => `${deadline} s`).join(", "));
-          return cell;
-        }),
-      );
-      return [make("p", `Wheel ${level + 1}: eight buckets of ${buckets[0].span} s`), row];
-    }),
-  );
+  const { started, cancelled, pending, ...view } = JSON.parse(python.globals.get("view")());
+  find("clock").textContent = view.now;
+  find("counts").textContent = `${started} started, ${view.expired} due, ${cancelled} cancelled, ${view.cascaded} cascades`;
+  wheel.show({ ...view, pending: pending.length });
+  // A lane for each wheel: what is on it is due within the times that it spans.
+  const rows = pending.map(({ number, left, level }) => ({ keys: [`wheel ${level + 1}`], kind: `time-out ${number}`, level, left }));
+  lanes.show(rows.sort((one, other) => one.level - other.level), () => 1);
+  find("lanes").toggleAttribute("hidden", rows.length === 0);
   find("pending").replaceChildren(
-    ...Object.entries(view.pending).map(([number, deadline]) => {
+    ...pending.map(({ number, at }) => {
       const item = make("li", "");
-      const button = make("button", `Cancel ${number}, due at ${deadline} s`);
+      const button = make("button", `Cancel ${number}, due at ${at} s`);
       button.dataset.cancel = number;
       button.onclick = () => {
-        python.globals.get("cancel")(Number(number));
+        python.globals.get("cancel")(number);
         tell(`${number} cancelled`);
         draw();
       };
@@ -84,6 +74,8 @@ for (const button of document.querySelectorAll("[data-turn]")) {
 
 try {
   python = await load();
+  wheel = AbeyantDrawing.wheel(find("wheel"));
+  lanes = AbeyantDrawing.lanes(find("lanes"));
   const version = python.runPython("import sys, abeyant; f'abeyant {abeyant.__version__}, Python {sys.version.split()[0]}'");
   find("state").textContent = `Ready: ${version}`;
   find("controls").disabled = false;
