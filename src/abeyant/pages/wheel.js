@@ -158,7 +158,7 @@ const AbeyantDrawing = (() => {
 
   // -- the purgatory: a lane for each key, a dot for each operation, at the time that it has left
 
-  const WIDEST = 640, NARROWEST = 300, LANE = 26, RIGHT = 16, TOP = 6, LANES = 9;
+  const WIDEST = 900, NARROWEST = 300, LANE = 26, RIGHT = 16, TOP = 6, LANES = 9;
 
   function lanes(svg) {
     svg.setAttribute("role", "img");
