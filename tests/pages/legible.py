@@ -44,7 +44,8 @@ _LOOK = r"""(() => {
     const svg = node.namespaceURI.endsWith('svg');
     const range = document.createRange();
     range.selectNodeContents(text);
-    const rects = [...range.getClientRects()].map((r) => DOMRect.fromRect(r)).filter((r) => r.width > 1 && r.height > 1);
+    const lines = [...range.getClientRects()].filter((r) => r.width > 1 && r.height > 1);
+    const rects = lines.map((r) => DOMRect.fromRect(r));
     if (!rects.length) continue;
     const ink = channels(svg ? style.fill : style.color);
     const below = ground(svg ? node.closest('.plot') ?? document.body : node);

@@ -72,8 +72,9 @@ async def read_waits(views: Sequence[PurgatoryView], wanted: str, only: str, cli
     """Return the operations that expire first, as JSON can express them, how many there are, and of which clients.
 
     `wanted` is in any case in a key, kind, client or purgatory's name; `only` is a purgatory's name and `client` a
-    client id, or empty. Clients are counted whichever is chosen. O(watches), at most `MOST_SLOTS` of each purgatory, in slices. Only the first are kept meanwhile: many objects that
-    stay would bring the garbage collector to look at all of the program's.
+    client id, or empty. Clients are counted whichever is chosen. O(watches), at most `MOST_SLOTS` of each purgatory, in
+    slices. Only the first are kept meanwhile: many objects that stay would bring the garbage collector to look at all
+    of the program's.
     """
     wanted = wanted.casefold()
     first: list[Found] = []
@@ -124,7 +125,9 @@ def client_of(operation: object) -> str:
     return client[:_LONG] if isinstance(client, str) else ""
 
 
-def _matches(view: PurgatoryView, operation: DelayedOperation, client: str, keys: Sequence[object], wanted: str) -> bool:
+def _matches(
+    view: PurgatoryView, operation: DelayedOperation, client: str, keys: Sequence[object], wanted: str
+) -> bool:
     if wanted in view.name.casefold() or wanted in type(operation).__name__.casefold():
         return True
     if wanted in client.casefold():
@@ -168,7 +171,9 @@ def describe(operation: Any, keys: list[str]) -> Described:
     if kind == "_Wait":  # aio's
         what = "a check" if until is None else f"{name_of(until)}()"
         return Described("wait", keys, "", None, None, f"{what} at check({keys[0]})")
-    return Described(kind, keys, client_of(operation), None, None, f"{kind}.try_complete() at check_and_complete({keys[0]})")
+    return Described(
+        kind, keys, client_of(operation), None, None, f"{kind}.try_complete() at check_and_complete({keys[0]})"
+    )
 
 
 def key_text(key: object) -> str:
