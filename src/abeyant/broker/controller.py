@@ -342,6 +342,17 @@ class Controller:
         self._put(elected, topic)
         return elected
 
+    def move_leader(self, state: PartitionState, leader: int) -> PartitionState:
+        """Elect another in-sync replica, as a reassignment or a controlled shutdown does. Raises ApiError."""
+        topic = self.topics[state.topic]
+        if leader == state.leader:
+            raise ApiError(ErrorCode.election_not_needed, None)
+        if leader not in state.isr or leader not in self.members:
+            raise ApiError(ErrorCode.eligible_leaders_not_available, f"Broker {leader} is not in sync, or not alive.")
+        elected = state.change(leader=leader)
+        self._put(elected, topic)
+        return elected
+
     def elect_unclean(self, state: PartitionState) -> PartitionState:
         """Elect any live replica of a partition without a leader, in sync or not. Raises ApiError."""
         topic = self.topics[state.topic]

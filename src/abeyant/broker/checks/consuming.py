@@ -1,11 +1,12 @@
-"""What consumers were handed: in order, without gaps; and what they have committed."""
+"""What consumers were handed: in order, without gaps."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 from abeyant.broker.checks.check import Check, Verdict
-from abeyant.broker.checks.history import Committed, Handed, History, Place
+from abeyant.broker.checks.history import Handed, History, Place, Sought
 
 
 def consumer_never_skips(topic: str) -> Check:
@@ -16,73 +17,50 @@ def consumer_never_skips(topic: str) -> Check:
     """
 
     def look(history: History) -> Verdict:
-        every: dict[Place, set[int]] = defaultdict(set)
-        committed: dict[Place, set[int]] = defaultdict(set)
-        for one in history.stored:
-            every[one.topic, one.partition].add(one.offset)
-        for one in history.stored_committed:
-            committed[one.topic, one.partition].add(one.offset)
-        sought = {(one.client, one.assignment, one.topic, one.partition, one.offset) for one in history.sought}
-        at: dict[tuple[str, int, Place], int] = {}
+        readable = _readable(history, topic)
+        at: dict[tuple[str, int, Place], int] = {}  # the position: what is handed next, or later
         seen, wrong = 0, []
-        for handed in history.handed:
-            if handed.topic != topic:
+        for one in in_order(history, topic):
+            key = one.client, one.assignment, (one.topic, one.partition)
+            if isinstance(one, Sought):
+                at.pop(key, None)
+                if one.offset >= 0:
+                    at[key] = one.offset
                 continue
             seen += 1
-            place = handed.topic, handed.partition
-            key = handed.client, handed.assignment, place
-            last = at.get(key)
-            at[key] = handed.offset
-            if last is None or (handed.client, handed.assignment, *place, handed.offset) in sought:
+            position = at.get(key)
+            at[key] = one.offset + 1
+            if position is None:
                 continue
-            readable = committed[place] if handed.committed_only else every[place]
-            skipped = [offset for offset in range(last + 1, handed.offset) if offset in readable]
-            where = f"{handed.client} at {topic}-{handed.partition}"
-            if handed.offset <= last:
-                wrong.append(f"{where} went back from offset {last} to {handed.offset}")
-            elif skipped:
-                wrong.append(f"{where} skipped offset {skipped[0]} after {last}")
+            offsets = readable[one.committed_only, one.partition]
+            skipped = next((offset for offset in range(position, one.offset) if offset in offsets), None)
+            where = f"{one.client} at {topic}-{one.partition}"
+            if one.offset < position:
+                wrong.append(f"{where} went back to offset {one.offset}, where {position} was next")
+            elif skipped is not None:
+                wrong.append(f"{where} skipped offset {skipped}, and was handed {one.offset}")
         return Verdict(seen, f"record of {topic} handed to a consumer", tuple(wrong))
 
     return Check(f"consumer never skips ({topic})", look)
 
 
-def commits_are_not_ahead(group: str, topic: str) -> Check:
-    """Check that no offset of `topic` was committed by `group` beyond what its members had been handed by then.
-
-    Kafka allows a commit of any offset; a program that commits one that it was not handed loses records.
-    """
-
-    def look(history: History) -> Verdict:
-        reads = [one for one in history.handed if (one.group, one.topic) == (group, topic)]
-        commits = [one for one in history.committed if (one.group, one.topic, one.error) == (group, topic, "NONE")]
-        reached: dict[int, int] = defaultdict(int)  # by partition: what follows the last record handed or committed
-        wrong = []
-        moments: list[Handed | Committed] = [*reads, *commits]
-        for one in sorted(moments, key=lambda one: (one.at, isinstance(one, Committed))):
-            if isinstance(one, Committed) and one.offset > reached[one.partition]:
-                what = f"{topic}-{one.partition} offset {one.offset}"
-                wrong.append(f"at {one.at:.3f} s {what} was committed, and handed was up to {reached[one.partition]}")
-            after = one.offset if isinstance(one, Committed) else one.offset + 1
-            reached[one.partition] = max(after, reached[one.partition])
-        return Verdict(len(commits), f"commit of {group} for {topic}", tuple(wrong))
-
-    return Check(f"commits are not ahead ({group}, {topic})", look)
-
-
-def everything_is_committed(group: str, topic: str) -> Check:
-    """Check that in the end `group` has committed all of `topic`: nobody is stuck."""
-
-    def look(history: History) -> Verdict:
-        ends: dict[int, int] = {}
-        for one in history.stored_committed:
+def _readable(history: History, topic: str) -> dict[tuple[bool, int], set[int]]:
+    """Return the offsets that can be read now, by whether only committed ones, and by partition."""
+    found: dict[tuple[bool, int], set[int]] = defaultdict(set)
+    for committed, records in ((False, history.stored), (True, history.stored_committed)):
+        for one in records:
             if one.topic == topic:
-                ends[one.partition] = one.offset + 1
-        missing = []
-        for partition, end in sorted(ends.items()):
-            at = history.offsets.get((group, topic, partition), 0)
-            if at < end:
-                missing.append(f"{group} has committed {topic}-{partition} up to {at} of {end}")
-        return Verdict(sum(ends.values()), f"record of {topic}", (), tuple(missing))
+                found[committed, one.partition].add(one.offset)
+    return found
 
-    return Check(f"everything is committed ({group}, {topic})", look)
+
+def in_order(history: History, topic: str) -> Iterator[Handed | Sought]:
+    """Yield what was handed out and what was sought, in the order in which it happened."""
+    seeks = iter([one for one in history.sought if one.topic == topic])
+    seek = next(seeks, None)
+    for number, handed in enumerate(history.handed):
+        while seek is not None and seek.after <= number:
+            yield seek
+            seek = next(seeks, None)
+        if handed.topic == topic:
+            yield handed

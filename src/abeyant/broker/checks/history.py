@@ -5,6 +5,7 @@ Times are seconds of virtual time since the run began. Lists are in the order in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,6 +37,20 @@ class Produced(NamedTuple):
     producer: tuple[int, int]
     """Producer id and epoch; (-1, -1) without idempotence."""
     transactional_id: str | None
+    since: float | None = None
+    """When the request arrived."""
+
+
+class Sent(NamedTuple):
+    """A record that a program gave to a producer, in the order in which it was taken; it may never be acknowledged."""
+
+    at: float
+    producer: str
+    """Of this run, by its process and a number."""
+    topic: str
+    item: Item
+    result: Callable[[], tuple[int, int] | None]
+    """Returns its partition and offset; None while, or if, it is not acknowledged."""
 
 
 class Committed(NamedTuple):
@@ -51,6 +66,36 @@ class Committed(NamedTuple):
     offset: int
     error: str
     transactional_id: str | None
+    since: float | None = None
+    """When the request arrived."""
+    producer: tuple[int, int] = (-1, -1)
+    """Producer id and epoch, of a commit in a transaction."""
+
+
+class Initialized(NamedTuple):
+    """A broker's response to a producer that wants an id: with a transactional id, it fences the producer before it."""
+
+    at: float
+    client: str
+    process: str
+    transactional_id: str | None
+    producer: tuple[int, int]
+    error: str
+
+
+class Membership(NamedTuple):
+    """A broker's response to a member of a classic group: JoinGroup, SyncGroup, Heartbeat or LeaveGroup."""
+
+    at: float
+    api: str
+    group: str
+    member: str
+    generation: int
+    error: str
+    since: float
+    """When the request arrived."""
+    session: float = 0.0
+    """The session time-out that a JoinGroup asks for, in seconds."""
 
 
 class Ended(NamedTuple):
@@ -64,6 +109,8 @@ class Ended(NamedTuple):
     committed: bool
     """Whether a commit was wanted, not an abort."""
     error: str
+    since: float | None = None
+    """When the request arrived."""
 
 
 class Joined(NamedTuple):
@@ -104,6 +151,9 @@ class Sought(NamedTuple):
     topic: str
     partition: int
     offset: int
+    """-1 where the broker says it: the beginning, the end, or what is committed."""
+    after: int = 0
+    """How many records had been handed out in the run."""
 
 
 class Event(NamedTuple):
@@ -127,12 +177,48 @@ class Stored(NamedTuple):
     item: Item
 
 
+class Group(NamedTuple):
+    """A group at the end."""
+
+    state: str
+    """In Kafka's words."""
+    coordinators: tuple[int, ...]
+    """The brokers that coordinate it: one."""
+    members: dict[str, tuple[frozenset[str], tuple[Place, ...]]]
+    """By member id, the topics that it subscribes to and the partitions that it has."""
+
+
+class Transaction(NamedTuple):
+    """A transactional id at the end."""
+
+    state: str
+    """In Kafka's words."""
+    coordinators: tuple[int, ...]
+    producer: tuple[int, int]
+    left: float | None
+    """Seconds until an open transaction is aborted."""
+
+
+class Replica(NamedTuple):
+    """A replica of a partition at the end."""
+
+    broker: int
+    leads: bool
+    in_sync: bool
+    high_watermark: int
+    batches: tuple[tuple[int, int, int], ...]
+    """Below its high watermark: the first offset, the leader epoch and the checksum of each."""
+
+
 @dataclass
 class History:
     """One run."""
 
     produced: list[Produced] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
     committed: list[Committed] = field(default_factory=list)
+    initialized: list[Initialized] = field(default_factory=list)
+    memberships: list[Membership] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
     joined: list[Joined] = field(default_factory=list)
     handed: list[Handed] = field(default_factory=list)
@@ -144,10 +230,12 @@ class History:
     """What a consumer with isolation level read_committed would read now."""
     offsets: dict[tuple[str, str, int], int] = field(default_factory=dict)
     """Committed offsets now, by group, topic and partition."""
-    groups: dict[str, tuple[str, dict[str, tuple[Place, ...]]]] = field(default_factory=dict)
-    """Groups now: their state in Kafka's words, and the partitions of each member by its client id and member id."""
-    transactions: dict[str, str] = field(default_factory=dict)
-    """Transactional ids now, and the state of each in Kafka's words."""
+    groups: dict[str, Group] = field(default_factory=dict)
+    """Groups now."""
+    transactions: dict[str, Transaction] = field(default_factory=dict)
+    """Transactional ids now."""
+    replicas: dict[Place, tuple[Replica, ...]] = field(default_factory=dict)
+    """Replicas now, those of internal topics included."""
     partitions: dict[str, int] = field(default_factory=dict)
     """Topics, and how many partitions each has."""
     now: float = 0.0

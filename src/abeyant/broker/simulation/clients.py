@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from abeyant.broker.checks.history import Handed, History, Item, Joined, Sought
+from abeyant.broker.checks.history import Handed, History, Item, Joined, Sent, Sought
 from abeyant.simulation import SimulationLoop
 from abeyant.simulation.ports import OWNER
 
@@ -42,14 +42,22 @@ class Consumers:
     def sought(self, consumer: Any, partition: Any, offset: int) -> None:
         """Note that a program sets a position."""
         number, name = self._assignment(consumer), self._name(consumer)
-        self._history.sought.append(
-            Sought(self._loop.now, name, _process(), number, partition.topic, partition.partition, offset)
+        place = partition.topic, partition.partition
+        after = len(self._history.handed)
+        self._history.sought.append(Sought(self._loop.now, name, _process(), number, *place, offset, after))
+
+    def sent(self, producer: Any, topic: str, item: Item, future: Any) -> None:
+        """Note that a producer has taken a record."""
+        self._history.sent.append(
+            Sent(self._loop.now, self._name(producer), topic, item, lambda: _acknowledged(future))
         )
 
     def _name(self, consumer: Any) -> str:
         found = self._names.get(id(consumer))
         if found is None:
-            found = f"{_process() or consumer._client._client_id} consumer {len(self._names) + 1}", consumer
+            kind = "producer" if hasattr(consumer, "send") else "consumer"
+            client = getattr(consumer, "_client", None) or consumer.client
+            found = f"{_process() or client._client_id} {kind} {len(self._names) + 1}", consumer
             self._names[id(consumer)] = found
         return found[0]
 
@@ -65,6 +73,13 @@ class Consumers:
                 Joined(self._loop.now, self._name(consumer), _process(), consumer._group_id, found[0], places)
             )
         return found[0]
+
+
+def _acknowledged(future: Any) -> tuple[int, int] | None:
+    if not future.done() or future.cancelled() or future.exception() is not None:
+        return None
+    metadata = future.result()
+    return None if metadata is None or metadata.offset < 0 else (metadata.partition, metadata.offset)
 
 
 def _process() -> str:
@@ -123,12 +138,31 @@ def watched_clients(consumers: Consumers) -> Iterator[None]:
 
         return seek
 
+    def seeking_to(real: Any) -> Any:
+        async def seek_to(self: Any, *partitions: Any) -> Any:
+            for partition in partitions or self._subscription.assigned_partitions():
+                consumers.sought(self, partition, -1)
+            return await real(self, *partitions)
+
+        return seek_to
+
+    def sending(real: Any) -> Any:
+        async def send(self: Any, topic: str, value: Any = None, key: Any = None, *rest: Any, **options: Any) -> Any:
+            future = await real(self, topic, value, key, *rest, **options)
+            consumers.sent(self, topic, Item(_bytes(key), _bytes(value)), future)
+            return future
+
+        return send
+
     AIOKafkaProducer._PRODUCER_CLIENT_ID_SEQUENCE = 0  # else client ids count on from run to run
     try:
         replace(BatchBuilder, "append", timed)
         replace(AIOKafkaConsumer, "getone", one)
         replace(AIOKafkaConsumer, "getmany", many)
         replace(AIOKafkaConsumer, "seek", seeking)
+        for name in ("seek_to_beginning", "seek_to_end", "seek_to_committed"):
+            replace(AIOKafkaConsumer, name, seeking_to)
+        replace(AIOKafkaProducer, "send", sending)
         yield
     finally:
         while undo:

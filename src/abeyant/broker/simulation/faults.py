@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyant.broker.checks.history import Event, History
+from abeyant.broker.coordinator.topics import INTERNAL, OFFSETS, TRANSACTIONS
+from abeyant.broker.errors import ApiError
 from abeyant.errors import AbeyantError
 from abeyant.simulation.errors import SimulationError
 
@@ -23,9 +25,11 @@ if TYPE_CHECKING:
 
 KINDS: Final = (
     "pause", "stop", "clog", "lose", "lose answer", "delay", "fail", "disconnect", "expire", "kill", "clock",
+    "leader moves", "coordinator moves",
 )  # fmt: skip
 _LONGEST: Final = {"pause": 15.0, "stop": 12.0, "clog": 10.0, "delay": 30.0, "kill": 5.0, "clock": 3600.0}  # seconds
 _MOST: Final = 5  # faults in a run
+_COORDINATORS: Final = {OFFSETS.name: "group coordinator", TRANSACTIONS.name: "transaction coordinator"}
 _APIS: Final = (
     "Produce", "Fetch", "OffsetCommit", "JoinGroup", "SyncGroup", "Heartbeat", "FindCoordinator", "Metadata",
     "OffsetFetch", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn",
@@ -184,6 +188,34 @@ class FaultRunner:
         number = self._broker(fault)
         self._note(f"the connections of broker {number} end", f"broker {number}")
         self._kafka.drop_connections(broker=number)
+
+    async def _leader_moves(self, fault: Fault) -> None:
+        self._move_leader(fault, [name for name in self._kafka.controller.topics if name not in INTERNAL])
+
+    async def _coordinator_moves(self, fault: Fault) -> None:
+        self._move_leader(fault, [name for name in self._kafka.controller.topics if name in INTERNAL])
+
+    def _move_leader(self, fault: Fault, topics: Sequence[str]) -> None:
+        """Let another in-sync replica lead a partition of these topics, if one can."""
+        controller = self._kafka.controller
+        moves = [
+            (state, broker)
+            for name in topics
+            for state in controller.topics[name].partitions
+            for broker in state.isr
+            if broker not in (state.leader, self._down)
+        ]
+        if not moves:
+            return
+        state, broker = moves[int(fault.where * len(moves))]
+        try:
+            controller.move_leader(state, broker)
+        except ApiError:  # it is being fenced at this moment
+            return
+        self._kafka.network.settle()
+        role = _COORDINATORS.get(state.topic, "leader")
+        where = f"{state.topic}-{state.partition}"
+        self._note(f"the {role} of {where} moves from broker {state.leader} to {broker}", where)
 
     # -- requests
 

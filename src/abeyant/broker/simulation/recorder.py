@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from abeyant.broker.checks.history import Committed, Ended, History, Item, Produced, Stored
+from abeyant.broker.checks.history import Committed, Ended, History, Initialized, Item, Membership, Produced, Stored
 from abeyant.broker.coordinator.topics import INTERNAL
 from abeyant.broker.log.batch import split
 from abeyant.broker.log.records import decode
+from abeyant.broker.simulation import stock
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ class Recorder:
         self._loop = loop
         self._kinds = {
             "Produce": self._produce, "OffsetCommit": self._commit, "TxnOffsetCommit": self._commit,
-            "EndTxn": self._end,
+            "EndTxn": self._end, "InitProducerId": self._initialize, "JoinGroup": self._member,
+            "SyncGroup": self._member, "Heartbeat": self._member, "LeaveGroup": self._leave,
         }  # fmt: skip
 
     def log_response(self, call: Any, response: Any) -> None:
@@ -79,9 +81,13 @@ class Recorder:
                     Produced(
                         self._loop.now, call.client_id, process, self._topic(call, asked), data.index,
                         result.base_offset if error == "NONE" else -1, items, request.acks, error, producer,
-                        request.transactional_id,
+                        request.transactional_id, self._since(call),
                     )
                 )  # fmt: skip
+
+    def _since(self, call: Any) -> float:
+        """Return when a request arrived, in seconds of the run."""
+        return self._loop.now - (float(call.broker.now()) - float(call.since))
 
     def _commit(self, call: Any, response: Any, process: str) -> None:
         request = call.request
@@ -98,7 +104,8 @@ class Recorder:
                     Committed(
                         self._loop.now, call.client_id, process, request.group_id, generation,
                         self._topic(call, topic), one.partition_index, one.committed_offset, error,
-                        getattr(request, "transactional_id", None),
+                        getattr(request, "transactional_id", None), self._since(call),
+                        (getattr(request, "producer_id", -1), getattr(request, "producer_epoch", -1)),
                     )
                 )  # fmt: skip
 
@@ -108,9 +115,38 @@ class Recorder:
             Ended(
                 self._loop.now, call.client_id, process, request.transactional_id,
                 (request.producer_id, request.producer_epoch), request.committed,
-                self._count("EndTxn", response.error_code),
+                self._count("EndTxn", response.error_code), self._since(call),
             )
         )  # fmt: skip
+
+    def _initialize(self, call: Any, response: Any, process: str) -> None:
+        error = self._count("InitProducerId", response.error_code)
+        producer = response.producer_id, response.producer_epoch
+        self.history.initialized.append(
+            Initialized(self._loop.now, call.client_id, process, call.request.transactional_id, producer, error)
+        )
+
+    def _member(self, call: Any, response: Any, _: str) -> None:
+        request, api = call.request, call.api.name
+        error = self._count(api, getattr(response, "error_code", None))
+        joins = api == "JoinGroup"
+        member, session = request.member_id, 0.0
+        generation = response.generation_id if joins else request.generation_id
+        if joins:
+            member, session = response.member_id or member, request.session_timeout.total_seconds()
+        self.history.memberships.append(
+            Membership(
+                self._loop.now, api, request.group_id, member, generation, error, self._since(call), session,
+            )
+        )  # fmt: skip
+
+    def _leave(self, call: Any, response: Any, _: str) -> None:
+        request = call.request
+        error = self._count("LeaveGroup", getattr(response, "error_code", None))
+        for member in [request.member_id] if request.member_id else [one.member_id for one in request.members]:
+            self.history.memberships.append(
+                Membership(self._loop.now, "LeaveGroup", request.group_id, member, -1, error, self._since(call))
+            )
 
     def take_stock(self, kafka: Cluster) -> History:
         """Read what is there now: records, committed offsets, groups and transactions. O(all of it)."""
@@ -130,6 +166,9 @@ class Recorder:
             for group in shard.all_groups()
             for (topic, partition), offset in shard.offsets.all_committed(group.id, shard.replicated)
         }
+        history.groups = stock.groups(kafka)
+        history.transactions = stock.transactions(kafka)
+        history.replicas = stock.replicas(kafka)
         return history
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from abeyant.aio.virtual import DeadlockError
 from abeyant.broker.checks.check import Check, complaint
 from abeyant.broker.checks.history import Event, History
+from abeyant.broker.checks.ledger import Ledger
 from abeyant.broker.cluster import Cluster
 from abeyant.broker.simulation.clients import Consumers, watched_clients
 from abeyant.broker.simulation.faults import KINDS, Fault, FaultRunner, plan
@@ -134,6 +135,10 @@ class Simulation:
     def check(self, *checks: Check) -> None:
         """Have these checked at the end, once the faults have ended: in time they must all be content."""
         self.checks += checks
+
+    def ledger(self) -> Ledger:
+        """Return a list for what programs have done: it outlives them, and notes when each entry came."""
+        return Ledger(lambda: self.loop.now)
 
     def choose(self, least: float, most: float) -> float:
         """Return a number of the seed's choice, for what a test leaves to chance."""

@@ -1,0 +1,138 @@
+"""Right programs of unmodified aiokafka, with every check: they find the mistakes of the broker itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from abeyant.broker import checks as kafka_checks
+from abeyant.broker.simulation import Simulation
+
+ORDERS = [b"order-%d" % number for number in range(12)]
+
+
+async def started(client: Any) -> Any:
+    """Start a client, again after an error."""
+    while True:
+        try:
+            await client.start()
+            return client
+        except KafkaError:
+            await asyncio.sleep(1)
+
+
+async def send_orders(run: Simulation, partitions: int) -> None:
+    """Send orders by an idempotent producer, each until it is acknowledged."""
+    producer = await started(AIOKafkaProducer(bootstrap_servers=run.bootstrap, acks="all", enable_idempotence=True))
+    for number, order in enumerate(ORDERS):
+        while True:
+            try:
+                await producer.send_and_wait("orders", order, key=b"%d" % (number % 3), partition=number % partitions)
+                break
+            except KafkaError:
+                await asyncio.sleep(0.5)
+        await asyncio.sleep(run.choose(0, 0.5))
+    await producer.stop()
+
+
+async def working(run: Simulation) -> None:
+    """Two members of a group work off two partitions, each order at least once."""
+    run.kafka.create_topic("orders", partitions=2, config={"min.insync.replicas": 2})
+    done = run.ledger()
+
+    async def member() -> None:
+        consumer = await started(
+            AIOKafkaConsumer(
+                "orders", bootstrap_servers=run.bootstrap, group_id="work", enable_auto_commit=False,
+                auto_offset_reset="earliest",
+            )
+        )  # fmt: skip
+        while True:
+            batches = await consumer.getmany(timeout_ms=300, max_records=3)
+            for records in batches.values():
+                for record in records:
+                    await asyncio.sleep(run.choose(0.01, 0.1))
+                    done.append(record.value)
+            if batches:
+                with contextlib.suppress(KafkaError):
+                    await consumer.commit()
+
+    run.process(member)
+    run.process(member, name="another")
+    await send_orders(run, 2)
+    run.check(
+        kafka_checks.acknowledged_is_readable("orders"),
+        kafka_checks.order_per_key("orders"),
+        kafka_checks.each_effect_once(
+            lambda: [one.item.value for one in run.history.stored if one.topic == "orders"], lambda: ORDERS
+        ),
+        kafka_checks.each_effect_at_least_once(lambda: done, lambda: ORDERS),
+        kafka_checks.consumer_never_skips("orders"),
+        kafka_checks.commits_are_not_ahead("work", "orders"),
+        kafka_checks.commits_follow_the_work("work", "orders", done),
+        kafka_checks.commits_never_go_back("work", "orders"),
+        kafka_checks.commits_are_kept("work"),
+        kafka_checks.no_zombie_writes(),
+        kafka_checks.heartbeats_keep_members("work"),
+        kafka_checks.every_member_has_its_share("work", members=2),
+        kafka_checks.everything_is_committed("work", "orders"),
+        kafka_checks.state_is_consistent(),
+        kafka_checks.replicas_agree(),
+    )
+
+
+async def passing_on(run: Simulation) -> None:
+    """Each order becomes a parcel, exactly once; a reader of committed records reads the parcels."""
+    for topic in ("orders", "parcels"):
+        run.kafka.create_topic(topic, partitions=1, config={"min.insync.replicas": 2})
+
+    place = TopicPartition("orders", 0)
+
+    async def packer() -> None:
+        producer = await started(  # first, so that what its predecessor left open has ended
+            AIOKafkaProducer(bootstrap_servers=run.bootstrap, transactional_id="packer", transaction_timeout_ms=5000)
+        )
+        consumer = await started(
+            AIOKafkaConsumer(
+                bootstrap_servers=run.bootstrap, group_id="pack", enable_auto_commit=False,
+                auto_offset_reset="earliest", isolation_level="read_committed",
+            )
+        )  # fmt: skip
+        consumer.assign([place])
+        while True:
+            record = await consumer.getone()
+            async with producer.transaction():
+                await producer.send_and_wait("parcels", record.value, partition=0)
+                await asyncio.sleep(run.choose(0, 0.2))
+                await producer.send_offsets_to_transaction({place: record.offset + 1}, "pack")
+
+    async def reader() -> None:
+        consumer = await started(
+            AIOKafkaConsumer(
+                "parcels", bootstrap_servers=run.bootstrap, auto_offset_reset="earliest",
+                isolation_level="read_committed",
+            )
+        )  # fmt: skip
+        while True:
+            await consumer.getone()
+
+    run.process(packer)
+    run.process(reader)
+    await send_orders(run, 1)
+    run.check(
+        kafka_checks.acknowledged_is_readable("orders"),
+        kafka_checks.each_effect_once(
+            lambda: [one.item.value for one in run.history.stored_committed if one.topic == "parcels"], lambda: ORDERS
+        ),
+        kafka_checks.aborted_is_never_seen("parcels"),
+        kafka_checks.consumer_never_skips("parcels"),
+        kafka_checks.transactions_are_atomic(),
+        kafka_checks.no_zombie_writes(),
+        kafka_checks.commits_are_kept("pack"),
+        kafka_checks.state_is_consistent(),
+        kafka_checks.replicas_agree(),
+    )
