@@ -59,6 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--kafka-seeds", metavar="N", help="seeds of each simulated test: a number, or FIRST:END")
     group.addoption("--kafka-repeat", metavar="ID", help="run simulated tests once, by what a failure has printed")
     group.addoption("--kafka-trace", metavar="FILE", help="append a line for each seed: number, hash, outcome, test")
+    group.addoption("--kafka-story", metavar="DIR", help="write a failure's timeline there, as an HTML page")
     group.addoption("--kafka-seconds", metavar="S", type=float, help="seconds after which a test begins no more seeds")
     group.addoption("--kafka-report", metavar="FILE", help=argparse.SUPPRESS)  # from the child to its parent
 
@@ -193,11 +194,15 @@ def _order(item: pytest.Function) -> Order:
     from abeyant.broker.simulation.pytest_face import Order
 
     config = item.config
-    trace = config.getoption("kafka_trace")
+    trace, stories = config.getoption("kafka_trace"), config.getoption("kafka_story")
     part = item.funcargs["simulation"]
     seeds = part if isinstance(part, range) else _seeds(config, item)
     return Order(
-        seeds, config.getoption("kafka_repeat"), Path(trace) if trace else None, config.getoption("kafka_seconds")
+        seeds,
+        config.getoption("kafka_repeat"),
+        Path(trace) if trace else None,
+        config.getoption("kafka_seconds"),
+        Path(stories) if stories else None,
     )
 
 

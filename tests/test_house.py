@@ -38,7 +38,6 @@ FLOORS = (
     ("pipeline.results",),
     ("pipeline.spark",),
     ("pipeline.schemas", "pipeline.purging"),
-    ("pages",),
     ("tables",),
     ("window",),
     ("broker.command", "broker.genuine", "broker.simulation"),
@@ -69,7 +68,7 @@ FLOORS = (
     ("broker.checks", "broker.clock", "broker.definitions", "broker.network"),
     ("metrics", "simulation"),
     ("aio",),
-    ("web",),
+    ("pages", "web"),
     ("",),  # abeyant itself: timers, purgatory and idle time-outs by name
     ("resolver", "purgatory"),
     ("idle",),

@@ -39,6 +39,7 @@ def document(
     style: str = "",
     by_time: Mapping[str, Any] | None = None,
     inline: bool = False,
+    own_script: str = "",
 ) -> str:
     """Return the page. `figures` are keyed by element id and by the chosen scope, "0" without scopes.
 
@@ -46,10 +47,12 @@ def document(
     An `inline` page is for an iframe in a notebook. It omits the contents and how the page was made, sets the height of
     its iframe, and follows the light or dark theme around it.
     The page starts with `title`, `note`, `tiles`, `lead` (a figure), and `findings`.
-    `kicker` and `title` are plain text; everything else is HTML.
+    `kicker` and `title` are plain text; everything else is HTML. `own_script` is JavaScript of this page alone.
+    A page without figures has no plotly in it.
     """
     sections, contents = (sections, "") if inline else _with_anchors(sections)
-    script, library = _asset("page.js"), _asset("plotly-basic.min.js")
+    library = _asset("plotly-basic.min.js") if figures else ""
+    script = _asset("page.js") + own_script
     drawn = {plot: {scope: _json(figure) for scope, figure in scopes.items()} for plot, scopes in figures.items()}
     return Template(_asset("page.template")).substitute(
         look=' class="inline"' if inline else "",
@@ -74,9 +77,13 @@ def document(
         by_time=_data(by_time),
         plotly=library,
         script=script,
+        credit=_CREDIT if figures else "",
+        noscript=_WITHOUT_SCRIPTS if figures else "",
     )
 
 
+_CREDIT: Final = ' Figures by\n<a href="https://plotly.com/javascript/">plotly.js</a> (MIT licence).'
+_WITHOUT_SCRIPTS: Final = '<noscript><p class="nothing">The figures need JavaScript; the tables do not.</p></noscript>'
 _HEADING: Final = re.compile(r'<h2(?: id="([^"]*)")?>(.*?)</h2>')
 
 

@@ -55,8 +55,14 @@ def test_a_failure_is_told_with_the_command_that_repeats_it(tmp_path: Path) -> N
     assert "found by seed 2 of 3 tried" in said
     assert "pytest test_it.py::test_orders --kafka-repeat 2:" in said
     assert "AssertionError" in said
-    code, said = run(tmp_path, CODE.replace("WRONG", "2"), "--kafka-repeat", "2")
+    assert "its timeline: add --kafka-story DIR" in said
+    stories = tmp_path / "stories"
+    code, said = run(tmp_path, CODE.replace("WRONG", "2"), "--kafka-repeat", "2", "--kafka-story", str(stories))
     assert code == 1, said
+    (page,) = stories.iterdir()
+    assert page.name == "test_it-test_orders-2.html"
+    assert f"its timeline: {page}" in said
+    assert "assert simulation.seed != 2" in page.read_text(encoding="utf-8")
     code, said = run(tmp_path, CODE.replace("WRONG", "2"), "--kafka-seeds", "3:5")
     assert code == 0, said
 

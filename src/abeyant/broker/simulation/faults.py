@@ -27,6 +27,7 @@ KINDS: Final = (
     "pause", "stop", "clog", "lose", "lose answer", "delay", "fail", "disconnect", "expire", "kill", "clock",
     "leader moves", "coordinator moves",
 )  # fmt: skip
+THE_FAULTS_END: Final = "the faults end"
 _LONGEST: Final = {"pause": 15.0, "stop": 12.0, "clog": 10.0, "delay": 30.0, "kill": 5.0, "clock": 3600.0}  # seconds
 _MOST: Final = 5  # faults in a run
 _COORDINATORS: Final = {OFFSETS.name: "group coordinator", TRANSACTIONS.name: "transaction coordinator"}
@@ -109,6 +110,8 @@ class FaultRunner:
         self._orders: list[Any] = []  # the cluster's faults that may be active
         self._killed: list[Process] = []
         self.quiet = False
+        self.struck: Callable[[Any, str], None] | None = None
+        """Called with each request that a fault hits, and what happens to it."""
 
     async def run(self, faults: Sequence[Fault]) -> None:
         """Do each fault at its time."""
@@ -125,7 +128,7 @@ class FaultRunner:
     def end(self) -> None:
         """End all faults: resume, start again, let everything through."""
         self.quiet = True
-        self._note("the faults end", "")
+        self._note(THE_FAULTS_END, "")
         self._loop.network.unclog()
         for order in self._orders:
             order.end()
@@ -221,19 +224,33 @@ class FaultRunner:
 
     async def _lose(self, fault: Fault) -> None:
         self._note(f"the next {_times(fault)}{fault.api} is lost", fault.api)
-        self._orders.append(self._kafka.drop(fault.api, times=fault.times))
+        self._follow(self._kafka.drop(fault.api, times=fault.times), "is lost")
 
     async def _lose_answer(self, fault: Fault) -> None:
         self._note(f"the answer to the next {_times(fault)}{fault.api} is lost", fault.api)
-        self._orders.append(self._kafka.drop(fault.api, answer=True, times=fault.times))
+        self._follow(self._kafka.drop(fault.api, answer=True, times=fault.times), "is handled, its answer lost")
 
     async def _delay(self, fault: Fault) -> None:
         self._note(f"the next {_times(fault)}{fault.api} waits for {fault.seconds:g} s", fault.api)
-        self._orders.append(self._kafka.delay(fault.api, seconds=fault.seconds, times=fault.times))
+        order = self._kafka.delay(fault.api, seconds=fault.seconds, times=fault.times)
+        self._follow(order, f"waits for {fault.seconds:g} s")
 
     async def _fail(self, fault: Fault) -> None:
         self._note(f"the next {_times(fault)}{fault.api} is answered with {fault.error}", fault.api)
-        self._orders.append(self._kafka.fail(fault.api, error=fault.error, times=fault.times))
+        order = self._kafka.fail(fault.api, error=fault.error, times=fault.times)
+        self._follow(order, f"is answered with {fault.error}")
+
+    def _follow(self, order: Any, what: str) -> None:
+        """Keep an order to the cluster, to end it; tell who watches of each request that it hits."""
+        self._orders.append(order)
+        act, struck = order._act, self.struck
+        if struck is not None:
+
+            def noted(call: Any) -> None:
+                struck(call, what)
+                act(call)
+
+            order._act = noted
 
     # -- groups and programs
 

@@ -6,6 +6,7 @@ Where hashes differ from process to process, as they do by default, the test run
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import tempfile
 import time
@@ -15,9 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
-from abeyant.broker.simulation.search import parse_id, run_id, search, shrink
+from abeyant.broker.simulation.search import RunId, parse_id, passing_beside, run_id, search, shrink
 from abeyant.broker.simulation.story import story
-from abeyant.broker.simulation.world import Options, Outcome
+from abeyant.broker.simulation.timeline_page import timeline_page
+from abeyant.broker.simulation.world import Options, Outcome, Test
+from abeyant.pages.document import write_whole
 from abeyant.simulation.errors import SimulationError
 from abeyant.simulation.hashes import command, environment
 
@@ -33,6 +36,8 @@ class Order:
     trace: Path | None = None
     seconds: float | None = None
     """Real seconds after which no further seed begins."""
+    stories: Path | None = None
+    """Where to write the timeline of a failure: a folder."""
 
 
 @dataclass
@@ -80,13 +85,32 @@ def run_here(test: Callable[..., Any], name: str, options: Options, order: Order
             outcome = run_id(test, which, options)
             ended(outcome)
             if outcome.failure is not None:
-                report.failed = story(outcome, which, 1, f"pytest {name}")
+                report.failed = _tell(test, outcome, which, 1, name, options, order)
             return report
         found = search(test, order.seeds, options, ended)
         if found is not None:
             which, best = shrink(test, found, options)
-            report.failed = story(best, which, report.tried, f"pytest {name}")
+            report.failed = _tell(test, best, which, report.tried, name, options, order)
     return report
+
+
+def _tell(test: Test, outcome: Outcome, which: RunId, tried: int, name: str, options: Options, order: Order) -> str:
+    """Return the story of a failure; write its timeline, if a folder for it is given."""
+    command = f"pytest {name}"
+    if order.stories is None:
+        return story(outcome, which, tried, command)
+    watched = run_id(test, which, options, watch=True)
+    beside = passing_beside(test, which, options)
+    page = order.stories / f"{_file_name(name)}-{str(which).replace(':', '-').replace(',', '_')}.html"
+    try:
+        write_whole(timeline_page(watched, which, beside, command, tried=tried), page)
+    except OSError as error:
+        raise SimulationError(f"--kafka-story: cannot write {page}: {error.strerror}") from error
+    return story(outcome, which, tried, command, page)
+
+
+def _file_name(test: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", test.rpartition("/")[2].replace(".py::", "-")).strip("-")
 
 
 def _write(trace: IO[str] | None, outcome: Outcome, name: str) -> None:
@@ -105,6 +129,8 @@ def run_in_child(name: str, root: Path, arguments: Sequence[str], order: Order) 
             asked += ["--kafka-repeat", order.repeat]
         if order.trace is not None:
             asked += ["--kafka-trace", str(order.trace.resolve())]
+        if order.stories is not None:
+            asked += ["--kafka-story", str(order.stories.resolve())]
         if order.seconds is not None:
             asked += ["--kafka-seconds", str(order.seconds)]
         again = command("module", "pytest", [*arguments, *asked, name])

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 from abeyant.broker.checks.history import Committed, Ended, History, Initialized, Item, Membership, Produced, Stored
 from abeyant.broker.coordinator.topics import INTERNAL
 from abeyant.broker.log.batch import split
 from abeyant.broker.log.records import decode
 from abeyant.broker.simulation import stock
-from abeyant.broker.wire.schema import ErrorCode
+from abeyant.broker.simulation.watcher import Watcher, groups, transactions
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 if TYPE_CHECKING:
     from abeyant.broker.cluster import Cluster
     from abeyant.simulation import SimulationLoop
 
-_NO_PRODUCER = -1, -1
+_NO_PRODUCER: Final = -1, -1
+_MOST_DEEP: Final = 3  # lists in lists that an error code may stand in
 
 
 class Recorder:
     """What a cluster takes for its request log."""
 
-    def __init__(self, loop: SimulationLoop, history: History) -> None:
+    def __init__(self, loop: SimulationLoop, kafka: Cluster, history: History) -> None:
         self.history = history
+        self._kafka = kafka
         self.seen: dict[tuple[str, str], int] = {}
-        """How often each API answered with each error: what the run has reached."""
+        """What the run has reached, and how often: each API with each error, and for "group", "transaction" and
+        "replicas" the steps from state to state."""
+        self.watcher: Watcher | None = None
+        self._states: dict[tuple[str, str], str] = {}
         self._loop = loop
         self._kinds = {
             "Produce": self._produce, "OffsetCommit": self._commit, "TxnOffsetCommit": self._commit,
@@ -34,27 +41,47 @@ class Recorder:
 
     def log_response(self, call: Any, response: Any) -> None:
         """Note what a client is answered."""
-        kind = self._kinds.get(call.api.name)
         if response is None:
             return
+        kind, process = self._kinds.get(call.api.name), self._loop.network.owner_at(call.connection.peer)
         if kind is not None:
-            kind(call, response, self._loop.network.owner_at(call.connection.peer))
-        else:
-            self._count(call.api.name, getattr(response, "error_code", None))
+            kind(call, response, process)
+        errors = [_name_of(code) for code in _codes(response)]
+        if kind is None:
+            for error in errors:
+                self._count(call.api.name, error)
+        self._follow_states()
+        if self.watcher is not None:
+            self.watcher.responded(call, errors, process)
 
     def log_replica_fetch(self, broker: Any, fetch: Any, answer: Any, since: float) -> None:
-        """Do nothing: replication is not what a client sees."""
+        """Let the watcher look, if there is one: replication is not what a client sees."""
+        if self.watcher is not None:
+            self.watcher.look()
 
     def log_isr_change(self, broker: Any, before: Any, after: Any) -> None:
         """Count it."""
-        self._count("AlterPartition", ErrorCode.none)
+        self._count("replicas", "one falls out of sync" if len(after.isr) < len(before.isr) else "one is in sync again")
 
     def close(self) -> None:
         """Do nothing."""
 
-    def _count(self, api: str, code: Any) -> str:
-        name = "NONE" if not code else ErrorCode(code).name.upper()
-        self.seen[api, name] = self.seen.get((api, name), 0) + 1
+    def _count(self, what: str, reached: str) -> None:
+        self.seen[what, reached] = self.seen.get((what, reached), 0) + 1
+
+    def _follow_states(self) -> None:
+        """Count each step of a group or a transaction from one state to another."""
+        for what, found in (("group", groups), ("transaction", transactions)):
+            for name, phase in found(self._loop, self._kafka):
+                before = self._states.get((what, name), "new")
+                if before != phase.state:
+                    self._states[what, name] = phase.state
+                    self._count(what, f"{before} to {phase.state}")
+
+    def _error(self, api: str, code: Any) -> str:
+        """Count an error, and return Kafka's name for it."""
+        name = _name_of(code)
+        self._count(api, name)
         return name
 
     def _topic(self, call: Any, topic: Any) -> str:
@@ -69,7 +96,7 @@ class Recorder:
             results = {one.index: one for one in topic.partition_responses}
             for data in asked.partition_data:
                 result = results[data.index]
-                error = self._count("Produce", result.error_code)
+                error = self._error("Produce", result.error_code)
                 batches = split(bytes(data.records or b"")) if data.records else []
                 items = tuple(
                     Item(one.key, one.value)
@@ -99,7 +126,7 @@ class Recorder:
         generation = getattr(request, "generation_id_or_member_epoch", getattr(request, "generation_id", -1))
         for place, topic in enumerate(request.topics):
             for one in topic.partitions:
-                error = self._count(call.api.name, errors.get((place, one.partition_index)))
+                error = self._error(call.api.name, errors.get((place, one.partition_index)))
                 self.history.committed.append(
                     Committed(
                         self._loop.now, call.client_id, process, request.group_id, generation,
@@ -115,12 +142,12 @@ class Recorder:
             Ended(
                 self._loop.now, call.client_id, process, request.transactional_id,
                 (request.producer_id, request.producer_epoch), request.committed,
-                self._count("EndTxn", response.error_code), self._since(call),
+                self._error("EndTxn", response.error_code), self._since(call),
             )
         )  # fmt: skip
 
     def _initialize(self, call: Any, response: Any, process: str) -> None:
-        error = self._count("InitProducerId", response.error_code)
+        error = self._error("InitProducerId", response.error_code)
         producer = response.producer_id, response.producer_epoch
         self.history.initialized.append(
             Initialized(self._loop.now, call.client_id, process, call.request.transactional_id, producer, error)
@@ -128,7 +155,7 @@ class Recorder:
 
     def _member(self, call: Any, response: Any, _: str) -> None:
         request, api = call.request, call.api.name
-        error = self._count(api, getattr(response, "error_code", None))
+        error = self._error(api, getattr(response, "error_code", None))
         joins = api == "JoinGroup"
         member, session = request.member_id, 0.0
         generation = response.generation_id if joins else request.generation_id
@@ -142,7 +169,7 @@ class Recorder:
 
     def _leave(self, call: Any, response: Any, _: str) -> None:
         request = call.request
-        error = self._count("LeaveGroup", getattr(response, "error_code", None))
+        error = self._error("LeaveGroup", getattr(response, "error_code", None))
         for member in [request.member_id] if request.member_id else [one.member_id for one in request.members]:
             self.history.memberships.append(
                 Membership(self._loop.now, "LeaveGroup", request.group_id, member, -1, error, self._since(call))
@@ -174,3 +201,19 @@ class Recorder:
 
 def _stored(topic: str, one: Any) -> Stored:
     return Stored(topic, one.partition, one.offset, one.timestamp, Item(one.key, one.value))
+
+
+def _name_of(code: Any) -> str:
+    return "NONE" if not code else str(ErrorCode(code).name).upper()
+
+
+def _codes(part: Message, deep: int = 0) -> Iterator[Any]:
+    """Yield the error codes of a response: its own, and those of its topics, partitions or groups."""
+    fields = vars(part)
+    if deep == 0 or "error_code" in fields:
+        yield fields.get("error_code")
+    if deep < _MOST_DEEP:
+        for value in fields.values():
+            if isinstance(value, list | tuple) and value and isinstance(value[0], Message):
+                for one in value:
+                    yield from _codes(one, deep + 1)

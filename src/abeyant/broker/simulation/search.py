@@ -18,6 +18,7 @@ from abeyant.simulation.errors import SimulationError
 _QUIET: Final = {"link": 0, "handshake": 0, "executor": 0}
 _WAYS: Final = ("quiet", "round", "short")
 _MOST_RUNS: Final = 80
+_MOST_BESIDE: Final = 5  # runs tried, to find one that passes
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ def parse_id(text: str) -> RunId:
     return RunId(checked_seed(number), kept, frozenset(rest[1:]))
 
 
-def run_id(test: Test, which: RunId, options: Options, *, any_hashes: bool = False) -> Outcome:
-    """Run what an id names."""
+def run_id(test: Test, which: RunId, options: Options, *, any_hashes: bool = False, watch: bool = False) -> Outcome:
+    """Run what an id names; `watch` as `run_seed` does."""
     faults: Sequence[Fault] | None = None
     tape: Mapping[str, int] | None = _QUIET if "quiet" in which.ways else None
     if which.kept is not None or which.ways - {"quiet"}:
@@ -60,7 +61,7 @@ def run_id(test: Test, which: RunId, options: Options, *, any_hashes: bool = Fal
         if any(not 0 <= number < len(every) for number in kept):
             raise SimulationError(f"{which} names no run: seed {which.seed} has {len(every)} faults here")
         faults = [_altered(every[number], which.ways) for number in kept]
-    return run_seed(test, which.seed, options, faults=faults, tape=tape, any_hashes=any_hashes)
+    return run_seed(test, which.seed, options, faults=faults, tape=tape, any_hashes=any_hashes, watch=watch)
 
 
 def planned(seed: int, options: Options) -> list[Fault]:
@@ -125,3 +126,17 @@ def shrink(test: Test, found: Outcome, options: Options, *, any_hashes: bool = F
     for way in _WAYS:
         attempt(RunId(found.seed, tuple(kept), best_id.ways | {way}))
     return best_id, best
+
+
+def passing_beside(
+    test: Test, which: RunId, options: Options, *, any_hashes: bool = False
+) -> tuple[RunId, Outcome] | None:
+    """Return the nearest run that passes, watched: the same without one of its faults, else an earlier seed."""
+    kept = tuple(range(len(planned(which.seed, options)))) if which.kept is None else which.kept
+    fewer = [replace(which, kept=tuple(one for one in kept if one != left_out)) for left_out in kept[:_MOST_BESIDE]]
+    earlier = [RunId(seed) for seed in range(which.seed - 1, max(which.seed - 1 - _MOST_BESIDE, -1), -1)]
+    for other in [*fewer, *earlier]:
+        outcome = run_id(test, other, options, any_hashes=any_hashes, watch=True)
+        if outcome.failure is None:
+            return other, outcome
+    return None

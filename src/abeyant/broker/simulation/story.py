@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from abeyant.broker.simulation.search import RunId
@@ -11,8 +12,8 @@ from abeyant.broker.simulation.world import Outcome
 _EVENTS: Final = 8
 
 
-def story(outcome: Outcome, which: RunId, tried: int, command: str) -> str:
-    """Return the story of a shrunk run, found after `tried` seeds; `command` repeats it."""
+def story(outcome: Outcome, which: RunId, tried: int, command: str, page: Path | None = None) -> str:
+    """Return the story of a shrunk run, found after `tried` seeds; `command` repeats it, `page` has its timeline."""
     failure = outcome.failure
     assert failure is not None
     events = outcome.history.events
@@ -23,6 +24,7 @@ def story(outcome: Outcome, which: RunId, tried: int, command: str) -> str:
     if not outcome.faults:
         lines.append("  no fault is needed: the order of things alone")
     lines.append(f"  repeat it: {command} --kafka-repeat {which}")
+    lines.append(f"  its timeline: {page or 'add --kafka-story DIR'}")
     if failure.text:
         lines += ["", failure.text.rstrip()]
     return "\n".join(lines)

@@ -18,6 +18,7 @@ from abeyant.broker.cluster import Cluster
 from abeyant.broker.simulation.clients import Consumers, watched_clients
 from abeyant.broker.simulation.faults import KINDS, Fault, FaultRunner, plan
 from abeyant.broker.simulation.recorder import Recorder
+from abeyant.broker.simulation.watcher import Watcher
 from abeyant.errors import AbeyantError
 from abeyant.simulation import Latency, Process, Run, SimulationLoop, current, run
 from abeyant.simulation.errors import SimulationError
@@ -67,9 +68,11 @@ class Outcome:
     failure: Failure | None
     history: History
     seen: Mapping[tuple[str, str], int]
-    """How often each API answered with each error."""
+    """How often each API answered with each error, and each step of groups and transactions was seen."""
     seconds: float
     """Of virtual time."""
+    watched: Watcher | None = None
+    """What waited where, if it was watched."""
 
 
 class Simulation:
@@ -113,9 +116,10 @@ class Simulation:
         except SimulationError:
             raise
         except Exception as error:  # noqa: BLE001  whatever ends a program
-            what = f"a program ended with {type(error).__name__}, and is begun again"
-            self.history.events.append(Event(self.loop.now, what, "programs"))
             life = OWNER.get()
+            name = "a program" if life is None else life.name
+            what = f"{name} ended with {type(error).__name__}, and is begun again"
+            self.history.events.append(Event(self.loop.now, what, name, self.loop.now + _RESTART))
             self.loop.call_soon(self._begin_anew, life, context=self.loop.network.context)
             await self.loop.create_future()  # its connections and tasks end with it, as the system's do
 
@@ -153,9 +157,13 @@ def run_seed(
     faults: Sequence[Fault] | None = None,
     tape: Mapping[str, int] | None = None,
     any_hashes: bool = False,
+    watch: bool = False,
 ) -> Outcome:
-    """Run `test` by a seed; `faults` and `tape` in place of the seed's own, for shrinking."""
-    story = _Story(test, seed, options, faults)
+    """Run `test` by a seed; `faults` and `tape` in place of the seed's own, for shrinking.
+
+    `watch` notes what waited where, for a timeline; the run is the same.
+    """
+    story = _Story(test, seed, options, faults, watch)
     with _quiet_loggers():
         result = run(story.main, seed=seed, tape=tape, latency=None, limit=_LIMIT, any_hashes=any_hashes)
     return story.outcome(result)
@@ -164,25 +172,30 @@ def run_seed(
 class _Story:
     """A run in the making."""
 
-    def __init__(self, test: Test, seed: int, options: Options, faults: Sequence[Fault] | None) -> None:
+    def __init__(self, test: Test, seed: int, options: Options, faults: Sequence[Fault] | None, watch: bool) -> None:
         self._test = test
+        self._watch = watch
         self._options = options
         self._given = faults
         self._plan: tuple[Fault, ...] = tuple(faults or ())
         self._failure: Failure | None = None
         self.history = History()
         self._recorder: Recorder | None = None
+        self._watcher: Watcher | None = None
 
     async def main(self) -> None:
         loop, options = current(), self._options
         _swarm(loop)
         if self._given is None:
             self._plan = tuple(plan(loop.chance.stream("faults"), options.horizon, options.faults))
-        recorder = self._recorder = Recorder(loop, self.history)
         async with Cluster(options.brokers, settings={**_SMALL, **options.settings}) as kafka:
+            recorder = self._recorder = Recorder(loop, kafka, self.history)
             kafka.observer = recorder  # type: ignore[assignment]
             simulation = Simulation(loop, kafka, self.history)
             runner = FaultRunner(loop, kafka, lambda: loop.processes, self.history)
+            if self._watch:
+                recorder.watcher = self._watcher = Watcher(loop, kafka)
+                runner.struck = self._watcher.struck
             with watched_clients(Consumers(loop, self.history)):
                 doing = loop.create_task(runner.run(self._plan), name="faults")
                 try:
@@ -192,6 +205,9 @@ class _Story:
                     await self._converge(simulation, recorder)
                 finally:
                     doing.cancel()
+                    if self._watcher is not None:
+                        self._watcher.end()
+                        recorder.watcher = None  # what the cluster does as it closes is not of the run
             recorder.take_stock(kafka)
 
     async def _converge(self, simulation: Simulation, recorder: Recorder) -> None:
@@ -231,7 +247,9 @@ class _Story:
         elif error is not None:
             failure = Failure(_reason(error), f"{type(error).__name__}: {_first_line(error)}", _text(error))
         seen = self._recorder.seen if self._recorder else {}
-        return Outcome(result.seed, self._plan, result.hash, failure, self.history, dict(seen), result.seconds)
+        return Outcome(
+            result.seed, self._plan, result.hash, failure, self.history, dict(seen), result.seconds, self._watcher
+        )
 
 
 class _Failed(Exception):  # noqa: N818  it carries a failure

@@ -1,0 +1,243 @@
+"""A watched run as lanes of marks over time: what its page draws. It knows no HTML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from abeyant.broker.checks.history import History, Item, Place
+from abeyant.broker.simulation.watcher import Level, Phase, Watcher
+from abeyant.broker.simulation.world import Outcome
+
+THE_TEST: Final = "the test"
+_LONGEST: Final = 40  # characters of a value that is shown
+_MARGIN: Final = 1.04  # of the time in which something happens
+_LEADER: Final = Level._fields.index("leader")  # from there on a level is of the leader, not of the log
+_RECORDS: Final = 3  # whose story is told
+
+
+class Mark(NamedTuple):
+    """Something in a lane: at a moment, or with `until` for a while."""
+
+    at: float
+    until: float | None
+    kind: str
+    """What it is, for its look: "acknowledged", "handed", "committed", "down", "waited", ..."""
+    about: str
+    """A sentence on it."""
+
+
+@dataclass
+class Lane:
+    """One broker, program, partition, group or transactional id."""
+
+    part: str
+    """"Programs", "Brokers", "Partitions", "Groups" or "Transactions"."""
+    name: str
+    marks: list[Mark] = field(default_factory=list)
+    high_watermark: list[tuple[float, int]] = field(default_factory=list)
+    """Of a partition: from when on it had which, -1 without a leader."""
+    end: list[tuple[float, int]] = field(default_factory=list)
+    """Of a partition: its leader's log end offset."""
+
+
+@dataclass
+class Timeline:
+    """One run, drawn."""
+
+    lanes: list[Lane]
+    events: list[Mark]
+    """What was done to the cluster and its programs."""
+    until: float
+    """When the last thing happened, in seconds."""
+
+
+PARTS: Final = ("Programs", "Brokers", "Partitions", "Groups", "Transactions")
+
+
+def timeline(outcome: Outcome) -> Timeline:
+    """Return a watched run's timeline. O(what happened)."""
+    watched, history = outcome.watched, outcome.history
+    assert watched is not None
+    lanes: dict[tuple[str, str], Lane] = {}
+
+    def mark(part: str, name: str, at: float, until: float | None, kind: str, about: str) -> None:
+        lanes.setdefault((part, name), Lane(part, name)).marks.append(Mark(at, until, kind, about))
+
+    for broker in sorted({one.broker for one in watched.requests} | _leaders(watched)):
+        lanes["Brokers", f"broker {broker}"] = Lane("Brokers", f"broker {broker}")
+    for name, at, until, kind, about in (*_done_by_programs(history), *_hit(watched)):
+        mark("Programs", name or THE_TEST, at, until, kind, about)
+    for part, name, at, until, about in _down(history):
+        mark(part, name, at, until, "down", about)
+    for one in watched.requests:
+        what = f"{one.api} of {one.process or THE_TEST}"
+        said = f"answered with {one.error}" if one.error != "NONE" else "answered"
+        kind = "waited" if one.error == "NONE" else "failed"
+        mark("Brokers", f"broker {one.broker}", one.since, one.at, kind, f"{what} waits; {said} at {one.at:.3f} s")
+    end = max(history.now, outcome.seconds)
+    for held in watched.waiting:
+        about = f"{held.kind} of {held.client} still waits at the end, for {', '.join(_key(one) for one in held.keys)}"
+        mark("Brokers", f"broker {held.broker}", held.since, end, "waited", about)
+    for place, levels in sorted(watched.levels.items()):
+        lane = lanes["Partitions", _place(place)] = Lane("Partitions", _place(place))
+        for number, level in enumerate(levels):
+            lane.high_watermark.append((level.at, level.high_watermark))
+            lane.end.append((level.at, level.end))
+            before = levels[number - 1] if number else None
+            if before is None or before[_LEADER:] != level[_LEADER:]:
+                lane.marks.append(Mark(level.at, None, "leader" if level.leader >= 0 else "failed", _led(level)))
+    for part, phases in (("Groups", watched.groups), ("Transactions", watched.transactions)):
+        for name, states in sorted(phases.items()):
+            lanes[part, name] = Lane(part, name, list(_phases(states, end)))
+    for lane in lanes.values():
+        lane.marks.sort()
+    ordered = sorted(lanes.values(), key=lambda lane: (PARTS.index(lane.part), lane.name == THE_TEST, lane.name))
+    events = [Mark(one.at, one.until, "fault", one.what) for one in history.events]
+    return Timeline(ordered, events, _last(ordered, events, end))
+
+
+def _done_by_programs(history: History) -> Iterator[tuple[str, float, None, str, str]]:
+    for made in history.produced:
+        what = f"{_shown(made.items)} to {made.topic}-{made.partition}"
+        if made.error == "NONE":
+            yield made.process, made.at, None, "acknowledged", f"{what} acknowledged, offset {made.offset}"
+        else:
+            yield made.process, made.at, None, "failed", f"{what} refused: {made.error}"
+    for got in history.handed:
+        about = f"{got.client} is handed {_shown((got.item,))} of {got.topic}-{got.partition}, offset {got.offset}"
+        yield got.process, got.at, None, "handed", about
+    for one in history.committed:
+        what = f"{one.group} commits {one.topic}-{one.partition} up to {one.offset}"
+        kind = "committed" if one.error == "NONE" else "failed"
+        yield one.process, one.at, None, kind, what + ("" if one.error == "NONE" else f", refused: {one.error}")
+    for ended in history.ended:
+        what = f"{ended.transactional_id} {'commits' if ended.committed else 'aborts'} its transaction"
+        kind = "committed" if ended.error == "NONE" else "failed"
+        yield ended.process, ended.at, None, kind, what + ("" if ended.error == "NONE" else f", refused: {ended.error}")
+    for joined in history.joined:
+        which = ", ".join(map(_place, joined.partitions)) or "no partitions"
+        yield joined.process, joined.at, None, "joined", f"{joined.client} is assigned {which}"
+    for sought in history.sought:
+        about = f"{sought.client} seeks {sought.topic}-{sought.partition} offset {sought.offset}"
+        yield sought.process, sought.at, None, "joined", about
+
+
+def _hit(watched: Watcher) -> Iterator[tuple[str, float, None, str, str]]:
+    for one in watched.strikes:
+        yield one.process, one.at, None, "fault", f"{one.what} (at broker {one.broker})"
+
+
+def _down(history: History) -> Iterator[tuple[str, str, float, float, str]]:
+    """Yield when brokers and programs were down, or cut off."""
+    for one in history.events:
+        if one.until is not None and one.subject:
+            part = "Brokers" if one.subject.startswith("broker ") else "Programs"
+            yield part, one.subject, one.at, one.until, one.what
+
+
+def _led(level: Level) -> str:
+    led = f"broker {level.leader} leads" if level.leader >= 0 else "no leader"
+    return f"{led}, epoch {level.epoch}; in sync: {', '.join(map(str, level.in_sync))}"
+
+
+def _leaders(watched: Watcher) -> set[int]:
+    levels = (one for levels in watched.levels.values() for one in levels)
+    return {broker for level in levels for broker in level.in_sync}
+
+
+def _phases(phases: Sequence[Phase], end: float) -> Iterator[Mark]:
+    for number, phase in enumerate(phases):
+        until = phases[number + 1].at if number + 1 < len(phases) else end
+        yield Mark(phase.at, until, _look(phase.state), f"{phase.state}: {phase.about}")
+
+
+def _look(state: str) -> str:
+    """Return how a phase of a group or transaction looks: at rest, at work, or settled."""
+    if state in ("Stable", "CompleteCommit"):
+        return "settled"
+    return "rest" if state in ("Empty", "Dead", "CompleteAbort") else "busy"
+
+
+def _last(lanes: Sequence[Lane], events: Sequence[Mark], end: float) -> float:
+    """Return when the last thing happened, with a little margin: what follows is only waited through."""
+    moments = [0.5]
+    for lane in lanes:
+        moments += [one.at if one.until in (None, end) else one.until or 0.0 for one in lane.marks]
+        moments += [at for at, _ in lane.high_watermark]
+    moments += [one.at for one in events] + [one.until for one in events if one.until is not None]
+    return min(max(moments) * _MARGIN, max(end, 0.5))
+
+
+# -- two runs, and one record
+
+
+def first_difference(one: Timeline, other: Timeline) -> float:
+    """Return up to when two runs are the same, in seconds; infinity where nothing differs."""
+    mine, theirs = sorted(_all_marks(one)), sorted(_all_marks(other))
+    for number in range(max(len(mine), len(theirs))):
+        if mine[number : number + 1] != theirs[number : number + 1]:
+            return min(marks[number][0] for marks in (mine, theirs) if number < len(marks))
+    return math.inf
+
+
+def _all_marks(run: Timeline) -> Iterator[tuple[float, str, str, str]]:
+    for lane in run.lanes:
+        for mark in lane.marks:
+            yield mark.at, lane.name, mark.kind, "" if mark.until else mark.about
+    for event in run.events:
+        yield event.at, "", event.kind, event.about
+
+
+def record_stories(history: History, message: str) -> dict[str, list[tuple[float, str]]]:
+    """Return what became of the records that a failure names, by value: when, and what. At most three of them."""
+    values = {item.value for made in history.produced for item in made.items if item.value}
+    named = [one for one in sorted(values) if repr(one) in message or repr(one.decode(errors="replace")) in message]
+    return {_text(value): _became(history, value) for value in named[:_RECORDS]}
+
+
+def _became(history: History, value: bytes) -> list[tuple[float, str]]:
+    steps: list[tuple[float, str]] = []
+    places: dict[Place, int] = {}
+    for made in history.produced:
+        for number, item in enumerate(made.items):
+            if item.value == value:
+                where = f"{made.topic}-{made.partition}"
+                if made.error == "NONE":
+                    places[made.topic, made.partition] = made.offset + number
+                    said = f"acknowledged at {where}, offset {made.offset + number}"
+                else:
+                    said = f"sent to {where}, refused: {made.error}"
+                steps.append((made.at, f"{said} (to {made.process or THE_TEST})"))
+    for got in history.handed:
+        if got.item.value == value:
+            steps.append((got.at, f"handed to {got.client}"))
+    covered: set[tuple[str, Place]] = set()
+    for one in history.committed:
+        place = one.topic, one.partition
+        if one.error == "NONE" and place in places and one.offset > places[place] and (one.group, place) not in covered:
+            covered.add((one.group, place))
+            steps.append((one.at, f"{one.group} commits {_place(place)} up to {one.offset}: past it"))
+    steps += [(one.at, one.what) for one in history.events]
+    return sorted(steps)
+
+
+def _shown(items: Sequence[Item]) -> str:
+    if len(items) != 1:
+        return f"{len(items)} records"
+    return "a tombstone" if items[0].value is None else _text(items[0].value)
+
+
+def _text(value: bytes) -> str:
+    text = value.decode(errors="replace")
+    return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+
+
+def _place(place: Place) -> str:
+    return f"{place[0]}-{place[1]}"
+
+
+def _key(key: tuple[str, int | str]) -> str:
+    return f"{key[0]}-{key[1]}"

@@ -1,0 +1,153 @@
+"""What waited where in one run, for its timeline: requests, partitions, groups and transactions as they change.
+
+It looks whenever a broker responds or replicates, and has no timer of its own: a watched run is
+the same run, to the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from abeyant.broker.checks.history import Place
+from abeyant.broker.coordinator.topics import INTERNAL
+from abeyant.broker.delayed.operation import Waiting
+
+if TYPE_CHECKING:
+    from abeyant.broker.cluster import Cluster
+    from abeyant.simulation import SimulationLoop
+
+_SHORT: Final = 0.02  # seconds: a request that is answered sooner has not waited
+_POLLS: Final = ("Fetch", "Heartbeat", "ConsumerGroupHeartbeat")  # they wait, or recur, where nothing happens
+
+
+class Request(NamedTuple):
+    """A client's request that waited at a broker, or was answered with an error."""
+
+    since: float
+    at: float
+    """When it was answered."""
+    broker: int
+    process: str
+    api: str
+    error: str
+    """Kafka's name for it; NONE without one."""
+
+
+class Level(NamedTuple):
+    """A partition from a moment on, as its leader has it."""
+
+    at: float
+    end: int
+    """The log end offset."""
+    high_watermark: int
+    leader: int
+    """-1 while there is none."""
+    epoch: int
+    in_sync: tuple[int, ...]
+
+
+class Phase(NamedTuple):
+    """A group or a transaction from a moment on."""
+
+    at: float
+    state: str
+    """In Kafka's words."""
+    about: str
+
+
+class Strike(NamedTuple):
+    """A request that a fault has hit."""
+
+    at: float
+    broker: int
+    process: str
+    what: str
+
+
+class Watcher:
+    """The watched part of one run."""
+
+    def __init__(self, loop: SimulationLoop, kafka: Cluster) -> None:
+        self.requests: list[Request] = []
+        self.strikes: list[Strike] = []
+        self.levels: dict[Place, list[Level]] = {}
+        self.groups: dict[str, list[Phase]] = {}
+        self.transactions: dict[str, list[Phase]] = {}
+        self.waiting: list[Waiting] = []
+        """Requests that still waited at the end, with times of the loop."""
+        self._loop = loop
+        self._kafka = kafka
+
+    def responded(self, call: Any, errors: list[str], process: str) -> None:
+        """Note what a client was answered, if it waited or failed, and what has changed."""
+        now, api = self._loop.now, call.api.name
+        since = now - (call.broker.now() - call.since)
+        error = next((one for one in errors if one != "NONE"), "NONE")
+        if error != "NONE" or (api not in _POLLS and now - since >= _SHORT):
+            self.requests.append(Request(since, now, call.broker.id, process, api, error))
+        self.look()
+
+    def struck(self, call: Any, what: str) -> None:
+        """Note that a fault has hit a request."""
+        process = self._loop.network.owner_at(call.connection.peer)
+        self.strikes.append(Strike(self._loop.now, call.broker.id, process, f"{call.api.name} {what}"))
+        self.look()
+
+    def look(self) -> None:
+        """Note what has changed. O(partitions, groups and transactions)."""
+        for place, level in self._partitions():
+            levels = self.levels.setdefault(place, [])
+            if not levels or levels[-1][1:] != level[1:]:
+                levels.append(level)
+        for name, phase in groups(self._loop, self._kafka):
+            _follow(self.groups, name, phase)
+        for name, phase in transactions(self._loop, self._kafka):
+            _follow(self.transactions, name, phase)
+
+    def end(self) -> None:
+        """Note what still waits where the run ends."""
+        self.look()
+        brokers, now = self._kafka.brokers, self._loop.now
+        for one in self._kafka.waiting_now(None, None):
+            if one.kind not in _POLLS and one.broker in brokers:
+                ahead = now - brokers[one.broker].now()
+                self.waiting.append(one._replace(since=one.since + ahead, deadline=one.deadline + ahead))
+
+    def _partitions(self) -> Iterator[tuple[Place, Level]]:
+        now, brokers = self._loop.now, self._kafka.brokers
+        for name, topic in self._kafka.controller.topics.items():
+            if name in INTERNAL:
+                continue
+            for state in topic.partitions:
+                broker = brokers.get(state.leader)
+                replica = None if broker is None else broker.partitions.get((name, state.partition))
+                end, high = (-1, -1) if replica is None else (replica.log.end_offset, replica.high_watermark)
+                level = Level(now, end, high, state.leader, state.leader_epoch, tuple(sorted(state.isr)))
+                yield (name, state.partition), level
+
+
+def groups(loop: SimulationLoop, kafka: Cluster) -> Iterator[tuple[str, Phase]]:
+    """Yield the groups that have a coordinator now, in the phase in which each is."""
+    for broker in kafka.brokers.values():
+        for shard in () if broker.stopped else broker.group_coordinator.loaded():
+            for group in shard.all_groups():
+                number = getattr(group, "generation", getattr(group, "epoch", 0))
+                members = len(group.members)
+                about = f"generation {number}, {members} member{'' if members == 1 else 's'}, broker {broker.id}"
+                yield group.id, Phase(loop.now, group.state.value, about)
+
+
+def transactions(loop: SimulationLoop, kafka: Cluster) -> Iterator[tuple[str, Phase]]:
+    """Yield the transactional ids that have a coordinator now, in the phase in which each is."""
+    for broker in kafka.brokers.values():
+        for shard in () if broker.stopped else broker.transaction_coordinator.loaded():
+            for one in shard.transactions.values():
+                about = f"producer {one.now.producer_id}, epoch {one.now.epoch}, broker {broker.id}"
+                yield one.id, Phase(loop.now, one.now.state.shown, about)
+
+
+def _follow(known: dict[str, list[Phase]], name: str, phase: Phase) -> None:
+    phases = known.setdefault(name, [])
+    if not phases or phases[-1][1:] != phase[1:]:
+        phases.append(phase)
