@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 LAWS = {"T": 10, "P": 8, "O": 4, "K": 12}
-"""How many laws there are of timers, purgatories, outcomes and the broker (docs/design.md, docs/resolve.md)."""
+"""How many laws there are of timers, purgatories, outcomes and the broker (docs/laws.md, docs/resolve.md)."""
 
 _NAMED = re.compile(r"\b([TPOK])(\d{1,2})(?:-\1?(\d{1,2}))?\b")
 _IN_NAME = re.compile(r"(?<![a-z0-9])([tpok])(\d{1,2})(?![a-z0-9])")

@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_the_laws_are_those_of_the_docs() -> None:
-    design, resolve = ((ROOT / "docs" / name).read_text() for name in ("design.md", "resolve.md"))
-    rows = re.findall(r"^\| ([TPK]\d+) \|", design, re.MULTILINE)
+    laws, resolve = ((ROOT / "docs" / name).read_text() for name in ("laws.md", "resolve.md"))
+    rows = re.findall(r"^\| ([TPK]\d+) \|", laws, re.MULTILINE)
     items = re.findall(r"^- (O\d) ", resolve, re.MULTILINE)
     assert sorted(rows + items) == sorted(all_laws())
 
