@@ -34,7 +34,7 @@
 # make bench-stream-long  200 million events through one stream on a standalone cluster: its memory; BENCH="--minutes 10"
 # make lab     compare designs of timers and purgatories as the literature does; LAB=--quick for a short one
 # make pyz     the command and what the broker needs in one file, build/abeyant.pyz; PYZ="3.11 3.12 3.13 3.14" for these Pythons
-# make docs    build the documentation site into build/site, every link checked
+# make docs    build the documentation site into build/site, every link checked, and ask its search in a browser
 # make clean   remove what the above made
 #
 # Each sets itself up in .venv. PYTHON=python3.12 names another interpreter (3.11 or newer).
@@ -191,6 +191,7 @@ $(VENV)/.docs: requirements/docs.txt
 docs: $(VENV)/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@$(BIN)/python -m scripts.browser_files build/site/browser
+	@PYTHONPATH=tests $(BIN)/python -m scripts.docs_search build/site
 	@echo "docs: build/site/index.html (with search: $(BIN)/python -m mkdocs serve)"
 
 clean:
