@@ -1,6 +1,6 @@
 """One Kafka request as a delayed operation: its kind, limit, keys, condition, and how the log shows it ended.
 
-The rules are listed, with what was seen in a genuine log, in docs/pipeline.md. Nothing here knows Spark.
+The rules are listed, with what was seen in a genuine log, in docs/analysis-tables.md. Nothing here knows Spark.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The parsing runs in Spark's tasks as Python over Arrow (`mapInArrow`). Spark's native `from_json` would have to have one
 schema for the bodies of all requests and versions, which differ from line to line, and cannot say what is wrong with a
-line, nor where it stands (docs/pipeline.md has the measurement).
+line, nor where it stands (docs/request-log-input.md has the measurement).
 """
 
 from __future__ import annotations
