@@ -87,6 +87,14 @@ def asked(api: Api, version: int, kafka: Cluster) -> dict[str, Any]:
         "AlterReplicaLogDirs": {
             "dirs": [{"path": kafka.brokers[1].log_dir, "topics": [{"name": "there", "partitions": [0]}]}],
         },
+        "AlterClientQuotas": {
+            "entries": [
+                {
+                    "entity": [{"entity_type": "client-id", "entity_name": "till"}],
+                    "ops": [{"key": "producer_byte_rate", "value": 1e9, "remove": False}],
+                }
+            ],
+        },
         "DescribeClientQuotas": {"components": []},
         "DescribeUserScramCredentials": {"users": None},
         "DescribeQuorum": {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]},

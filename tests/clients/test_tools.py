@@ -169,6 +169,22 @@ def test_what_there_is_none_of(tools: Tools) -> None:
     assert tools.configs("--describe", "--entity-type", "clients") == ""
 
 
+def test_kafka_configs_of_quotas(kafka: Cluster, tools: Tools) -> None:
+    kafka.create_topic(TOPIC)
+    till = ("--entity-type", "clients", "--entity-name", "till")
+    added = ("--add-config", "producer_byte_rate=1000,consumer_byte_rate=2000")
+    assert tools.configs("--alter", *till, *added) == "Completed updating config for client till.\n"
+    told = tools.configs("--describe", *till)
+    assert told.startswith("Quota configs for client-id 'till' are ")
+    assert {"producer_byte_rate=1000.0", "consumer_byte_rate=2000.0"} == set(told.split(" are ")[1].strip().split(", "))
+    with producing(kafka, client_id="till") as producer:
+        assert settle(producer, send(producer, TOPIC, bytes(20_000))) == [None]
+        [throttled] = kafka.waiting("Throttle")
+        assert 10 < throttled.deadline - throttled.since < 11
+    tools.configs("--alter", *till, "--delete-config", "producer_byte_rate")
+    assert tools.configs("--describe", *till).strip().endswith("are consumer_byte_rate=2000.0")
+
+
 def test_kafka_metadata_quorum(tools: Tools) -> None:
     told = dict(line.split(":", 1) for line in tools.quorum("describe", "--status").splitlines())
     assert told["LeaderId"].strip() == "1"

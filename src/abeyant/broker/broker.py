@@ -20,8 +20,10 @@ from abeyant import IdleDetector, Purgatory
 from abeyant.broker.coordinator.coordinator import Coordinator
 from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
 from abeyant.broker.delayed.operation import Waiting
+from abeyant.broker.delayed.throttle import ThrottledChannels
 from abeyant.broker.housekeeping import Housekeeping
 from abeyant.broker.log import Log, LogError
+from abeyant.broker.quotas.limits import ClientQuotas
 from abeyant.broker.replica.fetch_call import ReplicaFetchCall
 from abeyant.broker.replica.fetcher import Fetchers
 from abeyant.broker.replica.messages import Key, ReplicaFetch, ReplicaResponse
@@ -117,6 +119,7 @@ class Broker:
         self.heartbeat_purgatory = self._purgatory("Heartbeat")
         self.inter_broker_purgatory = self._purgatory("InterBroker")
         self.held_purgatory = self._purgatory("Held")  # requests that a fault delays
+        self.throttled = ThrottledChannels(self._purgatory("Throttle"), self.now)
         self.group_coordinator = Coordinator(self, OFFSETS, _group_shard)
         self.transaction_coordinator = Coordinator(self, TRANSACTIONS, TransactionShard)
         self.coordinators: dict[str, Coordinator[Any]] = {
@@ -127,7 +130,9 @@ class Broker:
         self.housekeeping = Housekeeping(self)
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._listener: Listener | None = None
-        self._quotas = ConnectionQuotas(settings, cluster.security.protocol, broker_id)
+        quotas = cluster.controller.quotas
+        self.client_quotas = ClientQuotas(quotas, settings, self.now)
+        self._quotas = ConnectionQuotas(settings, cluster.security.protocol, broker_id, quotas.connection_rate)
         self._max_request: int = settings["socket.request.max.bytes"]
         # Connections of a paused broker stay open.
         self._idle = IdleDetector(
@@ -342,6 +347,7 @@ class Broker:
         """Forget a connection."""
         self.connections.pop(connection, None)
         self._quotas.leave(connection)
+        self.throttled.forget(connection)
         if self._listener is not None:
             self._listener.check_room()
         if not self._idle.closed:
@@ -398,6 +404,8 @@ class Broker:
 
     def handle(self, call: Call) -> None:
         """Handle a call. If that raises, log the exception and answer with UNKNOWN_SERVER_ERROR."""
+        if self.client_quotas.table.enabled:
+            call.began = self.now()
         try:
             call.proceed()
             call.local = self.now() - call.since
@@ -430,7 +438,9 @@ class Broker:
         if requested != version:
             return Call(self, connection, api, requested, codec, header, None)
         request = codec.read_request(frame, size)
-        return Call(self, connection, api, version, codec, header, request)
+        call = Call(self, connection, api, version, codec, header, request)
+        call.size = len(frame)
+        return call
 
     def _close_idle(self, connection: Connection) -> None:
         """Close an idle connection. On the second call abort it, as the client does not read what was sent."""

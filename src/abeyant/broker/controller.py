@@ -21,6 +21,8 @@ from abeyant.broker.metadata_store import MetadataStore
 from abeyant.broker.network import Network, Receiver
 from abeyant.broker.partition_state import NO_LEADER, PartitionState, Topic
 from abeyant.broker.placement import check_assignments, check_name, check_replicas, place_replicas
+from abeyant.broker.quotas.limits import MutationQuotas, Record
+from abeyant.broker.quotas.table import QuotaTable
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError
 from abeyant.reporting import logger
@@ -84,6 +86,8 @@ class Controller:
         self.changed: Callable[[PartitionState], object] | None = None  # called after every change; for tests
         self._store = MetadataStore(journal)
         self.groups = GroupSettings(settings, self._store)
+        self.quotas = QuotaTable(self._store)
+        self.mutation_quotas = MutationQuotas(self.quotas, settings, clock.now)
         self._restore()
         self._schedule_rebalance()
 
@@ -188,12 +192,15 @@ class Controller:
         config: Mapping[str, str | None],
         *,
         validate_only: bool = False,
+        quota: Record | None = None,
     ) -> Topic:
-        """Create a topic. A count of -1 means the default. Raises ApiError."""
+        """Create a topic. A count of -1 means the default. Raises ApiError, also if the quota is exhausted."""
         check_name(name, self.topics)
         replicas = self._replicas_for(partitions, replication, assignments)
         topic = Topic(name, uuid.uuid4(), self.topic_settings(config))
         topic.partitions = [self._new_partition(topic, index, brokers) for index, brokers in enumerate(replicas)]
+        if quota is not None:
+            quota(len(topic.partitions))
         if not validate_only:
             self._store.put_topic(topic)
             self.topics[name] = topic
@@ -242,9 +249,15 @@ class Controller:
             self._network.send(member, member.forget_topic, topic)
 
     def create_partitions(
-        self, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None, *, validate_only: bool
+        self,
+        topic: Topic,
+        count: int,
+        assignments: Sequence[Sequence[int]] | None,
+        *,
+        validate_only: bool,
+        quota: Record | None = None,
     ) -> None:
-        """Add partitions to a topic, up to `count`. Raises ApiError."""
+        """Add partitions to a topic, up to `count`. Raises ApiError, also if the quota is exhausted."""
         present = len(topic.partitions)
         if count == present:
             raise ApiError(ErrorCode.invalid_partitions, f"Topic already has {present} partition(s).")
@@ -267,6 +280,8 @@ class Controller:
             for brokers in assignments:
                 check_replicas(brokers, self._brokers, replication)
             replicas = [tuple(brokers) for brokers in assignments]
+        if quota is not None:
+            quota(more)
         states = [self._new_partition(topic, index, brokers) for index, brokers in enumerate(replicas, present)]
         if not validate_only:
             for state in states:

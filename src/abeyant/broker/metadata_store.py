@@ -6,6 +6,7 @@ acknowledged without the replicas that left it (K1).
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -102,6 +103,16 @@ class MetadataStore:
     def put_group_settings(self, group_id: str, settings: Mapping[str, str]) -> None:
         """Store all settings of a group."""
         self._put(f"group/{group_id}", dict(settings) or None)
+
+    def quotas(self) -> Iterator[tuple[tuple[tuple[str, str | None], ...], dict[str, float]]]:
+        """Yield the quotas of each entity: its types and names."""
+        if self._journal is not None:
+            for key, values in self._journal.items("quota/"):
+                yield tuple((kind, name) for kind, name in json.loads(key.removeprefix("quota/"))), values
+
+    def put_quotas(self, entity: tuple[tuple[str, str | None], ...], values: Mapping[str, float]) -> None:
+        """Store all quotas of an entity."""
+        self._put(f"quota/{json.dumps(entity)}", dict(values) or None)
 
     def put_partition(self, state: PartitionState) -> None:
         """Store a partition's state."""

@@ -71,7 +71,10 @@ class RequestLog:
             _redact_secrets(request_form)
         response_form = None if response is None else json_form(call.codec.response_entity, response)
         header = _header(call.api.key, call.api.name, call.version, call.correlation_id, call.client_id)
-        self._write(call.broker, header, request_form, response_form, call.since, call.local, call.connection)
+        throttled = call.throttle_seconds
+        self._write(
+            call.broker, header, request_form, response_form, call.since, call.local, call.connection, throttled
+        )
 
     def log_replica_fetch(self, broker: Broker, fetch: ReplicaFetch, answer: ReplicaResponse, since: float) -> None:
         """Write a line for a follower's fetch, as if it had arrived over the wire in a fetch session."""
@@ -139,6 +142,7 @@ class RequestLog:
         since: float,
         local: float | None,
         client: Connection | None = None,
+        throttled: float = 0.0,
     ) -> None:
         if self._broken:
             return
@@ -158,7 +162,7 @@ class RequestLog:
             "requestQueueTimeMs": 0.0,
             "localTimeMs": _ms(local),
             "remoteTimeMs": _ms(total - local),
-            "throttleTimeMs": 0,
+            "throttleTimeMs": round(throttled * 1000),
             "responseQueueTimeMs": 0.0,
             "sendTimeMs": 0.0,
             "securityProtocol": protocol,

@@ -67,6 +67,7 @@ def _until(operation: Any, named: list[str]) -> str:
         "DelayedRebalance": f"{listed} to join or sync",
         "DelayedHeartbeat": f"only the deadline: a heartbeat of {listed} moves it",
         "HeldRequest": "only the deadline: a fault delays it",
+        "ThrottledChannel": "only the deadline: a quota or a fault throttles the connection",
         "DelayedElectLeader": f"a new leader for {listed}",
         "DelayedPeerAnswer": "the other broker's response",
     }.get(kind, "")

@@ -183,7 +183,7 @@ function faultPlan() {
   const give = (name, given) => { body[name] = given; python.push(`${name}=${py(given)}`); };
   if (value("api")) { body.api = value("api"); python.push(py(body.api)); }
   if (action === "fail") give("error", value("error"));
-  if (action === "delay") give("seconds", Number(value("seconds")));
+  if (action === "delay" || action === "throttle") give("seconds", Number(value("seconds")));
   if (action === "drop" && find("fault-answer").checked) give("answer", true);
   for (const name of TEXTS) if (value(name)) give(name, value(name));
   for (const name of NUMBERS) if (value(name)) give(name, Number(value(name)));
@@ -192,7 +192,7 @@ function faultPlan() {
 
 find("fault-form").onsubmit = (event) => { event.preventDefault(); run(faultPlan()); };
 find("fault-form").oninput = () => {
-  for (const label of document.querySelectorAll("[data-for]")) label.hidden = label.dataset.for !== find("fault-do").value;
+  for (const label of document.querySelectorAll("[data-for]")) label.hidden = !label.dataset.for.split(" ").includes(find("fault-do").value);
   code(faultPlan());
 };
 find("fault-form").addEventListener("focusin", () => code(faultPlan()));

@@ -169,7 +169,7 @@ def test_a_wait_ends_when_what_it_waits_for_happens(kafka: Cluster, http: Client
             "/faults",
             {"action": "fial"},
             400,
-            "body.action must be one of fail, delay, drop, observe, not 'fial'",
+            "body.action must be one of fail, delay, throttle, drop, observe, not 'fial'",
         ),
         ("POST", "/faults", {"action": "fail"}, 400, "body lacks error"),
         ("POST", "/faults", {"action": "drop", "topik": "x"}, 400, "body has no 'topik'; did you mean topic?"),

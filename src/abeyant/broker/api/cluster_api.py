@@ -197,6 +197,16 @@ class ClusterApi(ContentsApi, Outages):
         """
         return self._faults.delay(Target(api, **where), seconds, times, nth)
 
+    def throttle(
+        self, api: str | None = None, *, seconds: float, times: int | None = None, nth: int = 1, **where: Unpack[Where]
+    ) -> Fault:
+        """Throttle the clients of matching requests, as an exceeded quota does (KIP-219). Arguments as for `fail`.
+
+        The request is handled and answered at once, with `seconds` as `throttle_time_ms`; a fetch gets no records. Then
+        nothing more of that connection is read for `seconds` on the cluster's clock: `waiting("Throttle")` lists it.
+        """
+        return self._faults.throttle(Target(api, **where), seconds, times, nth)
+
     def drop(
         self,
         api: str | None = None,

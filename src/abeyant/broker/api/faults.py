@@ -1,4 +1,4 @@
-"""Fault injection: fail, delay or drop requests, or drop their responses.
+"""Fault injection: fail, delay, throttle or drop requests, or drop their responses.
 
 Faults change timing and availability only (K11): a request is handled in full or not at all, and no log is modified.
 A `Fault` is active until it has fired `times` times, until `end`, or until its `with` block ends.
@@ -24,6 +24,8 @@ from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError, did_you_mean
 
 _CENTURY = 100 * 365 * 86_400  # seconds: no timer waits for longer
+_LONGEST_THROTTLE = 2_000_000  # seconds: the field has milliseconds in 32 bits
+_NEVER_THROTTLED = (REPLICA_FETCH, "SaslAuthenticate", "SaslHandshake", "WriteTxnMarkers")
 _MISSES = 16  # kinds of near misses that a fault keeps
 
 
@@ -223,6 +225,19 @@ class Faults:
             broker.held_purgatory.try_complete_else_watch(held, [held])
 
         return self._add(Fault(self, target, f"{seconds:g} s more for", later, times, nth))
+
+    def throttle(self, target: Target, seconds: float, times: int | None, nth: int) -> Fault:
+        """Respond as if a quota were exceeded: with a throttle time, after which the connection is read again."""
+        if not _is_number(seconds) or not 0.001 <= seconds <= _LONGEST_THROTTLE:
+            raise AbeyantError(f"seconds must be from 0.001 to {_LONGEST_THROTTLE:,}, not {seconds!r}")
+        if target.api in _NEVER_THROTTLED:
+            raise AbeyantError(f"{target.api} is never throttled: name an API of clients, other than those of SASL")
+
+        def slow(call: Any) -> None:
+            call.throttle(seconds, "fault")
+            call.broker.handle(call)
+
+        return self._add(Fault(self, target.of_clients(), f"throttled by {seconds:g} s:", slow, times, nth))
 
     def drop(self, target: Target, answer: bool, times: int | None, nth: int) -> Fault:
         """Close the connection, or with `answer` handle the request and lose the response."""

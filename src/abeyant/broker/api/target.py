@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
 from abeyant.broker.api.base import BaseCluster
 from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
@@ -58,7 +58,7 @@ _OTHERS = "choose by broker= or client_id="
 class Target:
     """Selects the requests of a fault. None matches everything."""
 
-    __slots__ = ("api", "broker", "client_id", "group", "partition", "topic", "transactional_id")
+    __slots__ = ("api", "broker", "client_id", "clients_only", "group", "partition", "topic", "transactional_id")
 
     def __init__(self, api: str | None, **where: Unpack[Where]) -> None:
         """Raise TypeError for an unknown selector, and AbeyantError for a value that no request can match."""
@@ -67,6 +67,7 @@ class Target:
             raise TypeError(f"no requests can be chosen by {name}={hint}")
         for name, value in where.items():
             check_choice(name, value)
+        self.clients_only = False
         self.api = api
         self.topic = where.get("topic")
         self.partition = where.get("partition")
@@ -89,6 +90,11 @@ class Target:
         if self.transactional_id is not None and api is not None and api not in NAME_TRANSACTIONS:
             raise AbeyantError(f"{api} names no transactional ids: {_OTHERS}")
 
+    def of_clients(self) -> Self:
+        """Select no requests of brokers to one another. Return this target."""
+        self.clients_only = True
+        return self
+
     def check(self, cluster: BaseCluster) -> None:
         """Raise AbeyantError for an unknown broker, topic or partition, and for an API that no client can use here.
 
@@ -110,6 +116,8 @@ class Target:
 
     def mismatches(self, call: Any) -> list[str]:
         """Return the selectors that a `Call` or a `ReplicaFetchCall` does not match, at most two: none for a match."""
+        if self.clients_only and not hasattr(call, "connection"):
+            return ["api", "client_id"]  # another broker's: nothing that a client does would match
         found = []
         is_replica = name_of(call) == REPLICA_FETCH
         if self.api not in (None, name_of(call)):

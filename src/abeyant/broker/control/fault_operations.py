@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from abeyant.broker.control.ordered import Control
 
 _WHERE = ("topic", "partition", "broker", "client_id", "group", "transactional_id")
-_OWN: dict[str, tuple[str, ...]] = {"fail": ("error",), "delay": ("seconds",), "drop": ("answer",), "observe": ()}
+_OWN: dict[str, tuple[str, ...]] = {
+    "fail": ("error",), "delay": ("seconds",), "throttle": ("seconds",), "drop": ("answer",), "observe": (),
+}  # fmt: skip
 _PATIENCE = 600  # seconds: the longest wait of one request
 _TIMEOUT = seconds("Seconds of real time to wait; then 409.", _PATIENCE, default=10)
 
@@ -59,6 +61,10 @@ _NEW_FAULT: Schema = {
         _fault(
             "delay", "Handle the requests later, on the cluster's clock.",
             seconds={"type": "number", "exclusiveMinimum": 0, "maximum": 3_000_000_000, "description": "Seconds."},
+        ),
+        _fault(
+            "throttle", "Answer with a throttle time, and read nothing more of the connection until it is over.",
+            seconds={"type": "number", "minimum": 0.001, "maximum": 2_000_000, "description": "Seconds."},
         ),
         _fault(
             "drop", "Lose the requests: close the connection.",
@@ -101,7 +107,7 @@ _WAITING = obj(
         "client": {"type": "string", "description": "The client's id."},
         "since": {"type": "number", "description": "Seconds on the cluster's clock."},
         "left": nullable({"type": "number", "description": "Seconds until it expires; null for never."}),
-        "held_by": {"type": "string", "description": "delay, pause, or empty."},
+        "held_by": {"type": "string", "description": "delay, throttle, pause, or empty."},
     }
 )
 

@@ -14,7 +14,8 @@ class Waiting(NamedTuple):
     broker: int
     kind: str
     """The purgatory: "Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat", "InterBroker" (a
-    broker's request to another). For a held request its API, for instance "Metadata", or "ReplicaFetch"."""
+    broker's request to another), "Throttle" (a connection from which no request is read). For a held request its API,
+    for instance "Metadata", or "ReplicaFetch"."""
     keys: tuple[tuple[str, int | str], ...]
     """What it waits for: topics and partitions; for rebalances and sessions, groups and members."""
     client: str
@@ -24,7 +25,7 @@ class Waiting(NamedTuple):
     deadline: float
     """When it will expire, in seconds on the cluster's clock; infinity for never."""
     held_by: str = ""
-    """Why the request is held: "delay" (a fault) or "pause" (of its broker); else empty."""
+    """Why it is held: "delay" (a fault), "throttle" (a quota or a fault) or "pause" (of its broker); else empty."""
 
 
 class BrokerOperation(DelayedOperation):

@@ -1,7 +1,6 @@
 """CreatePartitions (key 37, versions 0-3): add partitions to topics.
 
 Kafka: `ReplicationControlManager.createPartitions`.
-Not implemented: controller mutation quotas.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from abeyant.broker.errors import ApiError
+from abeyant.broker.quotas.limits import Record
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.results import results
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -17,9 +17,10 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 def handle(call: Call) -> None:
     """Add the partitions. Answer with a result for each topic."""
-    create = partial(_create, call)
+    mutations = call.mutations(strict_since=3)
+    create = partial(_create, call, mutations.record)
     found = results(call.request.topics, create, _failed, key="name", repeated="Duplicate topic name.")
-    call.answer(Message(results=found))
+    call.answer_mutations(Message(results=found), mutations)
 
 
 def error_response(request: Any, error: ErrorCode) -> Message:
@@ -31,11 +32,12 @@ def _failed(topic: Any, error: ErrorCode) -> Message:
     return Message(name=topic.name, error_code=error)
 
 
-def _create(call: Call, wanted: Any) -> Message:
+def _create(call: Call, quota: Record, wanted: Any) -> Message:
     controller = call.broker.cluster.controller
     topic = controller.topics.get(wanted.name)
     if topic is None:
         raise ApiError(ErrorCode.unknown_topic_or_partition)
     assignments = None if wanted.assignments is None else [one.broker_ids for one in wanted.assignments]
-    controller.create_partitions(topic, wanted.count, assignments, validate_only=call.request.validate_only)
+    validate_only = call.request.validate_only
+    controller.create_partitions(topic, wanted.count, assignments, validate_only=validate_only, quota=quota)
     return Message(name=wanted.name)

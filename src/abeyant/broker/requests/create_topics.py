@@ -1,7 +1,7 @@
 """CreateTopics (key 19, versions 2-7): create topics.
 
 Kafka: `ReplicationControlManager.createTopics`.
-Not implemented: create.topic.policy.class.name, controller mutation quotas.
+Not implemented: create.topic.policy.class.name.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from abeyant.broker.errors import ApiError
+from abeyant.broker.quotas.limits import Record
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.config_resources import describe
 from abeyant.broker.requests.common.results import results
@@ -18,9 +19,10 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 def handle(call: Call) -> None:
     """Create the topics. Answer with a result for each."""
-    create = partial(_create, call)
+    mutations = call.mutations(strict_since=6)
+    create = partial(_create, call, mutations.record)
     found = results(call.request.topics, create, _failed, key="name", repeated="Duplicate topic name.")
-    call.answer(Message(topics=found))
+    call.answer_mutations(Message(topics=found), mutations)
 
 
 def error_response(request: Any, error: ErrorCode) -> Message:
@@ -32,7 +34,7 @@ def _failed(topic: Any, error: ErrorCode) -> Message:
     return Message(name=topic.name, error_code=error)
 
 
-def _create(call: Call, wanted: Any) -> Message:
+def _create(call: Call, quota: Record, wanted: Any) -> Message:
     assignments: dict[int, tuple[int, ...]] = {}
     for assignment in wanted.assignments:
         if assignment.partition_index in assignments:
@@ -44,7 +46,7 @@ def _create(call: Call, wanted: Any) -> Message:
     controller = call.broker.cluster.controller
     topic = controller.create_topic(
         wanted.name, wanted.num_partitions, wanted.replication_factor, assignments,
-        {config.name: config.value for config in wanted.configs}, validate_only=call.request.validate_only,
+        {config.name: config.value for config in wanted.configs}, validate_only=call.request.validate_only, quota=quota,
     )  # fmt: skip
     return Message(
         name=topic.name,

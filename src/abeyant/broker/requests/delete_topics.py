@@ -1,7 +1,6 @@
 """DeleteTopics (key 20, versions 1-6): delete topics by name or id.
 
 Kafka: `ControllerApis.deleteTopics`.
-Not implemented: controller mutation quotas.
 """
 
 from __future__ import annotations
@@ -24,9 +23,11 @@ def handle(call: Call) -> None:
     controller = call.broker.cluster.controller
     deletable = call.broker.cluster.settings["delete.topic.enable"]
     targets = _targets(call.request)
+    mutations = call.mutations(strict_since=5)
     results = []
     by_id = set()  # topics that the request names both by id and by name
     for name, topic_id in dict.fromkeys(targets):
+        found_id = topic_id
         try:
             if not deletable:
                 raise ApiError(ErrorCode.topic_deletion_disabled if call.version >= 3 else ErrorCode.invalid_request)
@@ -40,15 +41,17 @@ def handle(call: Call) -> None:
             if (topic.name, None) in targets and (None, topic.id) in targets:
                 by_id.add(topic.id)
                 continue
+            found_id = topic.id
+            mutations.record(len(topic.partitions))
             controller.delete_topic(topic)
             results.append(Message(name=topic.name, topic_id=topic.id))
         except ApiError as error:
-            results.append(Message(name=name, topic_id=topic_id, error_code=error.code, error_message=error.message))
+            results.append(Message(name=name, topic_id=found_id, error_code=error.code, error_message=error.message))
     for topic_id in by_id:
         message = "The provided topic name maps to an ID that was already supplied."
         name, code = controller.by_id[topic_id].name, ErrorCode.invalid_request
         results.append(Message(name=name, topic_id=topic_id, error_code=code, error_message=message))
-    call.answer(Message(responses=results))
+    call.answer_mutations(Message(responses=results), mutations)
 
 
 def error_response(request: Any, error: ErrorCode) -> Message:

@@ -2,7 +2,7 @@
 
 Followers in this process fetch through replica/session.py instead.
 Kafka: `KafkaApis.handleFetchRequest`, `ReplicaManager.fetchMessages`.
-Not implemented: fetches by brokers of other processes, preferred read replicas by rack, throttling by quotas.
+Not implemented: fetches by brokers of other processes, preferred read replicas by rack.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from abeyant.broker.delayed.operation import BrokerOperation
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log import LogError
+from abeyant.broker.quotas.table import FETCH
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.fetch_sessions import NO_SESSION, FetchSession, Key
@@ -155,7 +156,7 @@ class DelayedFetch(BrokerOperation):
 class FetchReader:
     """Reads the partitions of a fetch: at once, and `again` after a wait."""
 
-    __slots__ = ("_call", "_committed", "_from_a_replica", "_max_bytes", "queries")
+    __slots__ = ("_call", "_committed", "_from_a_replica", "_max_bytes", "min_bytes", "queries")
 
     def __init__(self, call: Call, queries: list[PartitionQuery]) -> None:
         request = call.request
@@ -164,6 +165,11 @@ class FetchReader:
         # Replicas in this process fetch through replica/session.py, and there are no others.
         self._from_a_replica = max(request.replica_id, request.replica_state.replica_id) >= 0
         self._max_bytes = min(request.max_bytes, call.broker.cluster.settings["fetch.max.bytes"])
+        self.min_bytes = request.min_bytes
+        if call.broker.client_quotas.table.enabled:
+            most = call.broker.client_quotas.most(FETCH, call.connection.user, call.client_id)
+            self._max_bytes = int(min(self._max_bytes, most))
+            self.min_bytes = min(self.min_bytes, self._max_bytes)
         self.queries = queries
 
     def read(self, *, in_session: bool = False, again: bool = False) -> list[PartitionResult]:
@@ -202,7 +208,7 @@ class FetchReader:
             if result.error is not ErrorCode.none or result.diverging is not None:
                 return None
             size += len(result.records)
-        if size >= request.min_bytes:
+        if size >= self.min_bytes:
             return None
         return [
             PendingFetch(result.partition, result.query.offset, result.query.max_bytes, self._committed)
@@ -277,7 +283,7 @@ def handle(call: Call) -> None:
         return
     operation = DelayedFetch(
         request.max_wait.total_seconds(),
-        request.min_bytes,
+        reader.min_bytes,
         pending,
         call.client_id,
         call.since,
@@ -323,15 +329,37 @@ def error_response(request: Any, error: ErrorCode) -> Message:
 
 def _answer(call: Call, results: list[PartitionResult], session: FetchSession | None) -> None:
     number = NO_SESSION
-    if session is not None and session.partitions:
-        number = session.id
-        news = session.select(results)
+    in_session = session if session is not None and session.partitions else None
+    news = results if in_session is None else in_session.changes(results)
+    if in_session is not None:
+        number = in_session.id
         if call.request.session_epoch > 0:  # a full fetch gets all partitions
             results = news
+    if _is_throttled(call, results, number):
+        # As in Kafka: an empty response, of which nothing counts. A session that would have begun does not.
+        if call.request.session_epoch <= 0:
+            call.broker.fetch_sessions.end(number)
+            number = NO_SESSION
+        call.answer(Message(session_id=number, responses=()))
+        return
+    if in_session is not None:
+        in_session.sent(news)
     responses = _by_topic([_response(result, call) for result in results])
     moved = [result.query.key for result in results if result.error in MOVED]
     leaders = leaders_of(call, moved) if moved else ()
     call.answer(Message(error_code=ErrorCode.none, session_id=number, responses=responses, node_endpoints=leaders))
+
+
+def _is_throttled(call: Call, results: list[PartitionResult], number: int) -> bool:
+    """Charge the response's bytes and the time. Return whether a quota or fault throttles the client."""
+    quotas = call.broker.client_quotas
+    if quotas.table.enabled:
+        size = call.size_of(Message(session_id=number, responses=_by_topic([_response(one, None) for one in results])))
+        call.charge(FETCH, size)
+        call.charge_time()
+        if call.throttle_seconds:
+            quotas.refund(FETCH, call.connection.user, call.client_id, size)
+    return call.throttle_seconds > 0
 
 
 def _response(result: PartitionResult, call: Call | None) -> tuple[PartitionQuery, Message]:

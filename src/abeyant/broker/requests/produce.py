@@ -2,7 +2,6 @@
 
 With acks=all the response waits for the in-sync replicas (K1, K2).
 Kafka: `KafkaApis.handleProduceRequest`, `ReplicaManager.appendRecords`.
-Not implemented: throttling by quotas.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import Any
 from abeyant.broker.delayed.produce import PendingAck, wait_for_acks
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log import Appended, LogError
+from abeyant.broker.quotas.table import PRODUCE
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.topics import MOVED, leaders_of, name_leader
@@ -179,6 +179,8 @@ def _any_transactional(request: Any) -> bool:
 
 
 def _answer(call: Call, topics: list[tuple[Any, list[_Result]]]) -> None:
+    if call.broker.client_quotas.table.enabled:
+        call.charge(PRODUCE, call.size)
     failed = any(_error(result) is not _NONE for _, results in topics for result in results)
     if call.request.acks == 0:
         if failed:

@@ -90,14 +90,22 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- for the broker
 
-    def answer(self, parts: list[bytes]) -> None:
-        """Send a response, prefixed with its length, and go on to the next request. Send nothing without parts."""
+    def answer(self, parts: list[bytes], *, mute: bool = False) -> None:
+        """Send a response, prefixed with its length, and go on to the next request. Send nothing without parts.
+
+        With `mute`, go on only after `unmute`.
+        """
         transport = self._transport
         if transport is None or transport.is_closing():
             return
         if parts:
             parts.insert(0, _LENGTH.pack(sum(map(len, parts))))
             transport.write(b"".join(parts))
+        if not mute:
+            self.unmute()
+
+    def unmute(self) -> None:
+        """Go on to the next request."""
         self._busy = False
         if self._backlog or self._paused:
             self._go_on_soon()

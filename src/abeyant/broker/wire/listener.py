@@ -50,6 +50,7 @@ class Listener:
         self._timer = timer
         self._now = now
         self._delayed: socket.socket | None = None  # accepted, and delayed by the connection rate
+        self._throttled: set[socket.socket] = set()  # accepted, and closed after a delay
         self._handshakes: dict[asyncio.Task[Any], socket.socket] = {}  # the loop itself holds tasks weakly
         self._socket = socket.create_server((host, port), backlog=_BACKLOG)
         self._socket.setblocking(False)
@@ -61,8 +62,8 @@ class Listener:
         if not self._closed:
             self._loop.remove_reader(self._socket)
             self._socket.close()
-            if self._delayed is not None:
-                self._delayed.close()
+            for one in (*self._throttled, *([] if self._delayed is None else [self._delayed])):
+                one.close()
             for client in self._handshakes.values():  # else a silent one lasts a minute, the handshake's time-out
                 with suppress(OSError):
                     client.shutdown(socket.SHUT_RDWR)
@@ -106,7 +107,11 @@ class Listener:
             self._go_on()
 
     def _admit(self, client: socket.socket, address: str) -> None:
-        """Serve a client, or close it if its address has too many connections."""
+        """Serve a client, or close it if its address has too many connections, or makes too many per second."""
+        if delay := self._quotas.delay_of(address, self._now()):
+            self._throttled.add(client)
+            self._timer.call_later(delay, self._close_throttled, client)
+            return
         if refusal := self._quotas.refusal(address):
             logger("broker").warning("port %d refuses a client: %s", self.port, refusal)
             client.close()
@@ -117,6 +122,10 @@ class Listener:
         task = self._loop.create_task(self._handshake(client, connection))
         self._handshakes[task] = client
         task.add_done_callback(self._handshakes.pop)
+
+    def _close_throttled(self, client: socket.socket) -> None:
+        self._throttled.discard(client)
+        client.close()
 
     async def _handshake(self, client: socket.socket, connection: Connection) -> None:
         try:

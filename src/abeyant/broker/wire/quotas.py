@@ -1,15 +1,18 @@
 """Limits of a broker's connections: in total, per address, per second. Kafka: `ConnectionQuotas`.
 
 At `max.connections` a broker stops accepting until one ends; beyond `max.connections.per.ip` it closes the client;
-above `max.connection.creation.rate` it delays the connection and all after it. The settings may change at any time.
+above `max.connection.creation.rate` it delays the connection and all after it; above the quota
+`connection_creation_rate` of an address it closes the client, after a delay. All may change at any time.
 Brokers of a cluster have no connections to one another, so only clients count.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from abeyant.broker.quotas.rates import Rate
 from abeyant.broker.reconfiguration import overrides
 
 if TYPE_CHECKING:
@@ -20,12 +23,19 @@ if TYPE_CHECKING:
 class ConnectionQuotas:
     """Counts one broker's connections, from when they are accepted. Use from the loop's thread only."""
 
-    def __init__(self, settings: Settings, listener: str, broker: int) -> None:
-        """Start without connections. `listener` is the name of the broker's only listener."""
+    def __init__(self, settings: Settings, listener: str, broker: int, quota: Callable[[str], float | None]) -> None:
+        """Start without connections. `listener` is the name of the broker's only listener.
+
+        `quota` returns how many connections per second an address may make; None for any number.
+        """
         self._settings = settings
         self._listener = listener
         self._broker = broker
-        self._rate = ConnectionRate(settings["quota.window.num"], settings["quota.window.size.seconds"])
+        self._quota = quota
+        self._windows: int = settings["quota.window.num"]
+        self._window: float = settings["quota.window.size.seconds"]
+        self._rate = Rate(self._windows, self._window)
+        self._rates: dict[str, Rate] = {}  # of addresses with a quota
         self._addresses: dict[Connection, str] = {}
         self._by_address: Counter[str] = Counter()
 
@@ -60,7 +70,20 @@ class ConnectionQuotas:
 
     def delay(self, now: float) -> float:
         """Count a connection at `now`. Return by how many seconds to delay it and all after it."""
-        return self._rate.record(now, self._limit("max.connection.creation.rate"))
+        self._rate.record(now, 1)
+        return min(self._rate.excess(now, self._limit("max.connection.creation.rate")), self._window)
+
+    def delay_of(self, address: str, now: float) -> float:
+        """Count a connection of an address. Return after how many seconds to close it; 0.0 to accept it."""
+        limit = self._quota(address)
+        if limit is None:
+            return 0.0
+        rate = self._rates.setdefault(address, Rate(self._windows, self._window))
+        rate.record(now, 1)
+        seconds = min(rate.excess(now, limit), self._window)
+        if seconds:
+            rate.record(now, -1)  # it is not accepted
+        return seconds
 
     def enter(self, connection: Connection, address: str) -> None:
         """Count a connection, until `leave`."""
@@ -75,31 +98,3 @@ class ConnectionQuotas:
         self._by_address[address] -= 1
         if not self._by_address[address]:
             del self._by_address[address]
-
-
-class ConnectionRate:
-    """Measures connections per second over windows, which allows bursts. Kafka: `Rate`, `SampledStat`."""
-
-    def __init__(self, windows: int, window: float) -> None:
-        """Measure over `windows` windows of `window` seconds each, the current one included."""
-        self._count = windows
-        self._window = window
-        self._windows: deque[tuple[float, int]] = deque()  # (start, connections) of each
-
-    def record(self, now: float, limit: int) -> float:
-        """Count a connection at `now`. Return by how many seconds to delay it, at most one window. O(windows)."""
-        windows = self._windows
-        if windows and now - windows[-1][0] < self._window:
-            began, count = windows.pop()
-            windows.append((began, count + 1))
-        else:
-            windows.append((now, 1))
-        while now - windows[0][0] >= self._count * self._window:
-            windows.popleft()
-        # The rate covers at least all windows but the current one, even if the broker has just started.
-        elapsed = now - windows[0][0]
-        missing = max(0, self._count - 1 - int(elapsed / self._window))
-        seconds = elapsed + missing * self._window
-        allowed = limit * seconds
-        excess = sum(count for _, count in windows) - allowed
-        return min(excess / limit, self._window) if excess > 0 else 0.0

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from abeyant.broker.errors import ApiError
+from abeyant.broker.quotas.limits import Mutations
+from abeyant.broker.quotas.table import MUTATION, REQUEST
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.reporting import logger
 
@@ -18,12 +21,13 @@ if TYPE_CHECKING:
     from abeyant.broker.wire.schema import Codec
 
 _CORRELATION_ID = Struct(">i")
+_EXEMPT = (17, 36)  # SaslHandshake and SaslAuthenticate
 
 
 class BaseCall:
     """A request at a broker, from a client or from another broker. Answer it once."""
 
-    __slots__ = ("_lost", "api", "broker", "client_id", "local", "request", "since", "version")
+    __slots__ = ("_lost", "api", "began", "broker", "client_id", "local", "request", "since", "version")
 
     def __init__(self, broker: Broker, api: Api, version: int, client_id: str, request: Any) -> None:
         self.broker = broker
@@ -31,7 +35,7 @@ class BaseCall:
         self.version = version
         self.client_id = client_id
         self.request = request
-        self.since = broker.now()  # seconds on the broker's clock
+        self.since = self.began = broker.now()  # arrival and start of handling, seconds on the broker's clock
         self.local: float | None = None  # seconds that handling it took, set when it starts to wait
         self._lost = False
 
@@ -57,7 +61,7 @@ class BaseCall:
 class Call(BaseCall):
     """A client's request at a broker. Call `answer`, `refuse`, `drop`, or `done` (no response), once."""
 
-    __slots__ = ("codec", "connection", "correlation_id")
+    __slots__ = ("codec", "connection", "correlation_id", "size", "throttle_seconds", "throttled_by")
 
     def __init__(
         self, broker: Broker, connection: Connection, api: Api, version: int, codec: Codec, header: Any, request: Any
@@ -67,6 +71,9 @@ class Call(BaseCall):
         self.codec = codec
         self.connection = connection
         self.correlation_id: int = header.correlation_id
+        self.size = 0  # bytes of the request
+        self.throttle_seconds = 0.0  # for which no further request of the connection is read
+        self.throttled_by = ""  # a quota, or a fault
         connection.client_id = self.client_id
 
     def partition(self, name: str | None, topic_id: uuid.UUID | None, index: int) -> Partition:
@@ -96,6 +103,10 @@ class Call(BaseCall):
         if self._lost:
             self.connection.abort()
             return
+        if self.broker.client_quotas.table.enabled:
+            self.charge_time()
+        if self.throttle_seconds:
+            response.throttle_time = timedelta(seconds=self.throttle_seconds)
         try:
             parts = self._encode(response)
         except Exception:  # noqa: BLE001
@@ -110,7 +121,48 @@ class Call(BaseCall):
         observer = self.broker.cluster.observer
         if observer is not None:
             observer.log_response(self, response)
-        self.connection.answer(parts)
+        self._send(parts)
+
+    def _send(self, parts: list[bytes]) -> None:
+        seconds = self.throttle_seconds
+        if seconds and not self.connection.closed:
+            self.broker.throttled.mute(self.connection, seconds, self.api.name, self.throttled_by)
+        self.connection.answer(parts, mute=seconds > 0)
+
+    # -- throttling (KIP-219): the response is sent at once, and the connection is muted
+
+    def throttle(self, seconds: float, by: str) -> None:
+        """Throttle the connection from the response on, for the longest time of all calls. `by` is a quota or fault."""
+        seconds = round(seconds, 3)
+        if seconds > self.throttle_seconds:
+            self.throttle_seconds, self.throttled_by = seconds, by
+
+    def charge(self, quota: str, amount: float) -> None:
+        """Record `amount` of the client's quota, and throttle the connection if it is exceeded."""
+        seconds = self.broker.client_quotas.charge(quota, self.connection.user, self.client_id, amount)
+        if seconds:
+            self.throttle(seconds, quota)
+
+    def charge_time(self) -> None:
+        """Charge the time that handling the request took, once. Requests of the authentication are exempt."""
+        if self.connection.login is None and self.api.key not in _EXEMPT and self.began >= 0:
+            took = self.broker.now() - self.began if self.local is None else self.local - (self.began - self.since)
+            self.began = -1.0
+            self.charge(REQUEST, 100 * took)
+
+    def mutations(self, strict_since: int) -> Mutations:
+        """Return the client's quota of changes to topics, which refuses from version `strict_since` on (KIP-599)."""
+        quotas = self.broker.cluster.controller.mutation_quotas
+        return quotas.of(self.connection.user, self.client_id, strict=self.version >= strict_since)
+
+    def answer_mutations(self, response: Any, mutations: Mutations) -> None:
+        """Send a response, and throttle the client if it has exhausted its quota of changes."""
+        self.throttle(mutations.seconds, MUTATION)
+        self.answer(response)
+
+    def size_of(self, response: Any) -> int:
+        """Return the bytes of a response, with its correlation id, as Kafka counts them."""
+        return sum(map(len, self._encode(response))) - len(self.codec.response_tags)
 
     def _encode(self, response: Any) -> list[bytes]:
         parts = [_CORRELATION_ID.pack(self.correlation_id), self.codec.response_tags]
@@ -123,7 +175,7 @@ class Call(BaseCall):
         observer = self.broker.cluster.observer
         if observer is not None:
             observer.log_response(self, None)
-        self.connection.answer([])
+        self._send([])
 
     def refuse(self, error: ErrorCode) -> None:
         """Answer with an error for everything in the request, without handling it.

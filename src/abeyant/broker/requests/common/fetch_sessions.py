@@ -57,20 +57,22 @@ class FetchSession:
         for key in forgotten:
             self.partitions.pop(key, None)
 
-    def select(self, results: list[Any]) -> list[Any]:
-        """Return the results with changes. Partitions with records move to the end, so that each gets a turn."""
-        changed = []
-        for result in results:
-            kept = self.partitions.get(result.query.key)
-            if kept is None:
-                continue
-            marks = result.high_watermark, result.start
-            if result.is_news or kept.last_marks != marks:
-                changed.append(result)
-                kept.last_marks = None if result.error is not ErrorCode.none else marks
-                if result.records:
-                    self.partitions[result.query.key] = self.partitions.pop(result.query.key)
-        return changed
+    def changes(self, results: list[Any]) -> list[Any]:
+        """Return the results with changes since the last response."""
+        return [
+            result
+            for result in results
+            if (kept := self.partitions.get(result.query.key)) is not None
+            and (result.is_news or kept.last_marks != (result.high_watermark, result.start))
+        ]
+
+    def sent(self, changes: list[Any]) -> None:
+        """Note what the client has now. Partitions with records move to the end, so that each gets a turn."""
+        for result in changes:
+            kept = self.partitions[result.query.key]
+            kept.last_marks = None if result.error is not ErrorCode.none else (result.high_watermark, result.start)
+            if result.records:
+                self.partitions[result.query.key] = self.partitions.pop(result.query.key)
 
 
 class FetchSessions:
@@ -120,6 +122,10 @@ class FetchSessions:
         """Return all partitions of an incremental fetch's session, as the request lists only changed ones."""
         session = self._sessions.get(request.session_id) if request.session_epoch > _FIRST_EPOCH else None
         return [] if session is None else list(session.partitions)
+
+    def end(self, number: int) -> None:
+        """End a session, if there is one."""
+        self._sessions.pop(number, None)
 
     def _begin(self, now: float, *, uses_ids: bool) -> FetchSession | None:
         if len(self._sessions) >= self._slots:

@@ -10,8 +10,10 @@ from abeyant import Purgatory
 from abeyant.broker.clock import Clock
 from abeyant.broker.coordinator import ports
 from abeyant.broker.coordinator.coordinator import Coordinator
+from abeyant.broker.delayed.throttle import ThrottledChannels
 from abeyant.broker.groups.shard import GroupShard
 from abeyant.broker.log.directory import DataDirectory
+from abeyant.broker.quotas.limits import ClientQuotas
 from abeyant.broker.replica import ports as replica_ports
 from abeyant.broker.replica.messages import Key
 from abeyant.broker.replica.partition import Partition
@@ -59,7 +61,9 @@ class Broker(ports.Broker, Protocol):
     port: int
     partitions: dict[Key, Partition]
     by_id: dict[tuple[uuid.UUID, int], Partition]
+    client_quotas: ClientQuotas
     fetch_sessions: FetchSessions
+    throttled: ThrottledChannels
     elect_leader_purgatory: Purgatory[Any]
     inter_broker_purgatory: Purgatory[Any]
     group_coordinator: Coordinator[GroupShard]

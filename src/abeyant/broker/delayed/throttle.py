@@ -1,0 +1,75 @@
+"""Throttled channels: connections of which no request is read until a deadline (KIP-219).
+
+The response has been sent, with its `throttle_time_ms`. A client that heeds it sends nothing meanwhile; the requests
+of one that does not wait in its socket. Kafka: `ThrottledChannel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from abeyant.broker.delayed.operation import BrokerOperation, Waiting
+
+if TYPE_CHECKING:
+    from abeyant import Purgatory
+    from abeyant.broker.wire.connection import Connection
+
+
+class ThrottledChannel(BrokerOperation):
+    """The wait of one connection, in its broker's Throttle purgatory."""
+
+    __slots__ = ("_end", "_keys")
+
+    kind = "Throttle"
+
+    def __init__(
+        self, seconds: float, api: str, quota: str, client_id: str, since: float, end: Callable[[], object]
+    ) -> None:
+        """Call `end` once, after `seconds`. `quota` says what was exceeded by a request of `api`."""
+        super().__init__(seconds, client_id, since)
+        self._keys = ((api, quota),)
+        self._end = end
+
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """Return the API, with the quota."""
+        return self._keys
+
+    def describe(self, broker: int) -> Waiting:
+        """Return its row in `Cluster.waiting`."""
+        return super().describe(broker)._replace(held_by="throttle")
+
+    def try_complete(self) -> bool:
+        """Return False, as only its deadline, or the end of the connection, completes it."""
+        return False
+
+    def on_complete(self) -> None:
+        """Read from the connection again."""
+        self._end()
+
+
+class ThrottledChannels:
+    """The throttled channels of one broker. Use from the loop's thread only."""
+
+    def __init__(self, purgatory: Purgatory[Any], now: Callable[[], float]) -> None:
+        """`now` returns seconds on the cluster's clock."""
+        self._purgatory = purgatory
+        self._now = now
+        self._channels: dict[Connection, ThrottledChannel] = {}
+
+    def mute(self, connection: Connection, seconds: float, api: str, quota: str) -> None:
+        """Read no request of a connection for `seconds`. Call it before the response is sent with `mute`."""
+
+        def end() -> None:
+            self._channels.pop(connection, None)
+            connection.unmute()
+
+        channel = ThrottledChannel(seconds, api, quota, connection.client_id, self._now(), end)
+        self._channels[connection] = channel
+        self._purgatory.try_complete_else_watch(channel, [channel])
+
+    def forget(self, connection: Connection) -> None:
+        """End the wait of a connection that is gone."""
+        channel = self._channels.get(connection)
+        if channel is not None:
+            channel.force_complete()

@@ -1,0 +1,124 @@
+"""What clients use of their quotas: of one broker's bandwidth and time, and of the controller.
+
+Kafka: `ClientQuotaManager`, `ClientRequestQuotaManager`, `ControllerMutationQuotaManager`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.quotas.rates import Rate, TokenBucket
+from abeyant.broker.quotas.table import MUTATION, REQUEST, Limit, QuotaTable
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.settings import Settings
+
+Record = Callable[[int], object]
+"""Records a change of so many partitions. Raises ApiError if the quota was exhausted before."""
+
+_IDLE = 3600.0  # seconds after which an unused measure is dropped, as in Kafka
+
+T = TypeVar("T")
+
+
+class _Recent(Generic[T]):
+    """Measures by whose use they count, as long as they are used: those that idle for an hour are dropped."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._known: OrderedDict[tuple[str, ...], tuple[float, T]] = OrderedDict()  # with the last use, oldest first
+
+    def get(self, key: tuple[str, ...], now: float) -> T:
+        """Return a measure; the first call makes it. O(1), amortized."""
+        known = self._known.pop(key, None)
+        while self._known and now - next(iter(self._known.values()))[0] > _IDLE:
+            self._known.popitem(last=False)
+        found = self._make() if known is None else known[1]
+        self._known[key] = now, found
+        return found
+
+
+class ClientQuotas:
+    """Measures one broker's clients that have quotas. Use from the loop's thread only."""
+
+    def __init__(self, table: QuotaTable, settings: Settings, now: Callable[[], float]) -> None:
+        self.table = table
+        self._now = now
+        self._windows: int = settings["quota.window.num"]
+        self._window: float = settings["quota.window.size.seconds"]
+        self._rates = _Recent(lambda: Rate(self._windows, self._window))
+
+    def charge(self, quota: str, user: str, client_id: str, amount: float) -> float:
+        """Record `amount` of a quota. Return by how many seconds to throttle the client. O(windows)."""
+        limit = self.table.limit(quota, user, client_id)
+        if limit is None:
+            return 0.0
+        now = self._now()
+        rate = self._rates.get((quota, *limit.key), now)
+        rate.record(now, amount)
+        seconds = rate.excess(now, limit.value)
+        return min(seconds, self._window) if quota == REQUEST else seconds
+
+    def refund(self, quota: str, user: str, client_id: str, amount: float) -> None:
+        """Take back an amount that was recorded, as it is not sent."""
+        limit = self.table.limit(quota, user, client_id)
+        if limit is not None:
+            now = self._now()
+            self._rates.get((quota, *limit.key), now).record(now, -amount)
+
+    def most(self, quota: str, user: str, client_id: str) -> float:
+        """Return the amount above which any request exceeds the quota; infinity without a quota."""
+        limit = self.table.limit(quota, user, client_id)
+        return math.inf if limit is None else limit.value * (self._windows - 1) * self._window
+
+
+class MutationQuotas:
+    """Measures how many partitions clients create and delete, in the controller. Use from the loop's thread only."""
+
+    def __init__(self, table: QuotaTable, settings: Settings, now: Callable[[], float]) -> None:
+        self.table = table
+        self.now = now
+        windows, window = settings["controller.quota.window.num"], settings["controller.quota.window.size.seconds"]
+        self._seconds: float = windows * window
+        self._buckets = _Recent(TokenBucket)
+
+    def of(self, user: str, client_id: str, *, strict: bool) -> Mutations:
+        """Return the quota of one request. With `strict` it refuses; else it lets the request pass and throttles."""
+        return Mutations(self, self.table.limit(MUTATION, user, client_id), strict=strict)
+
+    def bucket(self, limit: Limit) -> tuple[TokenBucket, float]:
+        """Return the bucket of a quota and its burst."""
+        return self._buckets.get(limit.key, self.now()), limit.value * self._seconds
+
+
+class Mutations:
+    """The use that one request makes of the controller."""
+
+    def __init__(self, quotas: MutationQuotas, limit: Limit | None, *, strict: bool) -> None:
+        self._quotas = quotas
+        self._limit = limit
+        self._strict = strict
+        self.seconds = 0.0
+        """By how many seconds to throttle the client."""
+
+    def record(self, partitions: int) -> None:
+        """Record a change of so many partitions. Raises ApiError if the quota was exhausted before."""
+        limit = self._limit
+        if limit is None:
+            return
+        bucket, burst = self._quotas.bucket(limit)
+        now = self._quotas.now()
+        if not self._strict:
+            bucket.take(now, limit.value, burst, partitions)
+        debt = bucket.debt(now, limit.value, burst)
+        if debt:
+            self.seconds = debt
+            if self._strict:
+                raise ApiError(ErrorCode.throttling_quota_exceeded)
+        elif self._strict:
+            bucket.take(now, limit.value, burst, partitions)

@@ -1,0 +1,226 @@
+"""The quotas of users, client ids and addresses, as AlterClientQuotas sets them, and which of them holds for a client.
+
+Kafka: `ClientQuotaControlManager`, `ClientQuotasImage`, `DefaultQuotaCallback`.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.metadata_store import MetadataStore
+
+PRODUCE: Final = "producer_byte_rate"
+FETCH: Final = "consumer_byte_rate"
+REQUEST: Final = "request_percentage"
+MUTATION: Final = "controller_mutation_rate"
+CONNECTION: Final = "connection_creation_rate"
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
+
+Entity = tuple[tuple[str, str | None], ...]
+"""Types and names, by type; the name None is the default of all others."""
+
+_TYPES: Final = (USER, CLIENT_ID, IP)
+_CLIENT_KEYS: Final = {PRODUCE: "LONG", FETCH: "LONG", REQUEST: "DOUBLE", MUTATION: "DOUBLE"}
+_IP_KEYS: Final = {CONNECTION: "INT"}
+_MOST: Final = {"LONG": 2**63, "INT": 2**31 - 1}
+_EXACT, _DEFAULT, _ANY = range(3)  # how a filter matches a name
+
+
+class Limit(NamedTuple):
+    """The quota that holds for a client."""
+
+    value: float
+    key: tuple[str, str]
+    """Whose use counts together: the user and the client id, "" for all of them."""
+
+
+class Filter(NamedTuple):
+    """One component of DescribeClientQuotas."""
+
+    entity_type: str
+    match_type: int
+    match: str | None
+
+
+class QuotaTable:
+    """All quotas of a cluster. Use from the loop's thread only."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        """Read the quotas from `store`."""
+        self._store = store
+        self._quotas: dict[Entity, dict[str, float]] = dict(store.quotas())
+        self._limits: dict[tuple[str, str, str], Limit | None] = {}
+        self.enabled = bool(self._quotas)
+        """Whether there are any quotas, so that requests pay nothing without."""
+
+    def alter(self, entity: Entity, changes: Sequence[tuple[str, float | None]], *, validate_only: bool) -> None:
+        """Set an entity's quotas, and remove those that are None. Raises ApiError, and changes nothing then."""
+        after = dict(self._quotas.get(entity, {}))
+        if len(dict(changes)) < len(changes):
+            text = f"Ignoring duplicate entity {shown(entity)}"  # as Kafka has it, though a key is repeated
+            raise ApiError(ErrorCode.invalid_request, text)
+        known = _keys(entity)
+        for key, value in changes:
+            if value is None:
+                after.pop(key, None)
+            else:
+                _check(known, key, value)
+                after[key] = value
+        if validate_only:
+            return
+        self._store.put_quotas(entity, after)
+        self._quotas[entity] = after
+        if not after:
+            del self._quotas[entity]
+        self._limits.clear()
+        self.enabled = bool(self._quotas)
+
+    def describe(self, filters: Iterable[Filter], *, strict: bool) -> list[tuple[Entity, dict[str, float]]]:
+        """Return the entities that match all filters; with `strict`, those without further types. Raises ApiError."""
+        wanted = _by_type(filters)
+        return [
+            (entity, values)
+            for entity, values in self._quotas.items()
+            if _matches(dict(entity), wanted) and not (strict and len(entity) != len(wanted))
+        ]
+
+    def limit(self, key: str, user: str, client_id: str) -> Limit | None:
+        """Return a client's quota, the most specific one; None without. O(1)."""
+        if not self.enabled:
+            return None
+        of = key, user, client_id
+        if of not in self._limits:
+            if len(self._limits) > 10_000:  # clients may give any id
+                self._limits.clear()
+            self._limits[of] = self._find(key, user, client_id)
+        return self._limits[of]
+
+    def _find(self, key: str, user: str, client_id: str) -> Limit | None:
+        for names, of in (
+            ({USER: user, CLIENT_ID: client_id}, (user, client_id)),
+            ({USER: user, CLIENT_ID: None}, (user, client_id)),
+            ({USER: user}, (user, "")),
+            ({USER: None, CLIENT_ID: client_id}, (user, client_id)),
+            ({USER: None, CLIENT_ID: None}, (user, client_id)),
+            ({USER: None}, (user, "")),
+            ({CLIENT_ID: client_id}, ("", client_id)),
+            ({CLIENT_ID: None}, ("", client_id)),
+        ):
+            value = self._quotas.get(entity_of(names), {}).get(key)
+            if value is not None:
+                return Limit(value, of)
+        return None
+
+    def connection_rate(self, address: str) -> float | None:
+        """Return how many connections per second an address may make; None for any number."""
+        if not self.enabled:
+            return None
+        of_all = None
+        for entity, values in self._quotas.items():
+            (kind, name), *_ = entity
+            if kind != IP or CONNECTION not in values:
+                continue
+            if name is None:
+                of_all = values[CONNECTION]
+            elif _address(name) == address:
+                return values[CONNECTION]
+        return of_all
+
+
+def entity_of(names: Mapping[str, str | None]) -> Entity:
+    """Return the entity with these names by type."""
+    return tuple(sorted(names.items()))
+
+
+def _keys(entity: Entity) -> Mapping[str, str]:
+    """Return the quotas that an entity may have, with their types. Raises ApiError for one that cannot be."""
+    names = dict(entity)
+    if not names:
+        raise ApiError(ErrorCode.invalid_request, "Invalid empty client quota entity")
+    for kind, name in entity:
+        if kind not in _TYPES:
+            raise ApiError(ErrorCode.invalid_request, f"Unhandled client quota entity type: {kind}")
+        if name == "":
+            raise ApiError(ErrorCode.invalid_request, f"Empty {kind} not supported")
+    if IP not in names:
+        return _CLIENT_KEYS
+    if len(names) > 1:
+        text = "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
+        raise ApiError(ErrorCode.invalid_request, text)
+    name = names[IP]
+    if name is not None and _address(name) is None:
+        raise ApiError(ErrorCode.invalid_request, f"{name} is not a valid IP or resolvable host.")
+    return _IP_KEYS
+
+
+def _check(known: Mapping[str, str], key: str, value: float) -> None:
+    """Raise ApiError unless an entity may have this value of a quota."""
+    kind = known.get(key)
+    if kind is None:
+        raise ApiError(ErrorCode.invalid_request, f"Invalid configuration key {key}")
+    if value <= 0:
+        raise ApiError(ErrorCode.invalid_request, f"Quota {key} must be greater than 0")
+    if kind != "DOUBLE":
+        if value > _MOST[kind]:
+            article = "an" if kind == "INT" else "a"
+            raise ApiError(ErrorCode.invalid_request, f"Proposed value for {key} is too large for {article} {kind}.")
+        if math.fmod(value, 1) > 1e-6:
+            raise ApiError(ErrorCode.invalid_request, f"{key} cannot be a fractional value.")
+
+
+def _by_type(filters: Iterable[Filter]) -> dict[str, Filter]:
+    """Return the filters by type. Raises ApiError for those that contradict each other."""
+    found: dict[str, Filter] = {}
+    for one in filters:
+        if not one.entity_type:
+            raise ApiError(ErrorCode.invalid_request, "Invalid empty entity type.")
+        if one.entity_type in found:
+            text = f"Entity type {one.entity_type} cannot appear more than once in the filter."
+            raise ApiError(ErrorCode.invalid_request, text)
+        if one.entity_type not in _TYPES:
+            raise ApiError(ErrorCode.unsupported_version, f"Unsupported entity type {one.entity_type}")
+        if one.match_type not in (_EXACT, _DEFAULT, _ANY):
+            raise ApiError(ErrorCode.invalid_request, f"Unknown match type {one.match_type}")
+        if one.match_type == _EXACT and one.match is None:
+            text = "Request specified MATCH_TYPE_EXACT, but set match string to null."
+            raise ApiError(ErrorCode.invalid_request, text)
+        if one.match_type != _EXACT and one.match is not None:
+            kind = "DEFAULT" if one.match_type == _DEFAULT else "SPECIFIED"
+            text = f"Request specified MATCH_TYPE_{kind}, but also specified a match string."
+            raise ApiError(ErrorCode.invalid_request, text)
+        found[one.entity_type] = one
+    if IP in found and len(found) > 1:
+        text = (
+            "Invalid entity filter component combination. IP filter component should not be used with user or clientId "
+            "filter component."
+        )
+        raise ApiError(ErrorCode.invalid_request, text)
+    return found
+
+
+def _matches(names: Mapping[str, str | None], wanted: Mapping[str, Filter]) -> bool:
+    return all(kind in names and (one.match_type == _ANY or names[kind] == one.match) for kind, one in wanted.items())
+
+
+def _address(name: str) -> str | None:
+    """Return a host's address; None if it has none."""
+    try:
+        return socket.gethostbyname(name)
+    except OSError:
+        return None
+
+
+def shown(entity: Entity) -> str:
+    """Return an entity as Kafka's messages have it."""
+    names = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in entity)
+    return f"ClientQuotaEntity(entries={{{names}}})"

@@ -1,0 +1,194 @@
+"""Quotas and throttling (KIP-219), with unmodified clients: what is muted, for how long, and what it does not touch."""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from abeyant.broker import Cluster
+from abeyant.broker.quotas.rates import Rate, TokenBucket
+from abeyant.errors import AbeyantError
+from broker.clients import consuming, producing, send, settle
+from broker.conformance.bodies import create, fetch
+from broker.conformance.client import ClosedError, Connection
+from broker.conformance.scenario import Topic
+from waiting import wait_until
+
+TOPIC = "orders"
+
+
+def connect(kafka: Cluster, client_id: str = "till") -> Connection:
+    host, _, port = kafka.bootstrap.partition(",")[0].rpartition(":")
+    return Connection(host, int(port), client_id)
+
+
+def quota(kafka: Cluster, entity: dict[str, str | None], **values: float) -> None:
+    names = [{"entity_type": kind, "entity_name": name} for kind, name in entity.items()]
+    ops = [{"key": key, "value": value, "remove": False} for key, value in values.items()]
+    with connect(kafka, "admin") as admin:
+        body = {"entries": [{"entity": names, "ops": ops}], "validate_only": False}
+        said = admin.ask("AlterClientQuotas", 1, body)
+    assert said["entries"][0]["error_code"] == "NONE"
+
+
+def test_a_producer_goes_on_when_its_throttle_time_is_over() -> None:
+    """Neither earlier, nor is another client touched."""
+    with Cluster(clock="held") as kafka:
+        kafka.create_topic(TOPIC)
+        quota(kafka, {"client-id": "till"}, producer_byte_rate=1000)
+        with producing(kafka, client_id="till") as one, producing(kafka, client_id="shop") as other:
+            assert settle(one, send(one, TOPIC, bytes(20_000))) == [None]
+            [waiting] = kafka.until_waiting("Throttle")
+            seconds = waiting.deadline - waiting.since
+            assert 10 < seconds < 11
+            assert (waiting.client, waiting.keys, waiting.held_by) == (
+                "till", (("Produce", "producer_byte_rate"),), "throttle",
+            )  # fmt: skip
+            late = send(one, TOPIC, b"late")
+            kafka.clock.advance(seconds - 0.1)
+            assert settle(other, send(other, TOPIC, b"other")) == [None]
+            assert not late.done
+            kafka.clock.advance(0.2)
+            assert settle(one, late) == [None]
+
+
+def test_a_consumer_gets_all_in_the_end() -> None:
+    """Its throttled fetches are empty, and it asks again."""
+    with Cluster(clock="held") as kafka:
+        kafka.create_topic(TOPIC)
+        with producing(kafka) as producer:
+            for number in range(9):  # each in a batch of its own
+                settle(producer, send(producer, TOPIC, b"%04d" % number * 1000))
+        quota(kafka, {"client-id": None}, consumer_byte_rate=1000)
+        found: list[Message] = []
+        throttled = 0
+        with consuming(kafka, (TOPIC, 0)) as consumer:
+            for _ in range(1000):
+                if len(found) == 9:
+                    break
+                message = consumer.poll(0.05)
+                if message is not None:
+                    found.append(message)
+                else:
+                    throttled += len(kafka.waiting("Throttle"))
+                    kafka.clock.advance(5.0)
+        assert [(message.value() or b"")[:4] for message in found] == [b"%04d" % number for number in range(9)]
+        assert throttled >= 3, "36 kB at 10 kB in all windows"
+
+
+@pytest.mark.parametrize("api", ["Metadata", "Fetch"])
+def test_a_fault_throttles(api: str) -> None:
+    """A fetch gets nothing, and begins no session."""
+    with Cluster(clock="held") as kafka:
+        kafka.create_topic(TOPIC)
+        topic = Topic(TOPIC, str(kafka.controller.topics[TOPIC].id))
+        with kafka.throttle(seconds=5.0, client_id="till", times=1) as fault, connect(kafka) as client:
+            if api == "Fetch":
+                said = client.ask(api, 12, fetch(topic, session_id=0, session_epoch=0))
+                assert (said["throttle_time"], said["responses"], said["session_id"]) == (5000, [], 0)
+            else:
+                assert client.ask(api, 9, {"topics": []})["throttle_time"] == 5000
+            [waiting] = kafka.until_waiting("Throttle")
+            assert (fault.hits, waiting.deadline - waiting.since) == (1, 5.0)
+            client.send("Metadata", 9, {"topics": []})
+            kafka.clock.advance(4.9)
+            assert client.is_waiting(0.05)
+            kafka.clock.advance(0.1)
+            assert client.receive()["throttle_time"] == 0
+
+
+def test_a_connection_that_ends_is_not_waited_for() -> None:
+    with Cluster(clock="held") as kafka:
+        with kafka.throttle("Metadata", seconds=60.0), connect(kafka) as client:
+            client.ask("Metadata", 9, {"topics": []})
+            [_] = kafka.until_waiting("Throttle")
+        wait_until(lambda: not kafka.waiting("Throttle"))
+
+
+def test_followers_are_not_throttled() -> None:
+    with Cluster(brokers=2) as kafka:
+        kafka.create_topic(TOPIC, replicas=2)
+        with kafka.throttle(seconds=0.001) as fault, producing(kafka) as producer:
+            assert settle(producer, send(producer, TOPIC, b"x")) == [None]
+            assert {name for name, _ in (one.keys[0] for one in kafka.waiting("Throttle"))} <= {"Produce", "Metadata"}
+            assert fault.active
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"seconds": 0}, "seconds must be from 0.001 to 2,000,000, not 0"),
+        ({"seconds": math.inf}, "seconds must be from 0.001 to 2,000,000, not inf"),
+        ({"api": "ReplicaFetch", "seconds": 1}, "ReplicaFetch is never throttled"),
+    ],
+)
+def test_what_cannot_throttle_is_refused(given: dict[str, Any], message: str) -> None:
+    with Cluster() as kafka, pytest.raises(AbeyantError, match=message):
+        kafka.throttle(**given)
+
+
+def test_request_time_is_a_quota() -> None:
+    with Cluster() as kafka:
+        quota(kafka, {"user": "ANONYMOUS", "client-id": "till"}, request_percentage=1e-6)
+        with connect(kafka) as client:
+            assert client.ask("Metadata", 9, {"topics": []})["throttle_time"] == 1000
+
+
+def test_an_address_that_connects_too_often_is_disconnected_later() -> None:
+    with Cluster(clock="held") as kafka:
+        quota(kafka, {"ip": "127.0.0.1"}, connection_creation_rate=1)
+        with ExitStack() as stack:
+            clients = [stack.enter_context(connect(kafka)) for _ in range(12)]
+            for client in clients[:10]:
+                assert client.ask("ApiVersions", 0, {})["error_code"] == "NONE"
+            clients[11].send("ApiVersions", 0, {})
+            assert clients[11].is_waiting(0.05), "it is neither served nor closed"
+            kafka.clock.advance(1.0)
+            with pytest.raises(ClosedError):
+                clients[11].receive()
+            assert clients[0].ask("ApiVersions", 0, {})["error_code"] == "NONE"
+
+
+def test_quotas_are_there_after_a_restart(tmp_path: Path) -> None:
+    with Cluster(data=tmp_path) as kafka:
+        quota(kafka, {"user": "alice", "client-id": None}, controller_mutation_rate=2.5)
+    with Cluster(data=tmp_path) as kafka, connect(kafka) as admin:
+        said = admin.ask("DescribeClientQuotas", 1, {"components": [], "strict": False})
+        assert [(row["values"], len(row["entity"])) for row in said["entries"]] == [
+            ([{"key": "controller_mutation_rate", "value": 2.5}], 2)
+        ]
+
+
+def test_topics_can_be_created_again_once_the_debt_is_paid() -> None:
+    with Cluster(clock="held") as kafka:
+        quota(kafka, {"client-id": "till"}, controller_mutation_rate=1)
+        errors = []
+        for name, wait in (("one", 0), ("two", 8.9), ("three", 0.2)):
+            kafka.clock.advance(wait)
+            with connect(kafka) as client:
+                [row] = client.ask("CreateTopics", 7, create(name, 20))["topics"]
+                errors.append(row["error_code"])
+        assert errors == ["NONE", "THROTTLING_QUOTA_EXCEEDED", "NONE"]
+
+
+def test_a_rate_forgets_what_left_its_windows() -> None:
+    rate = Rate(11, 1.0)
+    rate.record(0.0, 1000)
+    assert rate.excess(0.0, 100) == 0.0  # ten windows are always there
+    rate.record(0.5, 1000)
+    assert rate.excess(0.5, 100) == pytest.approx(9.5)
+    assert rate.excess(9.9, 100) == pytest.approx(9.1)
+    assert rate.excess(11.6, 100) == 0.0
+
+
+def test_a_bucket_owes_what_was_taken_beyond_its_burst() -> None:
+    bucket = TokenBucket()
+    bucket.take(100.0, 2.0, 22.0, 30)
+    assert bucket.debt(100.0, 2.0, 22.0) == 4.0
+    assert bucket.debt(103.0, 2.0, 22.0) == 1.0
+    assert bucket.debt(999.0, 2.0, 22.0) == 0.0
