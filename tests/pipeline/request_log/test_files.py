@@ -218,6 +218,17 @@ def test_files_put_together_are_read_to_the_end(tmp_path: Path, packed: bytes) -
     assert read(put(tmp_path / "kafka-request.log", packed)) == (LINES * 2, "")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_read_as_powershell_writes_it(tmp_path: Path, encoding: str) -> None:
+    lines = [f"line {number} é \U0001f600" for number in range(3000)]
+    path = put(tmp_path / "kafka-request.log", ("\ufeff" + "\r\n".join(lines)).encode(encoding)[:-1])
+    found, wrong = read(path)
+    assert found[:-1] == [one.encode() for one in lines[:-1]]
+    assert (found[-1], wrong) == (lines[-1][:-1].encode(), "")  # without the half of a letter
+    [file] = find_logs(path)
+    assert chunks([file])[0].cost == file.size
+
+
 def test_a_huge_line_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_files, "MAX_LINE_BYTES", 100)
     long = b"x" * 99 + b"\n" + b"y" * 1000 + b"\n" + b"z\n" + b"w" * 250

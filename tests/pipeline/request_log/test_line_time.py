@@ -57,15 +57,27 @@ def test_nanoseconds_and_every_way_to_write_a_zone(written: str) -> None:
     assert LineClock(BERLIN).read(f"{written} stdout F ") == microseconds("2024-05-01T10:00:00.123456Z")
 
 
+@pytest.mark.parametrize("prefix", ["", "2024-05-01T10:00:09.2Z stdout F "])
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("20240501T120000,123", "20240501120000123", "20240501 120000.123", "2024/05/01 12:00:00.123"),
+        *("01 May 2024 12:00:00,123", "1-may-2024 12:00:00,123", "[01/May/2024:12:00:00.123 +0200]"),
+        *("01.05.2024 12:00:00,123", "1714557600123", "1714557600.123", "1714557600,123"),
+    ],
+)
+def test_other_ways_to_write_a_time(prefix: str, written: str) -> None:
+    assert LineClock(BERLIN).read(f"{prefix}{written} DEBUG ") == microseconds("2024-05-01T10:00:00.123Z")
+
+
 @pytest.mark.parametrize(
     ("head", "reason"),
     [
         ("2024-05-01T10:00:00.2Z [12:00:00,123] DEBUG ", "in no form that is read: 12:00:00,123"),
-        ("2024-05-01T10:00:00.2Z stdout F 01 May 2024 12:00:00,123 DEBUG ", "in no form that is read: 12:00:00,123"),
-        ("2024-05-01T10:00:00.2Z [2024/05/01 12:00:00,123] ", "in no form that is read: 12:00:00,123"),
-        ("2024-05-01T10:00:00.2Z 20240501T120000,123 DEBUG ", "in no form that is read: 20240501T120000,123"),
-        ("2024-05-01T10:00:00.2Z 1714557600123 DEBUG ", "in no form that is read: 1714557600123"),
-        ("2024-05-01T10:00:00.2Z 1714557600.123 DEBUG ", "in no form that is read: 1714557600.123"),
+        ("2024-05-01T10:00:00.2Z [05/01/2024 12:00:00,123] ", "in no form that is read: 12:00:00,123"),
+        ("2024-05-01T10:00:00.2Z 1720000000123 DEBUG ", "in no form that is read: 1720000000123"),
+        ("2024-05-01T10:00:00.2Z 1720000000.123 DEBUG ", "in no form that is read: 1720000000.123"),
+        ("2024-05-01T10:00:00.2Z [2024/13/01 12:00:00,123] ", "not a time: 2024-13-01T12:00:00,123"),
         ("2024-05-01T10:00:00.2Z [2024-05-01 12:00] DEBUG ", "in no form that is read: 2024-05-01 12:00"),
         ("[2024-05-01 12:00:00,123 PM] ", "in no form that is read: 2024-05-01 12:00:00,123 PM"),
         ("[2024-05-01 12:00:00 a.m.] ", "in no form that is read: 2024-05-01 12:00:00 a.m"),

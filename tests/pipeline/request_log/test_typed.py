@@ -178,6 +178,21 @@ def test_what_no_column_can_hold_is_rejected(tmp_path: Path, one: bytes, reason:
     assert [(row["line_number"], row["reason"]) for row in found if row["record"] == "rejected"] == [(2, reason)]
 
 
+def test_each_request_of_a_line_has_its_own_id(tmp_path: Path) -> None:
+    (tmp_path / "kafka-request.log").write_bytes(b"\n".join([produce(), produce() + produce() + b"{x}" * 9, produce()]))
+    [file] = find_logs(tmp_path)
+    found = plain(parse_chunk(Chunk(file, 0, file.size), {}, ZoneInfo("UTC")))
+    ids = [row["op_id"] for row in found if row["record"] == "operation"]
+    assert ids == [f"kafka-request.log:{place}" for place in ("1", "2", "3")]
+    rejected = [(row["line_number"], row["reason"]) for row in found if row["record"] == "rejected"]
+    assert rejected == [(2, "text after the JSON")]
+    (tmp_path / "kafka-request.log").write_bytes(b"\n".join([produce() * 3, produce()]))
+    [file] = find_logs(tmp_path)
+    found = plain(parse_chunk(Chunk(file, 0, file.size), {}, ZoneInfo("UTC")))
+    ids = [row["op_id"] for row in found if row["record"] == "operation"]
+    assert ids == [f"kafka-request.log:{place}" for place in ("1", "1.1", "1.2", "2")]
+
+
 def test_a_column_that_no_table_has_is_an_error_and_no_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "kafka-request.log").write_bytes(produce())
     [file] = find_logs(tmp_path)

@@ -7,21 +7,16 @@ import io
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abeyant.pipeline.request_log.files import chunks, find_logs, read_lines
 from abeyant.pipeline.request_log.line import BadLineError, LineParser, topic_names
 from abeyant.pipeline.request_log.operation import operation
-from abeyant.pipeline.request_log.requests import numbered_lines
-from abeyant.pipeline.request_log.wrapping import whole_lines
+from abeyant.pipeline.request_log.wrapping import each_request
 from pipeline.request_log.kafka_lines import line, produce
 
 SENT = datetime(2026, 11, 21, 10, 0, 1, 234_000, UTC)
@@ -111,6 +106,18 @@ WRAPPED: dict[str, Callable[[], bytes]] = {
     "journald": lambda: in_json(
         __REALTIME_TIMESTAMP=str(EPOCH * 1_000_000 + 999_999), _PID="7", SYSLOG_IDENTIFIER="kafka", MESSAGE=text()
     ),
+    "Graylog": lambda: in_json(short_message=message()[:40], full_message=message(), timestamp=SENT.timestamp()),
+    "Splunk": lambda: in_json(result={"_raw": message(), "_time": SENT.isoformat()}),
+    "Azure": lambda: in_json(TimeGenerated=SENT.isoformat(), LogMessage=message()),
+    "Elasticsearch's fields": lambda: in_json(fields={"message": [text()]}, _id="7"),
+    "Logstash's rubydebug": lambda: f'  "message" => {json.dumps(text())},'.encode(),
+    "rsyslog, in colour": lambda: f"2026-11-21T10:00:09+00:00 k kafka[7]: #033[36m{text()}#033[m".encode(),
+    "YAML": lambda: f"- message: '{text()}'".encode(),
+    "a context after it": lambda: text().encode() + b" {}",
+    "an array's first": lambda: b"[" + in_json(message=text()) + b",",
+    "a time of log4j's DATE": lambda: text().replace("2026-11-21", "21 Nov 2026").encode(),
+    "a time of log4j's COMPACT": lambda: text().replace(WRITTEN, "20261121100001234").encode(),
+    "milliseconds since 1970": lambda: text().replace(WRITTEN, f"{EPOCH}234").encode(),
     "journald, as bytes": lambda: in_json(__REALTIME_TIMESTAMP=f"{EPOCH}234000", MESSAGE=list(message().encode())),
     "syslog": lambda: f"Nov 21 10:00:09 kafka-0 kafka[7]: {text()}".encode(),
     "syslog, RFC 5424": lambda: f"<15>1 {LATER} kafka-0 kafka 7 - - {text()}".encode(),
@@ -155,12 +162,47 @@ def test_an_old_line_in_json() -> None:
     assert (request.api, request.client_id, request.remote_ms) == ("HEARTBEAT", 'a "b"', 0.3)
 
 
-def test_a_document_of_several_requests_is_rejected_and_not_read_in_part() -> None:
+def test_the_parser_of_one_request_rejects_several_and_reads_none_of_them() -> None:
     events = in_json(
         messageType="DATA_MESSAGE", logEvents=[{"id": "1", "message": text()}, {"id": "2", "message": text()}]
     )
-    with pytest.raises(BadLineError, match="2 requests in one document: one a line is read"):
-        LineParser().parse(events)
+    for several in (events, b"[" + in_json(log=text()) + b"," + in_json(log=text()) + b"]"):
+        with pytest.raises(BadLineError, match="2 requests in one document: one a line is read"):
+            LineParser().parse(several)
+
+
+FLAT = {"@timestamp": SENT.isoformat()}
+SEVERAL: dict[str, bytes] = {
+    "an array": json.dumps([{"message": text()}, {"message": text()}]).encode(),
+    "one after the other": in_json(log=text(), time=LATER) + in_json(log=text(), time=LATER),
+    "flattened, in an array": json.dumps([FLAT | body(), FLAT | body()]).encode(),
+    "CloudWatch": in_json(logEvents=[{"timestamp": EPOCH * 1000 + 234, "message": message()}] * 2),
+    "CloudWatch, twice": in_json(logEvents=[{"message": text()}]) * 2,
+    "OpenTelemetry": in_json(
+        scopeLogs=[{"logRecords": [{"timeUnixNano": f"{EPOCH}234000000", "body": {"stringValue": message()}}] * 2}]
+    ),
+    "lines that ran together": text().encode() * 2,
+    "a line that another one cut": text()[:150].encode() + text().encode(),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_each_request_of_a_line_is_read_or_rejected(name: str) -> None:
+    found, bad = [], []
+    for one in each_request(SEVERAL[name]):
+        try:
+            found.append(LineParser().parse(one))
+        except BadLineError as error:
+            bad.append(str(error))
+    cut = name == "a line that another one cut"
+    assert found == [LineParser().parse(text().encode())] * (1 if cut else 2)
+    assert bad == (["the line ends inside its JSON"] if cut else [])
+
+
+def test_a_marker_inside_a_request_does_not_make_it_two() -> None:
+    inside = text().replace('"client"', f'"[{WRITTEN}] DEBUG Completed request:"').encode()
+    assert LineParser().parse(inside).client_id == f"[{WRITTEN}] DEBUG Completed request:"
+    assert each_request(text().encode()) == [text().encode()]
 
 
 @pytest.mark.parametrize("seconds", [EPOCH, EPOCH * 10**3, EPOCH * 10**6, EPOCH * 10**9, float(EPOCH), str(EPOCH)])
@@ -195,77 +237,6 @@ def test_names_of_topics_in_json() -> None:
         in_json(requestHeader={}, response=response, a="METADATA"),
     ):
         assert list(topic_names(one)) == [("r3IRhpJiTnOM9i0B4tRT5g", "orders")]
-
-
-def docker(part: str, stream: str = "stdout") -> bytes:
-    return json.dumps({"log": part, "stream": stream, "time": LATER}, separators=(",", ":")).encode()
-
-
-@given(st.lists(st.integers(1, 600), max_size=4), st.booleans())
-def test_parts_that_a_runtime_cut_are_joined(cuts: list[int], cri: bool) -> None:
-    whole = text().replace('"client"', r'"cl\"i\\ent"')
-    places = [0, *sorted({cut for cut in cuts if cut < len(whole)}), len(whole)]
-    parts = [whole[a:b] for a, b in pairwise(places)]
-    if cri:
-        lines = [
-            f"{LATER} stdout {'F' if at == len(parts) - 1 else 'P'} {part}".encode() for at, part in enumerate(parts)
-        ]
-        other = f"{LATER} stderr F a line of another stream".encode()
-    else:
-        lines = [docker(part + "\n" * (at == len(parts) - 1)) for at, part in enumerate(parts)]
-        other = docker("a line of another stream\n", "stderr")
-    lines.insert(len(lines) // 2, other)
-    joined = list(whole_lines(enumerate(lines, 1)))
-    assert max(number for number, _ in joined) == len(lines)
-    [request] = [one for _, one in joined if one != other]
-    assert isinstance(request, bytes)
-    assert LineParser().parse(request).sent_us == round(SENT.timestamp() * 1e6)
-    assert LineParser().parse(request).listener == "PLAINTEXT"
-    assert request.startswith(f"{LATER} stdout ".encode() if cri else b'{"log":'), "the runtime's time is still there"
-
-
-@pytest.mark.parametrize("cri", [True, False])
-def test_parts_whose_last_is_missing_are_one_bad_line(cri: bool) -> None:
-    parts = [text()[:300], text()[300:500]]
-    lines = [f"{LATER} stdout P {part}".encode() if cri else docker(part) for part in parts]
-    [(number, joined)] = whole_lines(enumerate(lines, 7))
-    assert number == 8
-    assert isinstance(joined, bytes)
-    with pytest.raises(BadLineError, match="the line ends inside its JSON"):
-        LineParser().parse(joined)
-
-
-@pytest.mark.parametrize("cri", [True, False])
-def test_lines_cut_at_a_chunks_border_are_read_once(tmp_path: Path, cri: bool) -> None:
-    def parts(number: int, stream: str, pieces: int) -> list[bytes]:
-        whole = text().replace('"client"', f'"client {number}"')
-        places = [len(whole) * at // pieces for at in range(pieces + 1)]
-        cut = [whole[a:b] for a, b in pairwise(places)]
-        if not cri:
-            return [docker(part + "\n" * (at == pieces - 1), stream) for at, part in enumerate(cut)]
-        return [f"{LATER} {stream} {'F' if at == pieces - 1 else 'P'} {part}".encode() for at, part in enumerate(cut)]
-
-    lines = [one for number in range(30) for one in parts(number, "stdout", number % 4 + 1)]
-    between = iter(parts(30, "stderr", 9))
-    for at in range(5, 50, 5):  # the other stream's one line
-        lines.insert(at, next(between))
-    lines.append(parts(31, "stdout", 2)[0])  # which nothing ends
-    path = tmp_path / "kafka-request.log"
-    path.write_bytes(b"".join(one + b"\n" for one in lines))
-    parser = LineParser()
-    for size in (150, 500, 1000, 3333, 1 << 20):
-        found, bad, before = [], [], 0
-        for chunk in chunks(find_logs(path), size):
-            for number, one in numbered_lines(replace(chunk, lines_before=before)):
-                assert isinstance(one, bytes)
-                try:
-                    found.append((number, parser.parse(one).client_id))
-                except BadLineError as error:
-                    bad.append((number, str(error)))
-            before += sum(1 for _ in read_lines(chunk))
-        assert sorted(client or "" for _, client in found) == sorted(f"client {number}" for number in range(31))
-        assert len({number for number, _ in found}) == 31
-        assert bad == [(len(lines), "the line ends inside its JSON")]
 
 
 @given(

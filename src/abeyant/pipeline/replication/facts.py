@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.pipeline.request_log.files import Chunk, Paths
-from abeyant.pipeline.request_log.line import ApiRequest, BadLineError
+from abeyant.pipeline.request_log.line import ApiRequest, BadLineError, LineParser
 from abeyant.pipeline.request_log.replication import facts
-from abeyant.pipeline.request_log.requests import requests
+from abeyant.pipeline.request_log.requests import read_requests, typed_parser
 from abeyant.pipeline.request_log.tables import KafkaRequestLog, Survey
 from abeyant.pipeline.schemas import REPLICATION
 from abeyant.pipeline.spark.arrow import arrow_schema
@@ -59,11 +59,14 @@ class _Facts:
             yield _batch(rows)
 
     def _of(self, chunk: Chunk) -> Iterator[tuple[Any, ...]]:
-        for number, _, request in requests(chunk, self.zone):
+        typed = typed_parser(self.zone, self.survey.topics)
+        fast = typed.request if typed is not None else None
+        for number, place, _, request in read_requests(chunk, fast, LineParser(self.zone).parse):
             if isinstance(request, ApiRequest):
                 with suppress(BadLineError):
                     told = list(facts(request, self.survey.topics))
-                    yield from ((chunk.file.instance, f"{chunk.file.label}:{number}", *fact) for fact in told)
+                    op_id = f"{chunk.file.label}:{number}{f'.{place}' if place else ''}"
+                    yield from ((chunk.file.instance, op_id, *fact) for fact in told)
 
 
 def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:

@@ -8,6 +8,7 @@ silently drops the rest of the file) at a gzip file that was cut off.
 from __future__ import annotations
 
 import bz2
+import codecs
 import glob
 import gzip
 import io
@@ -18,10 +19,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.request_log.web_hdfs import WebHdfs
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 __all__ = [
     "Chunk",
@@ -58,6 +62,8 @@ _COMPRESSIONS: Final = {
     b"BZh": "bzip2",
     b"\x28\xb5\x2f\xfd": "zstd",
     **{bytes([0x50 + number]) + b"\x2a\x4d\x18": "zstd" for number in range(16)},  # a skippable frame is the first
+    codecs.BOM_UTF16_LE: "UTF-16",  # as PowerShell writes what `docker logs` prints
+    codecs.BOM_UTF16_BE: "UTF-16",
 }
 _UNREAD: Final = {b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
 
@@ -82,7 +88,7 @@ class LogFile:
     size: int
     """Bytes, as they were when the file was found: what a live broker appends later is left alone."""
     compression: str
-    """`gzip`, `bzip2` or `zstd`, "" for plain text."""
+    """`gzip`, `bzip2` or `zstd`, "" for plain text, and `UTF-16` for that."""
     reach: Reach = field(default=(), repr=False)
     """How to reach a URI, as arguments: of `hdfs://` of `WebHdfs`, else of Arrow's file system. Maybe keys."""
 
@@ -107,7 +113,7 @@ class Chunk:
     @property
     def cost(self) -> int:
         """How many bytes of text there are, about: request logs shrink twentyfold."""
-        return (self.end - self.start) * (20 if self.file.compressed else 1)
+        return (self.end - self.start) * (1 if self.file.compression in ("", "UTF-16") else 20)
 
 
 def need_session(paths: Paths) -> bool:
@@ -230,9 +236,31 @@ def _decompressed(raw: IO[bytes], compression: str) -> IO[bytes]:
         return cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
     if compression == "bzip2":
         return cast("IO[bytes]", bz2.BZ2File(raw))
+    if compression == "UTF-16":
+        return cast("IO[bytes]", io.BufferedReader(_Recoded(raw), 1 << 20))
     import pyarrow as pa
 
     return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", pa.CompressedInputStream(raw, "zstd")), 1 << 20))
+
+
+class _Recoded(io.RawIOBase):
+    """Text of UTF-16 as UTF-8."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw = raw
+        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        self._text = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        while not self._text and (part := self._raw.read(_BLOCK_BYTES)):
+            self._text = self._decoder.decode(part).encode("utf-8", "replace")
+        view = memoryview(buffer).cast("B")
+        taken, self._text = self._text[: len(view)], self._text[len(view) :]
+        view[: len(taken)] = taken
+        return len(taken)
 
 
 def _blocks(stream: Any, left: int | None) -> Iterator[bytes | LongLineError]:

@@ -24,7 +24,7 @@ from abeyant.pipeline.request_log.files import (
     find_logs,
     open_text,
 )
-from abeyant.pipeline.request_log.wrapping import open_parts
+from abeyant.pipeline.request_log.joining import open_parts
 
 __all__ = ["BATCH_BYTES", "ENDED", "GROWING", "GrowingLog", "Offsets"]
 

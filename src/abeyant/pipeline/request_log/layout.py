@@ -14,7 +14,8 @@ from itertools import islice
 from typing import Any, Final
 
 from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, LogFile, read_lines
-from abeyant.pipeline.request_log.wrapping import MARKER, may_be_request, unwrap, whole_lines
+from abeyant.pipeline.request_log.joining import documents, whole_lines
+from abeyant.pipeline.request_log.wrapping import MARKER, may_be_request, unwrap
 
 __all__ = ["KAFKAS", "layout", "layouts"]
 
@@ -69,7 +70,7 @@ def layouts(files: Iterable[LogFile]) -> list[str]:
     counts: Counter[str] = Counter()
     for file in islice(first.values(), _MOST_FILES):
         try:
-            lines = whole_lines(enumerate(read_lines(Chunk(file, 0, file.size))))
+            lines = documents(whole_lines(enumerate(read_lines(Chunk(file, 0, file.size)))))
             for _, line in islice(lines, _MOST_LINES):
                 if isinstance(line, bytes) and may_be_request(line):
                     counts[layout(line.decode("utf-8", "replace"))] += 1

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from abeyant.pipeline.request_log.line_time import LineClock
 from abeyant.pipeline.request_log.text import is_text, text_request
-from abeyant.pipeline.request_log.wrapping import MARKER, may_be_request, unwrap
+from abeyant.pipeline.request_log.wrapping import MARKER, each_request, may_be_request, unwrap
 
 __all__ = [
     "MARKER",
@@ -44,8 +44,10 @@ _EXCERPT_CHARS: Final = 200
 # A thousand years: all sums of microseconds stay far inside 64 bits.
 LONGEST_MS: Final = 1000 * 365 * 86_400_000
 
-# What layouts put behind the message: the logger, the thread (Strimzi has both), the end of a field or a colour.
-TRAILER: Final = re.compile(r"\"?\s*(?:(?:\(\S+\)|\[[^\[\]]*\]|- \S+)\s*){0,3}(?:\x1b\[[\d;]*m\s*)*$")
+# What layouts put behind the message: logger and thread (Strimzi has both), a context, the end of a field or a colour.
+TRAILER: Final = re.compile(
+    r"[\"']?\s*(?:(?:\(\S+\)|\[[^\[\]]*\]|\{[^{}\"]*\}|- \S+)\s*){0,4}(?:(?:\x1b|#033)\[[\d;]*m\s*)*[\"']?,?\s*$"
+)
 
 # Kafka prints a topic id as 22 characters of URL-safe base 64; the metadata log's is the same everywhere.
 _METADATA_TOPIC: Final = ("AAAAAAAAAAAAAAAAAAAAAQ", "__cluster_metadata")
@@ -110,7 +112,7 @@ class LineParser:
             raise BadLineError(f"not valid UTF-8: byte {error.start}") from error
         text, around, flattened, documents = unwrap(whole)
         begin = text.find(_TEXT_MARKER)
-        if not documents and whole.startswith("{") and (several := whole.count(_TEXT_MARKER)) > 1:
+        if not documents and 0 <= whole.find("{") < begin and (several := whole.count(_TEXT_MARKER)) > 1:
             raise BadLineError(f"{several} requests in one document: one a line is read")
         if begin < 0 and flattened is None:
             raise BadLineError(NOT_A_REQUEST)
@@ -205,8 +207,12 @@ def naming_lines(block: bytes) -> Iterator[bytes]:
 
 def topic_names(line: bytes) -> Iterator[tuple[str, str]]:
     """Yield (topic id, name) for each topic of which a line's response tells both; nothing from a bad line."""
-    if not any(api in line for api in _NAMING_APIS):
-        return
+    for one in each_request(line):
+        if any(api in one for api in _NAMING_APIS):
+            yield from _topic_names(one)
+
+
+def _topic_names(line: bytes) -> Iterator[tuple[str, str]]:
     try:
         text, _, body, _ = unwrap(line.decode("utf-8"))
         if body is None:

@@ -3,8 +3,9 @@
     2024-05-01T10:00:00.223456789Z stdout F [2024-05-01 12:00:00,123] DEBUG Completed request:...
     `- when the runtime read the line       `- when Kafka wrote it: this one counts
 
-Dates are those of ISO 8601 with a comma, a point or a colon before the fraction. A time in another form is never
-passed over for an earlier one: the line is refused.
+Dates are those of ISO 8601 with a comma, a point or a colon before the fraction, and what log4j and web servers have:
+20240501T120000,123, 2024/05/01, 01 May 2024, 01/May/2024:12:00:00, 01.05.2024, seconds or milliseconds since 1970. A
+time in another form is never passed over for an earlier one: the line is refused.
 """
 
 from __future__ import annotations
@@ -26,9 +27,23 @@ _TIME: Final = re.compile(
 # without separators, seconds with a fraction or milliseconds since 1970.
 _OTHER_TIME: Final = re.compile(
     r"(?<![\d:.])(?:\d{1,2}:\d\d:\d\d(?:[.,:]\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d{8}[T ]?\d{6}(?:[.,]?\d+)?"
-    r"|1\d{9}[.,]\d+|1\d{12})(?![\d:])",
+    r"|/\d{4}:\d\d:\d\d:\d\d(?:[.,]\d+)?|1\d{9}[.,]\d+|1\d{12})(?![\d:])",
     re.ASCII,
 )
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_FORMS: Final = (
+    (
+        re.compile(r"(?<!\d)(\d{4})(0\d|1[0-2])([0-3]\d)[T ]?([0-2]\d)([0-5]\d)([0-6]\d)[.,]?(?=\d{3}|(?!\d))"),
+        r"\1-\2-\3T\4:\5:\6,",
+    ),
+    (re.compile(r"(?<![\d/])(\d{4})/(\d\d)/(\d\d)[T ](?=\d\d:\d\d:\d\d)"), r"\1-\2-\3T"),
+    (re.compile(r"(?<![\d.])(\d\d)\.(\d\d)\.(\d{4})[T ](?=\d\d:\d\d:\d\d)"), r"\3-\2-\1T"),
+)
+"""Other ways to write a day, unlike 05/01/2024 without doubt which one; and ISO 8601's for it."""
+_NAMED_DAY: Final = re.compile(
+    rf"(?<!\d)(\d\d?)[ /-]({'|'.join(_MONTHS)})[a-z]*[ /-](\d{{4}})[ :](?=\d\d:\d\d:\d\d)", re.IGNORECASE | re.ASCII
+)
+_SINCE_1970: Final = re.compile(r"(?<![\d.:,-])(1\d{9})(?:[.,](\d+)|(\d{3}))(?![\d:])", re.ASCII)
 _OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d\d?)(?::?(\d\d))?")
 _NO_ZONE: Final = re.compile(r"[AaPp]\.?[Mm]|[A-Za-z]+[+-][\d:]+")
 _DIGIT: Final = re.compile("[0-9]")
@@ -59,7 +74,10 @@ class LineClock:
         after = last.end() if last is not None else 0
         if _DIGIT.search(head, after) is not None:  # as mostly there is none
             times += _TIME.finditer(head, after)
-            if (other := _OTHER_TIME.search(head, times[-1].end() if times else 0)) is not None:
+            other = _OTHER_TIME.search(head, times[-1].end() if times else 0)
+            if (other is not None or not times) and (changed := _in_iso(head)) != head:
+                return self.read(changed)
+            if other is not None:
                 raise ValueError(_in_no_form(other.group(0)))
         if not times:
             raise ValueError("no time before the request")
@@ -94,6 +112,23 @@ class LineClock:
             return seconds[0] * _SECOND_US, True
         near = next((found for time in reversed(times[:-1]) if (found := _absolute(time)) is not None), seconds[0])
         return min(seconds, key=lambda second: abs(second - near)) * _SECOND_US, False
+
+
+def _in_iso(head: str) -> str:
+    """Return a head with the times of other forms as those of ISO 8601."""
+    for form, iso in _FORMS:
+        head = form.sub(iso, head)
+    head = _NAMED_DAY.sub(lambda day: f"{day[3]}-{_MONTHS.index(day[2][:3].lower()) + 1:02}-{int(day[1]):02}T", head)
+    return _SINCE_1970.sub(_epoch, head)
+
+
+def _epoch(number: re.Match[str]) -> str:
+    """Return a number of seconds or milliseconds since 1970 as a time, unless one before it is of another day."""
+    moment = datetime.fromtimestamp(int(number[1]), UTC)
+    before = _TIME.findall(number.string, 0, number.start())
+    if before and before[-1][0] not in {f"{moment + timedelta(days):%Y-%m-%d}" for days in (-1, 0, 1)}:
+        return number[0]
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{number[2] or number[3]}Z"
 
 
 def _in_no_form(text: str) -> str:

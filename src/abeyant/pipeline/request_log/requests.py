@@ -1,19 +1,25 @@
-"""The lines of one chunk of a log, joined where a container runtime cut them, and the requests that they are."""
+"""The lines of one chunk of a log, joined where others cut them, and what is read of the requests that they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, TypeVar
 from zoneinfo import ZoneInfo
 
 from abeyant.pipeline.request_log.files import MAX_LINE_BYTES, Chunk, DamagedFileError, read_lines
-from abeyant.pipeline.request_log.line import ApiRequest, BadLineError, LineParser
-from abeyant.pipeline.request_log.wrapping import open_parts, whole_lines
+from abeyant.pipeline.request_log.joining import documents, open_parts, whole_lines
+from abeyant.pipeline.request_log.line import BadLineError
+from abeyant.pipeline.request_log.wrapping import each_request
 
-__all__ = ["numbered_lines", "requests"]
+if TYPE_CHECKING:
+    from abeyant.pipeline.request_log.typed import TypedParser
+
+__all__ = ["numbered_lines", "read_requests", "typed_parser"]
 
 # The parts of a line follow one another, but for a few lines of the other stream.
 _LOOK_BACK_BYTES: Final = 1 << 20
+
+T = TypeVar("T")
 
 
 def numbered_lines(chunk: Chunk) -> Iterator[tuple[int, bytes | Exception]]:
@@ -27,21 +33,51 @@ def numbered_lines(chunk: Chunk) -> Iterator[tuple[int, bytes | Exception]]:
     try:
         begun = open_parts(read_lines(before)) if chunk.start and not file.compressed else ()
         rest = read_lines(after) if chunk.end < file.size else ()
-        lines = whole_lines(enumerate(read_lines(chunk), number + 1), begun, rest)
+        lines = documents(whole_lines(enumerate(read_lines(chunk), number + 1), begun, rest))
         for number, line in lines:
             yield number, line
     except DamagedFileError as error:
         yield number + 1, error
 
 
-def requests(chunk: Chunk, zone: ZoneInfo) -> Iterator[tuple[int, bytes, ApiRequest | Exception]]:
-    """Yield each line's number, itself, and the request that it is, or why it cannot be read."""
-    parser = LineParser(zone)
+def read_requests(
+    chunk: Chunk, fast: Callable[[bytes], T | None] | None, slow: Callable[[bytes], T]
+) -> Iterator[tuple[int, int, bytes, T | Exception]]:
+    """Yield what is read of each request, or why it cannot be: its line's number, its place there, and the line.
+
+    `fast` reads what it can, and returns None of the rest. `slow` reads that, or all where there is no `fast`, or
+    raises `BadLineError`. The place is 0 but in a line of several requests. Blank lines are left out.
+    """
     for number, line in numbered_lines(chunk):
         if isinstance(line, Exception):
-            yield number, b"", line
+            yield number, 0, b"", line
+        elif fast is not None and (found := fast(line)) is not None:
+            yield number, 0, line, found
         elif line.strip():
+            yield from ((number, *one) for one in _read_each(line, slow))
+
+
+def _read_each(line: bytes, slow: Callable[[bytes], T]) -> Iterator[tuple[int, bytes, T | Exception]]:
+    try:
+        yield 0, line, slow(line)
+    except BadLineError as error:
+        parts = each_request(line)
+        if len(parts) == 1:
+            yield 0, line, error
+            return
+        for place, part in enumerate(parts):
             try:
-                yield number, line, parser.parse(line)
-            except BadLineError as error:
-                yield number, line, error
+                yield place, part, slow(part)
+            except BadLineError as why:
+                yield place, part, why
+
+
+def typed_parser(zone: ZoneInfo, topics: Mapping[str, str]) -> TypedParser | None:
+    """Return what reads common lines; None on a Connect server, whose Python may lack msgspec."""
+    try:
+        from abeyant.pipeline.request_log.typed import TypedParser
+    except ModuleNotFoundError as error:
+        if error.name != "msgspec":
+            raise
+        return None
+    return TypedParser(zone, topics)

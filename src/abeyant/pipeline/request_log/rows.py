@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyant.pipeline.request_log.files import Chunk
-from abeyant.pipeline.request_log.line import BadLineError, LineParser, excerpt
+from abeyant.pipeline.request_log.line import LineParser, excerpt
 from abeyant.pipeline.request_log.operation import Read, read_request
-from abeyant.pipeline.request_log.requests import numbered_lines
+from abeyant.pipeline.request_log.requests import read_requests, typed_parser
 from abeyant.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.packed import packed_rows
@@ -52,17 +52,13 @@ _COUNTED_US: Final = 1_000_000  # requests are counted by the second
 def parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a chunk, of the schema `PARSED`."""
     rows = _Rows(chunk)
-    fast, slow = _fast(zone, topics), LineParser(zone).parse
-    for number, line in numbered_lines(chunk):
-        if isinstance(line, Exception):
-            rows.rejected.append((number, str(line), ""))
-        elif (found := fast(line)) is not None:
-            rows.add(number, found)
-        elif line.strip():
-            try:
-                rows.add(number, read_request(slow(line), topics))
-            except BadLineError as error:
-                rows.rejected.append((number, str(error), excerpt(line)))
+    typed, parse = typed_parser(zone, topics), LineParser(zone).parse
+    fast = typed.read if typed is not None else None
+    for number, place, line, found in read_requests(chunk, fast, lambda line: read_request(parse(line), topics)):
+        if isinstance(found, Exception):
+            rows.rejected.append((number, str(found), excerpt(line)))
+        else:
+            rows.add(f"{number}.{place}" if place else number, found)
         if len(rows.operated) + len(rows.rejected) >= _BATCH_ROWS:
             yield from rows.take()
     yield from rows.take()
@@ -97,17 +93,6 @@ def _keys(watches: pa.ListArray) -> pa.ListArray:
     return pa.ListArray.from_arrays(watches.offsets, watches.values.field("key"), mask=watches.is_null())
 
 
-def _fast(zone: ZoneInfo, topics: Mapping[str, str]) -> Callable[[bytes], Read | None]:
-    """Return what reads common lines. On a Connect server, whose Python may lack msgspec, nothing does."""
-    try:
-        from abeyant.pipeline.request_log.typed import TypedParser
-    except ModuleNotFoundError as error:
-        if error.name != "msgspec":
-            raise
-        return lambda line: None
-    return TypedParser(zone, topics).read
-
-
 class _Rows:
     """The rows of a chunk that were not taken yet."""
 
@@ -121,7 +106,7 @@ class _Rows:
         self._requests: Counter[tuple[str, int]] = Counter()
         self._waited: Counter[tuple[str, int]] = Counter()
 
-    def add(self, number: int, found: Read) -> None:
+    def add(self, number: int | str, found: Read) -> None:
         """Take what a line says."""
         api, start_us, wait_us, waited, client_id, local_ms, send_ms, throttle_ms, operated = found
         if operated is None:
@@ -163,7 +148,8 @@ class _Rows:
             self._requests[api, second] += count
             self._waited[api, second] += count * has_waited
         labels = pa.repeat(self._file.label, len(numbers))
-        columns["op_id"] = pc.binary_join_element_wise(labels, pa.array(numbers).cast(pa.string()), ":")
+        places = pa.array(numbers).cast(pa.string()) if set(map(type, numbers)) == {int} else list(map(str, numbers))
+        columns["op_id"] = pc.binary_join_element_wise(labels, pa.array(places, pa.string()), ":")
         columns["waited_ms"] = pc.divide(waits, 1000.0)
         kind = self._schema.field("watches").type
         offsets = pc.cumulative_sum(pa.array([0, *columns.pop("keys")], pa.int32()))

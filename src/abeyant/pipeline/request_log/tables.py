@@ -31,11 +31,12 @@ from abeyant.pipeline.request_log.files import (
     lines_of,
     read_blocks,
 )
+from abeyant.pipeline.request_log.joining import open_parts
 from abeyant.pipeline.request_log.line import KNOWN_TOPICS, MARKER, naming_lines, topic_names
 from abeyant.pipeline.request_log.requests import numbered_lines
 from abeyant.pipeline.request_log.rows import PARSED, packed_chunk, parse_chunk
 from abeyant.pipeline.request_log.time_zone import time_zone
-from abeyant.pipeline.request_log.wrapping import may_be_request, open_parts
+from abeyant.pipeline.request_log.wrapping import may_be_request
 from abeyant.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
 from abeyant.pipeline.spark.azure import azure_settings
 from abeyant.pipeline.spark.hdfs import hdfs_settings

@@ -40,7 +40,7 @@ _MS: Final = r"(-?\d+(?:[.,]\d+)?(?:E-?\d+)?)"
 _TAIL: Final = re.compile(
     r" from (?:connection|client) \S*;totalTime:" + _MS + ",requestQueueTime:" + _MS + ",localTime:" + _MS
     + ",remoteTime:" + _MS + "(?:,throttleTime:" + _MS + ")?,responseQueueTime:" + _MS + ",sendTime:" + _MS
-    + r"(?:,(?:.*,)?listener:(?P<listener>[^,\s]*)|[,\s]|$)"
+    + r"(?:,(?:.*,)?listener:(?P<listener>[^,\s\"'\\]*)|(?![\d.]))"
 )  # fmt: skip
 _TIMES: Final = {"localTimeMs": 3, "remoteTimeMs": 4, "throttleTimeMs": 5, "responseQueueTimeMs": 6, "sendTimeMs": 7}
 # Kafka's names of the requests that 0.8 to 0.11 have, by number and by Scala class

@@ -170,16 +170,9 @@ class TypedParser:
 
     def read(self, line: bytes) -> Read | None:
         """Return what a line says; None where `LineParser` has to look at it. O(len(line))."""
-        marked = line.find(MARKER)
-        begin, end = marked + len(MARKER), line.rfind(b"}") + 1
-        if marked < 0 or not line.startswith(b"{", begin):
+        if (common := self._common(line)) is None:
             return None
-        if line[end:] != self._trailer and not self._is_trailer(line[end:]):
-            return None
-        sent_us = self._sent(line[:marked])
-        if sent_us is None or not (line.isascii() or _is_utf8(line)):  # msgspec does not look into what it skips
-            return None
-        body = line[begin:end]
+        body, sent_us = common
         name = body.find(_NAME, 0, _NAME_WITHIN) + len(_NAME)
         typed = self._typed.get(body[name : body.find(b'"', name)])
         if typed is None:
@@ -196,12 +189,38 @@ class TypedParser:
         times = found.local_time_ms, send_ms, found.throttle_time_ms
         return header.request_api_key_name, start_us, wait_us, remote_ms > 0, header.client_id or None, *times, operated
 
+    def request(self, line: bytes) -> ApiRequest | None:
+        """Return a line as `LineParser` does, its bodies as they are; None where that has to look at it."""
+        common = self._common(line)
+        return None if common is None else self._request(*common)
+
+    def _common(self, line: bytes) -> tuple[bytes, int] | None:
+        """Return the JSON of a line of a common form, and when the line was written."""
+        marked = line.find(MARKER)
+        begin, end = marked + len(MARKER), line.rfind(b"}") + 1
+        if marked < 0 or not line.startswith(b"{", begin):
+            return None
+        if line[end:] != self._trailer and not self._is_trailer(line[end:]):
+            return None
+        sent_us = self._sent(line[:marked])
+        if sent_us is None or not (line.isascii() or _is_utf8(line)):  # msgspec does not look into what it skips
+            return None
+        return line[begin:end], sent_us
+
     def _read_other(self, body: bytes, sent_us: int) -> Read | None:
+        if (request := self._request(body, sent_us)) is None:
+            return None
+        try:
+            return read_request(request, self._topics)
+        except BadLineError:
+            return None
+
+    def _request(self, body: bytes, sent_us: int) -> ApiRequest | None:
         try:
             found = self._other(body)
             if not API_NAME.fullmatch(found.request_header.request_api_key_name):
                 return None
-            request = ApiRequest(
+            return ApiRequest(
                 sent_us=sent_us,
                 api=found.request_header.request_api_key_name,
                 client_id=found.request_header.client_id or None,
@@ -214,8 +233,7 @@ class TypedParser:
                 send_ms=found.send_time_ms,
                 throttle_ms=found.throttle_time_ms,
             )
-            return read_request(request, self._topics)
-        except (msgspec.DecodeError, RecursionError, BadLineError):
+        except (msgspec.DecodeError, RecursionError):
             return None
 
     def _is_trailer(self, trailer: bytes) -> bool:

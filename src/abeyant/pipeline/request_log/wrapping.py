@@ -13,28 +13,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 from json.decoder import scanstring  # type: ignore[attr-defined]  # of the standard library, without a stub
 from typing import Any, Final, NamedTuple
 
-__all__ = ["MARKER", "Unwrapped", "may_be_request", "open_parts", "unwrap", "whole_lines"]
+__all__ = ["MARKER", "Unwrapped", "each_request", "may_be_request", "unwrap"]
 
 MARKER: Final = b"Completed request:"
 """What every line of a request has, whatever the log's layout puts before it; but for flattened documents."""
 
 _HEADER: Final = "requestHeader"
 _TEXT_MARKER: Final = MARKER.decode()
+_QUOTED_HEADER: Final = b'"requestHeader"'
 _TIMES: Final = (
-    *("@timestamp", "timestamp", "time", "ts", "timeMillis", "instant", "eventTime", "ingestionTime"),
+    *("@timestamp", "timestamp", "Timestamp", "time", "_time", "ts", "timeMillis", "instant", "asctime", "datetime"),
+    *("date", "eventTime", "TimeGenerated", "ingestionTime"),
     *("_SOURCE_REALTIME_TIMESTAMP", "__REALTIME_TIMESTAMP", "timeUnixNano", "observedTimeUnixNano"),
 )
 _MARKER_IN_NUMBERS: Final = re.compile(rb",\s*".join(str(code).encode() for code in MARKER))
 _DEEPEST: Final = 4
 _DECODER: Final = json.JSONDecoder()
-_CRI: Final = re.compile(rb"\d\S+ (stdout|stderr) ([PF])(?::\S*)? ")  # further tags may follow the first
-_DOCKER: Final = re.compile(rb'\{"log":\s*"')
-_DOCKER_END: Final = re.compile(rb'",\s*"stream":\s*"(\w+)"[^\n]*\}\s*$')
+# The head of a line of the log, in the middle of one.
+_HEAD: Final = re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^{}\"]{0,200}?Completed request:")
 
 
 class Unwrapped(NamedTuple):
@@ -60,23 +62,45 @@ def unwrap(text: str) -> Unwrapped:
     return _unwrap(text, "", ())
 
 
+def each_request(line: bytes) -> list[bytes]:
+    """Return a line for each request of a line that holds several, else the line itself. O(len(line)).
+
+    They are events of a document, or documents after one another, or lines that ran together without a line break.
+    """
+    if line.count(MARKER) + line.count(_QUOTED_HEADER) < 2:
+        return [line]
+    text = line.decode("utf-8", "replace")
+    found, at = list[str](), 0
+    while (begin := text.find("{", at)) >= 0 and (document := _document(text, begin)) is not None:
+        if _TEXT_MARKER in text[at:begin]:  # it is the body of a plain line
+            break
+        for held, times in _held(document[0], text[at:begin], 0):
+            found.append(f"{times} {held if isinstance(held, str) else json.dumps(held)}")
+        at = document[1]
+    if len(found) < 2:
+        cuts = [0, *(head.start() for head in _HEAD.finditer(text) if head.start()), len(text)]
+        found = [text[one:other] for one, other in pairwise(cuts)]
+    return [one.encode("utf-8", "replace") for one in found] if len(found) > 1 else [line]
+
+
+def _document(text: str, begin: int) -> tuple[dict[str, Any], int] | None:
+    """Return the JSON object that begins there, and where it ends; None where there is none."""
+    try:
+        found, end = _DECODER.raw_decode(text, begin)
+    except (ValueError, RecursionError):
+        return None
+    return (_nested(found) if f"{_HEADER}." in text else found, end) if isinstance(found, dict) else None
+
+
 def _unwrap(text: str, around: str, documents: tuple[Mapping[str, Any], ...]) -> Unwrapped:
     marked = text.find(_TEXT_MARKER)
     begin = text.find("{")
     if len(documents) < _DEEPEST and begin >= 0 and (marked < 0 or begin < marked):
-        try:
-            found = _DECODER.raw_decode(text, begin)[0]
-        except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, dict):
-            if f"{_HEADER}." in text:
-                found = _nested(found)
-            inner = (*documents, found)
-            if (held := _holding(found, "", 0)) is not None:
-                return Unwrapped("", f"{around} {text[:begin]} {held[1]}", held[0], inner)
-            if (marked_inside := next(_marked(found, "", 0), None)) is not None:
-                inside, times = marked_inside
-                return _unwrap(inside, f"{around} {text[:begin]} {times}", inner)
+        document = _document(text, begin)
+        held = _held(document[0], f"{around} {text[:begin]}", 0) if document is not None else []
+        if document is not None and len(held) == 1 and not may_be_request(text[document[1] :].encode()):
+            (inside, times), inner = held[0], (*documents, document[0])
+            return _unwrap(inside, times, inner) if isinstance(inside, str) else Unwrapped("", times, inside, inner)
     if marked >= 0:
         after = marked + len(_TEXT_MARKER)
         if text.startswith('{\\"', after):  # a string of a JSON document that is spread over several lines
@@ -90,34 +114,43 @@ def _unwrap(text: str, around: str, documents: tuple[Mapping[str, Any], ...]) ->
     return Unwrapped(text, around, None, documents)
 
 
-def _marked(found: Mapping[str, Any], around: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Yield the texts in a document that hold a request, each with the times on the way to it."""
-    times = f"{around} {_time(found)}"
-    for value in found.values():
-        if isinstance(value, str) and (_TEXT_MARKER in value or (value.startswith("{") and _HEADER in value)):
-            yield value, times
-        elif isinstance(value, dict) and depth < _DEEPEST:
-            yield from _marked(value, times, depth + 1)
-        elif isinstance(value, list) and len(value) > len(MARKER) and all(isinstance(one, int) for one in value):
-            try:  # journald's form of what is no text, and of colored text
-                inside = bytes(value).decode("utf-8")
-            except ValueError:
-                continue
-            if _TEXT_MARKER in inside:
-                yield inside, times
-        elif isinstance(value, list) and depth < _DEEPEST:
-            items = [one for item in value if isinstance(item, dict) for one in _marked(item, times, depth + 1)]
-            if len(items) == 1:  # of several requests in a list none is read: `LineParser` refuses the line
-                yield items[0]
+def _held(found: Mapping[str, Any], around: str, depth: int) -> list[tuple[str | Mapping[str, Any], str]]:
+    """Return the requests in a document, each with the times on the way to it: a text, or an object with its members.
 
-
-def _holding(found: Mapping[str, Any], around: str, depth: int) -> tuple[Mapping[str, Any], str] | None:
-    """Return the document that has a request's members, this one or one inside it, and the times on the way to it."""
+    Only a list has several: what stands in two members is one request, and the longer text has more of it.
+    """
     times = f"{around} {_time(found)}"
     if isinstance(found.get(_HEADER), dict):
-        return found, times
-    inside = (value for value in found.values() if isinstance(value, dict)) if depth < _DEEPEST else ()
-    return next((held for value in inside if (held := _holding(value, times, depth + 1)) is not None), None)
+        return [(found, times)]
+    most: list[tuple[str | Mapping[str, Any], str]] = []
+    for value in found.values():
+        inside = value if isinstance(value, list) else [value]
+        text = _of_numbers(inside)
+        held = [one for item in ([text] if text else inside) for one in _held_by(item, times, depth)]
+        if held and (not most or _rank(held) > _rank(most)):
+            most = held
+    return most
+
+
+def _held_by(value: Any, times: str, depth: int) -> list[tuple[str | Mapping[str, Any], str]]:
+    if isinstance(value, str) and (_TEXT_MARKER in value or (value.startswith("{") and _HEADER in value)):
+        return [(value, times)]
+    return _held(value, times, depth + 1) if isinstance(value, dict) and depth < _DEEPEST else []
+
+
+def _rank(held: list[tuple[str | Mapping[str, Any], str]]) -> tuple[int, bool, int]:
+    return len(held), not isinstance(held[0][0], str), len(held[0][0])
+
+
+def _of_numbers(value: list[Any]) -> str | None:
+    """Return the text of a list of bytes that holds a request: journald's form of what is no text, and of colour."""
+    if len(value) <= len(MARKER) or not all(isinstance(one, int) for one in value):
+        return None
+    try:
+        text = bytes(value).decode("utf-8")
+    except ValueError:
+        return None
+    return text if _TEXT_MARKER in text else None
 
 
 def _nested(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,69 +197,3 @@ def _microseconds(value: float, whole: int | None) -> int:
         if abs(value) < limit:
             return whole * (1_000_000 // per_second) if whole is not None else round(value * (1_000_000 // per_second))
     return (whole if whole is not None else round(value)) // 1000
-
-
-def whole_lines(
-    lines: Iterable[tuple[int, bytes | Exception]],
-    begun: Collection[bytes] = (),
-    after: Iterable[bytes | Exception] = (),
-) -> Iterator[tuple[int, bytes | Exception]]:
-    """Join numbered lines that a container runtime cut at 16 KiB; the number is that of the last part.
-
-    CRI marks a part with P and the last with F; Docker's json-file ends all but the last without a line break. Errors
-    in place of a line are passed on. The parts of stdout and stderr are kept apart. Parts whose last is missing come at
-    the end. Of streams that are `begun` the parts up to the next last one are left out: they belong to what is before
-    these lines. What is still open is looked for in the lines `after` these.
-    """
-    parts: dict[bytes, bytes] = {}  # by stream, with what is before the first of them
-    numbers: dict[bytes, int] = {}
-    others = set(begun)
-    number = 0
-    for number, line in lines:
-        if isinstance(line, Exception) or line.startswith(b"["):  # no container's, as mostly
-            yield number, line
-            continue
-        stream, content, whole = _part(line)
-        if stream in others:
-            if whole:
-                others.remove(stream)
-            continue
-        if stream in parts:
-            line = parts.pop(stream) + line[content:]
-        if whole:
-            yield number, line
-        else:
-            parts[stream], numbers[stream] = _begun(line), number
-    following = enumerate(after, number + 1) if parts else iter(())
-    while parts and (found := next(following, None)) is not None:
-        number, more = found
-        if isinstance(more, Exception):
-            continue
-        stream, content, whole = _part(more)
-        if stream in parts and whole:
-            yield number, parts.pop(stream) + more[content:]
-        elif stream in parts:
-            parts[stream], numbers[stream] = _begun(parts[stream] + more[content:]), number
-    for stream, joined in parts.items():
-        yield numbers[stream], joined
-
-
-def open_parts(lines: Iterable[bytes | Exception]) -> set[bytes]:
-    """Return the streams whose last line is a part that further ones have to follow."""
-    parts = [_part(line) for line in lines if isinstance(line, bytes)]
-    return {stream for stream, whole in {stream: whole for stream, _, whole in parts}.items() if not whole}
-
-
-def _begun(line: bytes) -> bytes:
-    """Return a part without what Docker has behind it."""
-    end = _DOCKER_END.search(line)
-    return line[: end.start()] if end is not None else line
-
-
-def _part(line: bytes) -> tuple[bytes, int, bool]:
-    """Return the stream of a container's line, where its content begins, and whether it ends with it."""
-    if (docker := _DOCKER.match(line)) is not None and (end := _DOCKER_END.search(line)) is not None:
-        return end[1], docker.end(), line.endswith(b"\\n", 0, end.start())
-    if (cri := _CRI.match(line)) is not None:
-        return cri[1], cri.end(), cri[2] == b"F"
-    return b"", 0, True

@@ -1,0 +1,177 @@
+"""Lines that are one line of the request log together: parts that a runtime cut, and JSON over several lines.
+
+    2024-05-01T10:00:00.2Z stdout P [2024-05-01 12:00:00,123] DEBUG Completed requ    a part, of CRI
+    2024-05-01T10:00:00.2Z stdout F est:{...} (kafka.request.logger)                  the last one
+
+Docker's json-file, and what shippers make of either, have documents in place of such lines. Nothing here knows files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from abeyant.pipeline.request_log.wrapping import MARKER, may_be_request
+
+__all__ = ["DOCKER_BYTES", "documents", "open_parts", "whole_lines"]
+
+DOCKER_BYTES: Final = 16 << 10
+"""Docker cuts a line after so many bytes."""
+_REPLACED: Final = 16  # bytes more, where it cut a letter in two and put others in its place
+
+_CRI: Final = re.compile(rb"\d\S+ (stdout|stderr) ([PF])(?::\S*)? ")  # further tags may follow the first
+_STREAMS: Final = ("stream", "source", "container_id", "partial_id")
+_MOST_BYTES: Final = 32 << 20
+
+
+class _Part(NamedTuple):
+    """A line as a part of one."""
+
+    line: bytes
+    """The line; a document with its content first."""
+    stream: bytes = b""
+    begin: int = 0
+    """Where its content begins, and where that ends."""
+    end: int = 0
+    is_last: bool = True
+
+
+def whole_lines(
+    lines: Iterable[tuple[int, bytes | Exception]],
+    begun: Collection[bytes] = (),
+    after: Iterable[bytes | Exception] = (),
+) -> Iterator[tuple[int, bytes | Exception]]:
+    """Join numbered lines that a container runtime cut at 16 KiB; the number is that of the last part.
+
+    CRI marks a part with P and the last with F, as Fluent Bit does in a document; Docker's json-file ends all but the
+    last without a line break, and its driver for Fluentd says which is the last. Errors in place of a line are passed
+    on. The parts of stdout and stderr are kept apart. Parts whose last is missing come at the end, or before the next
+    request of their stream. Of streams that are `begun` the parts up to the next last one are left out: they belong to
+    what is before these lines. What is still open is looked for in the lines `after` these.
+    """
+    parts: dict[bytes, bytes] = {}  # by stream, with what is before the first of them
+    numbers: dict[bytes, int] = {}
+    others = set(begun)
+    number = 0
+    for number, line in lines:
+        if isinstance(line, Exception) or line.startswith(b"["):  # no container's, as mostly
+            yield number, line
+            continue
+        part = _part(line, any_open=bool(parts or others))
+        if part.stream in others:
+            if part.is_last:
+                others.remove(part.stream)
+            continue
+        before = parts.pop(part.stream, None)
+        if before is not None and MARKER in before and MARKER in line:  # the next request
+            yield numbers[part.stream], before
+            before = None
+        if not part.is_last:
+            parts[part.stream] = part.line[: part.end] if before is None else before + part.line[part.begin : part.end]
+            numbers[part.stream] = number
+        else:
+            yield number, line if before is None else before + part.line[part.begin :]
+    following = enumerate(after, number + 1) if parts else iter(())
+    while parts and (found := next(following, None)) is not None:
+        number, more = found
+        if isinstance(more, Exception) or (part := _part(more, any_open=True)).stream not in parts:
+            continue
+        before = parts.pop(part.stream)
+        if MARKER in before and MARKER in more:
+            yield numbers[part.stream], before
+        elif part.is_last:
+            yield number, before + part.line[part.begin :]
+        else:
+            parts[part.stream], numbers[part.stream] = before + part.line[part.begin : part.end], number
+    for stream, joined in parts.items():
+        yield numbers[stream], joined
+
+
+def open_parts(lines: Iterable[bytes | Exception]) -> set[bytes]:
+    """Return the streams whose last line is a part that further ones have to follow."""
+    parts = [_part(line, any_open=True) for line in lines if isinstance(line, bytes)]
+    return {stream for stream, is_last in {one.stream: one.is_last for one in parts}.items() if not is_last}
+
+
+def documents(lines: Iterable[tuple[int, bytes | Exception]]) -> Iterator[tuple[int, bytes | Exception]]:
+    r"""Join the lines of each indented JSON document that may hold a request; the number is that of its last line.
+
+    A document begins with a line `{` and ends with a line `}` as far to the right. One that holds others which are
+    joined (`{"events": [`), or no request, or is cut off, or has a line that is no JSON, stays as it is.
+    """
+    opened: list[tuple[bytes, int]] = []  # what is before each brace, and its place in `waiting`
+    waiting: list[tuple[int, bytes | Exception]] = []
+    size = 0
+    for number, line in lines:
+        if not opened and (isinstance(line, Exception) or len(line) > _LONGEST_BRACE):  # as mostly
+            yield number, line
+            continue
+        text = b"" if isinstance(line, Exception) else line.strip(_AROUND)
+        begins = text in (b"{", b"[{")
+        if not begins and not opened:
+            yield number, line
+            continue
+        waiting.append((number, line))
+        size += len(text)
+        if isinstance(line, Exception) or size > _MOST_BYTES or not _is_json(text):
+            yield from waiting
+            opened, waiting, size = [], [], 0
+        elif begins:
+            opened.append((line[: line.find(b"{")].strip(_BEFORE), len(waiting) - 1))
+        elif text in (b"}", b"}]") and line[: line.find(b"}")] == opened[-1][0]:
+            _, begin = opened.pop()
+            whole = b" ".join(part.strip() for _, part in waiting[begin:] if isinstance(part, bytes))
+            if may_be_request(whole):
+                yield from waiting[:begin]
+                yield number, whole
+                opened, waiting, size = [(before, 0) for before, _ in opened], [], 0
+            elif not opened:
+                yield from waiting
+                waiting, size = [], 0
+    yield from waiting
+
+
+_LONGEST_BRACE: Final = 200  # bytes, with what indents it
+_BEFORE: Final = b",[\xef\xbb\xbf"
+_AROUND: Final = b" \t," + _BEFORE[2:]
+
+
+def _is_json(text: bytes) -> bool:
+    """Return whether a line may be one of an indented document, as no line of the log is."""
+    return text[:1] in b'"{}[]-0123456789tfn' and (MARKER not in text or text.startswith(b'"'))
+
+
+def _part(line: bytes, *, any_open: bool) -> _Part:
+    """Return what part of a line a container's line is; where none is open, no last one is looked into."""
+    if (cri := _CRI.match(line)) is not None:
+        return _Part(line, cri[1], cri.end(), len(line), cri[2] == b"F")
+    if not line.startswith(b"{") or b'"log":' not in line:
+        return _Part(line)
+    is_whole = b'\\n"' in line or len(line) < DOCKER_BYTES
+    if is_whole and not any_open and b'"P"' not in line and b'"partial_' not in line:
+        return _Part(line)
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError):
+        return _Part(line)
+    log = document.pop("log", None)
+    stream = "/".join(str(document[name]) for name in _STREAMS if name in document)
+    if not isinstance(log, str) or not stream:
+        return _Part(line)
+    content, rest = json.dumps({"log": log})[:-1], json.dumps(document)[1:]
+    return _Part(f"{content}, {rest}".encode(), stream.encode(), len(_LOG), len(content) - 1, _is_last(document, log))
+
+
+_LOG: Final = '{"log": "'
+
+
+def _is_last(document: dict[str, Any], log: str) -> bool:
+    """Return whether nothing of the line follows that a container's document has."""
+    tag = document.get("logtag", document.get("_p"))
+    if tag is not None:
+        return str(tag) != "P"
+    if "partial_message" in document:
+        return str(document.get("partial_last", "true")).lower() == "true"
+    return log.endswith("\n") or not DOCKER_BYTES <= len(log.encode("utf-8", "replace")) <= DOCKER_BYTES + _REPLACED
