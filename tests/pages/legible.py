@@ -8,7 +8,7 @@ from pages.browser import Page
 
 __all__ = ["faults", "lasting_faults"]
 
-_PATIENCE_S = 5.0
+_PATIENCE_S = 30.0
 
 # WCAG 2.1, 1.4.3: 4.5 for text, 3 for large or bold text; plots name their rows in bold and in mid-tones.
 _LOOK = r"""(() => {

@@ -51,16 +51,16 @@ def document(
     A page without figures has no plotly in it.
     """
     sections, contents = (sections, "") if inline else _with_anchors(sections)
-    library = _asset("plotly-basic.min.js") if figures else ""
-    script = _asset("page.js") + own_script
+    library = asset("plotly-basic.min.js") if figures else ""
+    script = asset("page.js") + own_script
     drawn = {plot: {scope: _json(figure) for scope, figure in scopes.items()} for plot, scopes in figures.items()}
-    return Template(_asset("page.template")).substitute(
+    return Template(asset("page.template")).substitute(
         look=' class="inline"' if inline else "",
         outside=" hidden" if inline else "",
         kicker=escaped(kicker),
         title=escaped(title),
         hashes=f"{_hash(library)} {_hash(script)}",
-        style=_asset("page.css") + style,
+        style=asset("page.css") + style,
         note=f'<p class="small">{note}</p>' if note else "",
         tiles=tiles,
         lead=f'<div class="lead">{lead}</div>' if lead else "",
@@ -73,8 +73,8 @@ def document(
         contents=contents,
         sections=sections,
         made=made,
-        figures=_data(drawn),
-        by_time=_data(by_time),
+        figures=data(drawn),
+        by_time=data(by_time),
         plotly=library,
         script=script,
         credit=_CREDIT if figures else "",
@@ -123,7 +123,7 @@ def _json(figure: Figure | None) -> object:
     return made
 
 
-def _data(value: object) -> str:
+def data(value: object) -> str:
     """Return JSON that is safe inside a script element, whatever strings a log contains."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
@@ -134,5 +134,6 @@ def _hash(script: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a file of this folder: a script, a style."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -1,10 +1,10 @@
 // Draws a timing wheel, and a purgatory by key and time left. One drawing for the window, the documentation and reports.
 //
-//   const wheel = AbeyantDrawing.wheel(svg);   wheel.show({size, tick, hands, buckets, pending, cascaded, now})
-//   const lanes = AbeyantDrawing.lanes(svg);   lanes.show([{keys, kind, left, timeout}])
+//   const wheel = AbeyantDrawing.wheel(svg);   wheel.show({size, tick, hands, buckets, pending, cascaded, rings})
+//   const lanes = AbeyantDrawing.lanes(svg);   lanes.show([{keys, kind, left}], numberOfKind, {keys, longest})
 //
 // `hands` has the bucket in which the clock stands, of each level, the finest first; `buckets` has [level, bucket, tasks].
-// Times are seconds. Colours come from the page: --ink, --faint, --line, --busy, --hand, --warn and --kind-1 to --kind-6.
+// `rings`, and the `keys` and `longest` time of the lanes, stay as given while what is drawn changes. Times are seconds. Colours come from the page: --ink, --faint, --line, --busy, --hand, --warn and --kind-1 to --kind-6.
 const AbeyantDrawing = (() => {
   const NAMESPACE = "http://www.w3.org/2000/svg";
   const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -82,7 +82,7 @@ const AbeyantDrawing = (() => {
 
     function show(model) {
       const highest = model.buckets.reduce((most, [level]) => Math.max(most, level), 0);
-      const levels = Math.min(MOST_RINGS, model.hands.length, Math.max(highest + 1, Math.min(3, model.hands.length)));
+      const levels = Math.min(MOST_RINGS, model.hands.length, Math.max(highest + 1, model.rings ?? Math.min(3, model.hands.length)));
       const fold = Math.ceil(model.size / MOST_SECTORS), sectors = Math.ceil(model.size / fold);
       if (form !== `${levels} ${sectors}`) {
         build(levels, sectors);
@@ -164,18 +164,18 @@ const AbeyantDrawing = (() => {
     svg.setAttribute("role", "img");
     svg.classList.add("lanes-drawing");
 
-    function show(rows, kinds) {
+    function show(rows, kinds, fixed = {}) {
       const timed = rows.filter((row) => row.left !== null);
       const byKey = new Map();
       for (const row of timed) {
         const key = row.keys[0] ?? "";
         byKey.set(key, [...(byKey.get(key) || []), row]);
       }
-      const keys = [...byKey.keys()].slice(0, LANES);
+      const keys = (fixed.keys ?? [...byKey.keys()]).slice(0, LANES);
       // As wide as it is shown, so that its letters are as large as the page's.
       const wide = Math.max(NARROWEST, Math.min(WIDEST, svg.clientWidth || WIDEST));
       const left = Math.min(150, Math.round(wide * 0.3)), letters = Math.floor((left - 10) / 8);
-      const longest = Math.max(1, ...timed.map((row) => row.left));
+      const longest = fixed.longest || Math.max(1, ...timed.map((row) => row.left));
       const high = Math.ceil(Math.log10(longest)), low = Math.min(-2, high - 3);
       const x = (time) => left + ((Math.log10(Math.max(time, 10 ** low)) - low) / (high - low)) * (wide - left - RIGHT);
       const height = TOP + Math.max(1, keys.length) * LANE + 24;
@@ -195,7 +195,7 @@ const AbeyantDrawing = (() => {
         const name = make("text", { x: left - 10, y: y + 4, class: "lane-key", "text-anchor": "end" }, shorten(key, letters));
         name.append(make("title", {}, key));
         drawn.push(name);
-        for (const row of byKey.get(key)) {
+        for (const row of byKey.get(key) ?? []) {
           const dot = make("circle", { cx: x(row.left).toFixed(1), cy: y, r: 5.5, class: `lane-dot kind-${kinds(row.kind)}` });
           dot.append(make("title", {}, `${row.kind} on ${key}: ${duration(Math.max(0, row.left))} left`));
           drawn.push(dot);

@@ -216,6 +216,18 @@ INCIDENTS: Final = _table(
 )
 """Bursts of expiries, long waits and other troubles: see `analysis.incidents`."""
 
+INCIDENT_WAITS: Final = _table(
+    incident=_LONG,  # its number, from 1, in the order of INCIDENTS
+    instance=_STRING,
+    kind=_STRING,
+    key=_STRING,  # the first, of those that the incident names if it waited on one
+    start=_TIME,
+    timeout_ms=_LONG,
+    waited_ms=_DOUBLE,
+    outcome=_STRING,
+)
+"""Operations that waited during the worst incidents, at most 250 of each: see `analysis.incident_waits`."""
+
 SUSPECTS: Final = _table(
     incident=_LONG,  # its number, from 1, in the order of INCIDENTS: by first start, kind, trouble
     suspect=_STRING,  # `broker 2`, `group payments`, `client app-b`
@@ -340,6 +352,7 @@ TABLES: Final[Mapping[str, StructType]] = {
     "lags": LAGS,
     "incidents": INCIDENTS,
     "suspects": SUSPECTS,
+    "incident_waits": INCIDENT_WAITS,
     "waits_by_time": WAITS_BY_TIME,
     "keys_by_time": KEYS_BY_TIME,
     "requests_by_time": REQUESTS_BY_TIME,

@@ -77,6 +77,7 @@ def tables(done: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "timeout_curve": _over(both, _curve),
         "waits": _over(done, _histogram),
         "incidents": _incidents(done),
+        "incident_waits": _incident_waits(done),
         "lags": _lags(done),
         "suspects": _suspects(_incidents(done)),
         "waits_by_time": _by_time(done, ["instance", "kind"]),
@@ -215,6 +216,18 @@ def _incidents(done: pd.DataFrame) -> pd.DataFrame:
             )
     found = pd.DataFrame(rows, columns=list(COLUMNS["incidents"]))
     return found.loc[found["operations"].astype(int) >= 3]
+
+
+def _incident_waits(done: pd.DataFrame) -> pd.DataFrame:
+    """Return what waited during the first two incidents."""
+    found = [pd.DataFrame(columns=list(COLUMNS["incident_waits"]))]
+    incidents = _incidents(done).sort_values(["first", "kind", "trouble"], kind="stable").head(2)
+    for number, incident in enumerate(incidents.to_dict("records"), 1):
+        ends = done["start"] + pd.to_timedelta(done["waited_ms"], unit="ms")
+        rows = done[(done["waited_ms"] > 0) & (done["start"] <= incident["last"]) & (ends > incident["first"])]
+        timeouts = rows["kind"].map(lambda kind: KINDS.get(kind, (0, 0, 0, None))[3])
+        found.append(rows.assign(incident=number, timeout_ms=timeouts).head(250))
+    return pd.concat(found[1:] or found)
 
 
 def _sliced(done: pd.DataFrame) -> pd.DataFrame:

@@ -214,6 +214,41 @@ _SAID = """(() => {
 })()"""
 
 
+def test_an_incident_is_played(opened: Page) -> None:
+    """The window's drawing: at each time what waits then, in buckets of Kafka's wheel and by the time that is left."""
+    assert opened.run("document.getElementById('incident').checkVisibility()")
+    seen = opened.run("""(() => {
+      const { incidents: [incident] } = JSON.parse(document.getElementById('incident-data').textContent);
+      const time = document.getElementById('incident-time');
+      return [0.1, 0.5, 0.9].map((share) => {
+        time.value = share * incident.lasted; time.dispatchEvent(new Event('input'));
+        const at = Number(time.value), now = Math.floor(incident.first + at);
+        const waits = incident.waits.filter((one) => one.start <= at && at < one.start + one.waited);
+        const deadlines = waits.map((one) => Math.ceil(incident.first + one.start + one.timeout));
+        // The first level whose 20 buckets, from the clock's on, reach the deadline.
+        const within = (deadline, span) => deadline - deadline % span < now - now % span + 20 * span;
+        const levels = deadlines.map((one) => [1, 20, 400, 8000].findIndex((span) => within(one, span)));
+        const drawn = [...document.querySelectorAll('#incident .wheel-bucket title')].map((one) => one.textContent);
+        const found = drawn.flatMap((text) => {
+          const [, level, tasks] = /^level (\\d), .*: (\\d+) task/.exec(text);
+          return Array(Number(tasks)).fill(Number(level) - 1);
+        });
+        return [waits.length, document.querySelector('#incident .wheel-count').textContent, levels.sort().join(),
+          found.sort().join(), document.querySelectorAll('#incident .lane-dot').length];
+      });
+    })()""")
+    for waiting, pending, levels, drawn, dots in seen:
+        assert waiting > 0
+        assert int(pending) == waiting
+        assert drawn == levels
+        assert 0 < dots <= waiting, "keys that do not fit are left out"
+    opened.run("document.getElementById('incident-time').value = 0; document.getElementById('incident-play').click()")
+    opened.wait_for("Number(document.getElementById('incident-time').value) > 0")
+    opened.run("document.getElementById('incident-play').click()")
+    assert opened.run("document.getElementById('incident-play').textContent") == "Play"
+    assert "pending; so far" in opened.run("document.getElementById('incident-now').textContent")
+
+
 def test_a_part_of_the_time_reaches_every_table_and_figure(opened: Page, report: Path) -> None:
     done = samples.operations()
     first, width = done["start"].min().floor("6s"), 6 * 32

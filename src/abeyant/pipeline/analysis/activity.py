@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
-from abeyant.pipeline.analysis.columns import TIMES, microseconds, observed
-from abeyant.pipeline.analysis.packed import Packed, collected, merging
-from abeyant.pipeline.spark.packed import PACKED, PackedRows
+from abeyant.pipeline.analysis.columns import TIMES, microseconds
 
 __all__ = [
     "ACTIVITY",
     "NEAR_S",
     "Activity",
     "Incident",
-    "activity_near",
     "activity_of",
     "activity_rows",
+    "count_near",
+    "in_order",
     "incidents_of",
+    "merge_activity",
+    "times_near",
 ]
 
 NEAR_S: Final = 60
@@ -92,18 +91,9 @@ def incidents_of(table: pa.Table) -> list[Incident]:
     ]
 
 
-def activity_near(operations: DataFrame | PackedRows, incidents: Sequence[Incident]) -> pa.Table:
-    """Count what was done near incidents (`ACTIVITY`, in order of time): one job, none where there is no incident."""
-    if not incidents:
-        return ACTIVITY.empty_table()
-    count = partial(_batches, times_us=_times(incidents))
-    rows = observed(operations, "client_id", "error_code", "keys", *TIMES, "size_bytes").mapInArrow(count, PACKED)
-    return _in_order(collected(rows, {"activity": ACTIVITY})["activity"])
-
-
 def activity_of(operations: pa.Table, incidents: Sequence[Incident]) -> pa.Table:
     """Count what was done near the incidents by operations in memory, with the columns of `observed`."""
-    return _in_order(next(_count(operations, _times(incidents)))[1]) if incidents else ACTIVITY.empty_table()
+    return in_order(count_near(operations, times_near(incidents))) if incidents else ACTIVITY.empty_table()
 
 
 def activity_rows(activity: pa.Table) -> Iterator[Activity]:
@@ -112,8 +102,9 @@ def activity_rows(activity: pa.Table) -> Iterator[Activity]:
         yield from map(Activity._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-def _in_order(counts: pa.Table) -> pa.Table:
-    merged = _merge("activity", counts)
+def in_order(counts: pa.Table) -> pa.Table:
+    """Return counts from several tasks as one table in order of time."""
+    merged = merge_activity(counts)
     return merged.sort_by([("second", "ascending"), ("first_us", "ascending")]).combine_chunks()
 
 
@@ -121,8 +112,8 @@ ACTIVITY: Final = pa.schema({name: pa.string() if name in _NAMES else pa.int64()
 _ROWS: Final = 1 << 12
 
 
-def _times(incidents: Iterable[Incident]) -> list[tuple[int, int]]:
-    """Return the times near incidents, apart and in order."""
+def times_near(incidents: Iterable[Incident]) -> list[tuple[int, int]]:
+    """Return the times near incidents in microseconds, disjoint and in order."""
     near = NEAR_S * 1_000_000
     times: list[tuple[int, int]] = []
     for incident in sorted(incidents, key=lambda incident: incident.first_us):
@@ -135,11 +126,8 @@ def _times(incidents: Iterable[Incident]) -> list[tuple[int, int]]:
     return times
 
 
-def _batches(batches: Iterable[pa.RecordBatch], times_us: Sequence[tuple[int, int]]) -> Iterator[pa.RecordBatch]:
-    return merging(batches, partial(_count, times_us=times_us), _merge)
-
-
-def _count(operations: pa.Table, times_us: Sequence[tuple[int, int]]) -> Iterator[Packed]:
+def count_near(operations: pa.Table, times_us: Sequence[tuple[int, int]]) -> pa.Table:
+    """Count what operations did in `times_us` (`ACTIVITY`, in no order). O(n)."""
     started = operations.filter(operations["start_us"].is_valid())
     start = started["start_us"].to_numpy()
     before = np.searchsorted([begin for begin, _ in times_us], start, side="right") - 1
@@ -163,7 +151,7 @@ def _count(operations: pa.Table, times_us: Sequence[tuple[int, int]]) -> Iterato
         "throttle_us": throttle,
         "size_bytes": rows["size_bytes"],
     }
-    yield "activity", _merge("activity", pa.table(columns))
+    return merge_activity(pa.table(columns))
 
 
 def _groups(rows: pa.Table) -> pa.Array:
@@ -174,6 +162,7 @@ def _groups(rows: pa.Table) -> pa.Array:
     return pc.if_else(joins, pc.utf8_slice_codeunits(key, len("join-")), None)
 
 
-def _merge(name: str, rows: pa.Table) -> pa.Table:
+def merge_activity(rows: pa.Table) -> pa.Table:
+    """Return counts with one row for each group and second."""
     merged = rows.group_by(list(_GROUP), use_threads=False).aggregate(list(_MERGED.items()))
     return merged.rename_columns([*_GROUP, *_MERGED]).select(ACTIVITY.names).cast(ACTIVITY)

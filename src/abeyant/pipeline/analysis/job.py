@@ -21,11 +21,11 @@ import pyarrow.parquet as pq
 
 from abeyant.errors import AbeyantError
 from abeyant.lazy import needs
-from abeyant.pipeline.analysis.activity import Incident, activity_near, incidents_of
+from abeyant.pipeline.analysis.activity import Incident, incidents_of
 from abeyant.pipeline.analysis.by_time import Slices
 from abeyant.pipeline.analysis.columns import observed
 from abeyant.pipeline.analysis.pending import Span, drawn_rows, pending_rows, plot_rows
-from abeyant.pipeline.analysis.small_tables import time_tables, waits_tables
+from abeyant.pipeline.analysis.small_tables import incident_tables, time_tables, waits_tables
 from abeyant.pipeline.analysis.suspects import find_suspects, suspect_rows
 from abeyant.pipeline.analysis.written import write_operations, write_rows
 from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, read_lines
@@ -63,6 +63,7 @@ _SORTED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "waits_by_time": ("instance", "kind", "at", "outcome", "step"),
     "keys_by_time": ("instance", "kind", "key", "at", "outcome", "step"),
     "requests_by_time": ("instance", "api", "at"),
+    "incident_waits": ("incident", "start", "waited_ms", "kind", "key"),
     "suspects": (),  # the likeliest of each incident first
 }
 """The small tables, which this process writes, and their order."""
@@ -181,7 +182,9 @@ class _Run:
         slices = Slices(times["first"], times["last"])
         self._put(time_tables(operations, requests, slices, waits, times["end"] or 0))
         incidents = incidents_of(self.small["incidents"])
-        return incidents, activity_near(operations, incidents)
+        found = incident_tables(operations, incidents)
+        self._put(found)
+        return incidents, found["activity"]
 
     def _suspects(self, incidents: Sequence[Incident], activity: pa.Table, end_us: int) -> None:
         self._put({"suspects": suspect_rows(find_suspects(incidents, activity, end_us))})

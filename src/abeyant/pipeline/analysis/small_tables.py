@@ -1,7 +1,8 @@
-"""The tables of an analysis that are small however long the log is: counted in two jobs, collected here as Arrow.
+"""The tables of an analysis that are small however long the log is: counted in three jobs, collected here as Arrow.
 
 1. `waits_tables`: waits are counted by group, sorted once, and ranked.
 2. `time_tables` needs the first for what it counts by time: the keys that come first, and what is a long wait.
+3. `incident_tables` needs the second for when the incidents were; where there is none, it is no job.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from abeyant.pipeline.analysis.activity import ACTIVITY, Incident, count_near, in_order, merge_activity, times_near
 from abeyant.pipeline.analysis.by_time import (
     Slices,
     added_up,
@@ -23,6 +25,7 @@ from abeyant.pipeline.analysis.by_time import (
     waits_by_time,
 )
 from abeyant.pipeline.analysis.columns import TIMES, observed
+from abeyant.pipeline.analysis.incident_waits import FOUND, first_waits, incident_waits, waits_during
 from abeyant.pipeline.analysis.incidents import LONG_WAITS, SUFFERING, incident_rows, long_waits, suffering
 from abeyant.pipeline.analysis.keys import KEY, by_key_rows, with_keys
 from abeyant.pipeline.analysis.lags import FETCH_RUNS, LAG_SLICES, fetch_runs, joined, lag_rows
@@ -35,7 +38,7 @@ from abeyant.pipeline.schemas import ALL_INSTANCES, REQUESTS_BY_KIND, TABLES
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.packed import PACKED, PackedRows
 
-__all__ = ["time_tables", "waits_tables"]
+__all__ = ["incident_tables", "time_tables", "waits_tables"]
 
 _SERIES: Final = ("instance", "kind")
 _COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -100,6 +103,31 @@ def _tables(shard: dict[str, pa.Table]) -> Iterator[Packed]:
         yield "timeout_curve", timeout_curve_rows(ranked, CURVE_POINTS)
         everywhere = counts.filter(pc.equal(counts["instance"], ALL_INSTANCES))
         yield "long_waits", long_waits(rank(everywhere, ("kind",)))
+
+
+def incident_tables(operations: PackedRows, incidents: Sequence[Incident]) -> dict[str, pa.Table]:
+    """Return what was done near incidents (`activity`), and `incident_waits`: one job."""
+    schemas = {"activity": ACTIVITY, "incident_waits": FOUND}
+    found = {name: schema.empty_table() for name, schema in schemas.items()}
+    if incidents:
+        more = ("client_id", "error_code", "keys", *TIMES, "size_bytes", "timeout_ms")
+        count = partial(_near_incidents, incidents=incidents)
+        found = collected(observed(operations, *more).mapInArrow(count, PACKED), schemas)
+    return {"activity": in_order(found["activity"]), "incident_waits": incident_waits(found["incident_waits"])}
+
+
+def _near_incidents(batches: Iterable[pa.RecordBatch], *, incidents: Sequence[Incident]) -> Iterator[pa.RecordBatch]:
+    times_us = times_near(incidents)
+
+    def count(table: pa.Table) -> Iterator[Packed]:
+        yield "activity", count_near(table, times_us)
+        for waits in waits_during(table, incidents):
+            yield "incident_waits", waits
+
+    def merge(name: str, rows: pa.Table) -> pa.Table:
+        return merge_activity(rows) if name == "activity" else first_waits(rows)
+
+    return merging(batches, count, merge)
 
 
 def _operations_by_time(

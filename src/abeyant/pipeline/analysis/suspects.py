@@ -169,7 +169,7 @@ class _Case:
 def find_suspects(incidents: Iterable[Incident], activity: pa.Table, end_us: int) -> list[Suspect]:
     """Return the suspects of each incident, the likeliest first; `end_us` is the end of the log.
 
-    `activity` is what `activity_near` returns. O(n) in it, and for each incident O(n log n) in what was near it. Rows
+    `activity` has the rows of `ACTIVITY`. O(n) in it, and for each incident O(n log n) in what was near it. Rows
     are made of that alone: beside the table, memory is bounded by the busiest incident.
     """
     incidents = list(incidents)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["analysis_found", "json_tables", "json_tiles", "outcomes_found", "plain", "print_outcomes", "print_summary"]
 
-_TABLES: Final = tuple(name for name in COLUMNS if name != "rejected")
-"""All that the page is made of, but for rejected lines, which are counted."""
+_TABLES: Final = tuple(name for name in COLUMNS if name not in ("rejected", "incident_waits"))
+"""All that the page is made of, but for rejected lines, which are counted, and the operations that it draws."""
 _TAG: Final = re.compile("<[^<>]*>")
 _MOST_KINDS: Final = 12
 _MOST_KEYS: Final = 5

@@ -41,6 +41,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *("kind", "trouble", "first", "last", "operations", "expired"),
         *("longest_ms", "instances", "keys_struck", "keys"),
     ),
+    "incident_waits": ("incident", "instance", "kind", "key", "start", "timeout_ms", "waited_ms", "outcome"),
     "lags": ("instance", "replica", "at", "lag_ms"),
     "suspects": ("incident", "suspect", "kind", "evidence", "confidence", "first", "last"),
     "waits_by_time": ("instance", "kind", "at", "outcome", "step", "operations"),

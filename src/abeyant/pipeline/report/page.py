@@ -13,6 +13,7 @@ from abeyant.pipeline.report import tables
 from abeyant.pipeline.report.analysis import Analysis, read_analysis
 from abeyant.pipeline.report.by_time import by_time
 from abeyant.pipeline.report.headline import happened, headline, note
+from abeyant.pipeline.report.incident_drawing import drawing_script, drawing_style, incident_drawing
 from abeyant.pipeline.report.opening import opening_tiles, over_time, read_over_time
 from abeyant.pipeline.report.parts import plot_place
 from abeyant.pipeline.report.sections import SECTIONS, Section
@@ -41,6 +42,7 @@ def page(analysis: Analysis) -> str:
     """Return the whole report as one HTML page that needs nothing else."""
     scopes = analysis.scopes
     hidden = len(analysis.instances) - len(scopes) + 1
+    drawn = incident_drawing(analysis)
     return document(
         kicker="Abeyant · what waited in a request log",
         title=headline(analysis),
@@ -49,7 +51,7 @@ def page(analysis: Analysis) -> str:
         lead=plot_place("plot-opening", "Brokers over time", "Nothing waited.")
         + f'<p class="read">{read_over_time(analysis)}</p>',
         findings=happened(analysis),
-        sections="\n".join(_section(section, analysis) for section in SECTIONS) + _rejected(analysis),
+        sections="\n".join(_section(section, analysis, drawn) for section in SECTIONS) + _rejected(analysis),
         made=facts(redact_paths(analysis.made)),
         figures={"plot-opening": {str(i): over_time(analysis, scope) for i, scope in enumerate(scopes)}}
         | {
@@ -61,11 +63,13 @@ def page(analysis: Analysis) -> str:
         choose=len(scopes) > 1,
         filters=tables.kind_filter(analysis.drawn) if len(analysis.drawn) > 1 else "",
         by_time=by_time(analysis),
+        style=drawing_style(analysis) if drawn else "",
+        own_script=drawing_script() if drawn else "",
         choose_note=f"the busiest; {hidden:,} more are only in the sum" if len(scopes) > 1 and hidden > 0 else "",
     )
 
 
-def _section(section: Section, analysis: Analysis) -> str:
+def _section(section: Section, analysis: Analysis, drawn: str) -> str:
     parts = [f"<h2>{section.title}</h2>"]
     if section.words:
         sentences = "".join(f"<li>{sentence}</li>" for sentence in section.words(analysis))
@@ -81,6 +85,8 @@ def _section(section: Section, analysis: Analysis) -> str:
             parts.append(f'<div data-scope="{i}"{" hidden" if i else ""}>{section.table(analysis, scope)}</div>')
         if not section.plot:
             parts.append(f'<p class="read">{section.read}</p>')
+    if section.title == "Incidents":
+        parts.append(drawn)
     return f"<section>{''.join(parts)}</section>"
 
 

@@ -1,0 +1,75 @@
+"""The operations that waited during the worst incidents: the report draws the purgatory as it was then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.pipeline.analysis.activity import Incident
+from abeyant.pipeline.schemas import INCIDENT_WAITS
+from abeyant.pipeline.spark.arrow import arrow_schema
+
+__all__ = ["FOUND", "first_waits", "incident_waits", "waits_during", "worst"]
+
+MOST_INCIDENTS: Final = 6
+MOST_WAITS: Final = 250
+"""Of an incident: those of its own kind first, and those that waited longest."""
+LONGEST_S: Final = 600
+"""Of a longer incident the beginning is drawn."""
+
+_WAITED: Final = ("waited", "rebalanced")  # the troubles that operations have in a purgatory
+_NAMES: Final = ("instance", "kind", "key", "outcome")
+_NUMBERS: Final = ("incident", "start_us", "wait_us", "timeout_ms")
+FOUND: Final = pa.schema(
+    {**dict.fromkeys(_NAMES, pa.string()), **dict.fromkeys(_NUMBERS, pa.int64()), "own": pa.bool_()}
+)
+"""Rows before those that are drawn have been chosen. `own`: of the incident's kind."""
+
+
+def worst(incidents: Sequence[Incident]) -> list[Incident]:
+    """Return the incidents that are drawn: with most expiries, then operations. O(n log n)."""
+    waited = [incident for incident in incidents if incident.trouble in _WAITED]
+    return sorted(waited, key=lambda one: (-one.expired, -one.operations, one.number))[:MOST_INCIDENTS]
+
+
+def waits_during(operations: pa.Table, incidents: Sequence[Incident]) -> Iterator[pa.Table]:
+    """Yield for each of the `worst` incidents which of the operations waited during it (`FOUND`).
+
+    `operations` have the columns of `observed`, with `keys` and `timeout_ms`. O(operations) for each incident.
+    """
+    started = operations.filter(operations["start_us"].is_valid())
+    start, wait = started["start_us"].to_numpy(), started["wait_us"].to_numpy()
+    for incident in worst(incidents):
+        until = min(incident.last_us, incident.first_us + LONGEST_S * 1_000_000)
+        during = np.flatnonzero((wait > 0) & (start <= until) & (start + wait > incident.first_us))
+        if len(during):
+            rows = started.take(pa.array(during))
+            struck = set(incident.keys)
+            keys = (keys or [None] for keys in rows["keys"].to_pylist())
+            columns = {
+                **{name: rows[name] for name in ("instance", "kind", "outcome", "start_us", "wait_us", "timeout_ms")},
+                "key": pa.array([next((key for key in some if key in struck), some[0]) for some in keys], pa.string()),
+                "incident": pa.repeat(incident.number, len(during)),
+                "own": pc.equal(rows["kind"], incident.kind).fill_null(False),
+            }
+            yield first_waits(pa.table(columns).select(FOUND.names).cast(FOUND))
+
+
+def first_waits(found: pa.Table) -> pa.Table:
+    """Return the rows of `FOUND` that come first of each incident, at most `MOST_WAITS`. O(n log n)."""
+    order = [("incident", "ascending"), ("own", "descending"), ("wait_us", "descending"), ("start_us", "ascending")]
+    rows = found.sort_by(order).combine_chunks()
+    numbers = rows["incident"].to_numpy()
+    return rows.filter(pa.array(np.arange(len(numbers)) - np.searchsorted(numbers, numbers) < MOST_WAITS))
+
+
+def incident_waits(found: pa.Table) -> pa.Table:
+    """Return the table `incident_waits` of all rows that were found."""
+    rows, schema = first_waits(found), arrow_schema(INCIDENT_WAITS)
+    made = {"start": rows["start_us"], "waited_ms": pc.divide(rows["wait_us"].cast(pa.float64()), 1000.0)}
+    columns = {name: made[name] if name in made else rows[name] for name in schema.names}
+    return pa.table({name: column.cast(schema.field(name).type) for name, column in columns.items()}, schema)
