@@ -30,7 +30,7 @@ from abeyant.pipeline.resolver.streams.words import stages
 from abeyant.pipeline.resolver.streams.words.layout import EVENTS, Columns
 from abeyant.pipeline.resolver.streams.words.state import decode_words, encode_words
 from abeyant.pipeline.resolver.streams.words.step import WordsState, process_batch
-from abeyant.tables.completing import complete
+from abeyant.tables.normalizing import normalize
 from abeyant.tables.schemas import EVENTS as EVENT_COLUMNS
 from abeyant.tables.schemas import OPERATIONS as OPERATION_COLUMNS
 from abeyant.tables.validity import read_operations, valid_events
@@ -66,10 +66,10 @@ class Rows:
     def __init__(self, asked: Asked) -> None:
         self.words = asked.words
         given = pa.Table.from_pandas(asked.operations, preserve_index=False).combine_chunks().to_batches()[0]
-        completed = pa.Table.from_batches([complete(given, OPERATION_COLUMNS)])
-        self.operations = given.filter(pa.array(read_operations(completed, ALL_CONDITIONS).valid))
+        normalized = pa.Table.from_batches([normalize(given, OPERATION_COLUMNS)])
+        self.operations = given.filter(pa.array(read_operations(normalized, ALL_CONDITIONS).valid))
         given = pa.Table.from_pandas(asked.events, preserve_index=False).combine_chunks().to_batches()[0]
-        self.events = valid_events(pa.Table.from_batches([complete(given, EVENT_COLUMNS)]))
+        self.events = valid_events(pa.Table.from_batches([normalize(given, EVENT_COLUMNS)]))
         columns = self.operations.schema.names
         self.columns = Columns(
             several_keys=True,

@@ -229,9 +229,9 @@ def test_close_hands_back_what_is_pending_and_refuses_what_comes_after_p7(
         assert resolver.close() == []
     assert resolver.closed
     assert not len(timer)
-    with pytest.raises(ResolverClosedError, match="accepts nothing more"):
+    with pytest.raises(ResolverClosedError, match="accepts no operation or event"):
         resolver.start(1, [Watch("key")], timeout=5)
-    with pytest.raises(ResolverClosedError, match="accepts nothing more"):
+    with pytest.raises(ResolverClosedError, match="accepts no operation or event"):
         resolver.event("key")
     assert not ended
 
@@ -252,7 +252,7 @@ def test_keys_without_events_leave_nothing_behind(timer: ManualTimer) -> None:
     for number in range(10):
         resolver.start(number, [Watch(("paid", number)), Watch("all", role="cancel")], timeout=5)
     timer.advance(6)
-    assert not resolver._lines
+    assert not resolver._keys
 
 
 def test_forget_and_remember(timer: ManualTimer, ended: list[Resolution]) -> None:
@@ -263,12 +263,12 @@ def test_forget_and_remember(timer: ManualTimer, ended: list[Resolution]) -> Non
     resolver.forget("a")
     resolver.start(2, [Watch("a", 3)], timeout=1000, on_end=ended.append)
     timer.advance(90)
-    assert set(resolver._lines) == {"a"}, "b was forgotten, and somebody waits for a"
+    assert set(resolver._keys) == {"a"}, "b was forgotten, and somebody waits for a"
     resolver.event("a", 1)
     assert outcomes(ended) == [(1, "completed", 90.0)], "it keeps what came for it"
     assert resolver.cancel(2)
     timer.advance(130)
-    assert not resolver._lines
+    assert not resolver._keys
     assert not len(timer)
 
 
@@ -307,7 +307,7 @@ def test_on_a_machines_clock_the_calendar_has_its_time() -> None:
         with pytest.raises(ValueError, match="calendar: nothing is open"):
             resolver.start(1, [Watch("key")], timeout=1)
         assert len(resolver) == 0
-        assert not resolver._lines
+        assert not resolver._keys
     assert ended[0].outcome == "expired"
     assert ended[0].waited == pytest.approx(0.01, abs=1e-5)
 
@@ -345,19 +345,19 @@ def test_tasks_that_clocks_round_do_not_spin() -> None:
         ({"timeout": 1, "condition": "one"}, ValueError, "condition must be 'all', 'any' or 'then', not 'one'"),
         ({"timeout": 1, "on_end": 5}, TypeError, "on_end must be callable, not 5"),
         ({"timeout": 1, "watches": []}, ValueError, "operation 1 must watch at least one key"),
-        ({"timeout": 1, "watches": ["key"]}, TypeError, r"of abeyant.Watch, such as Watch\(key\), not 'key'"),
+        ({"timeout": 1, "watches": ["key"]}, TypeError, r"an abeyant.Watch, such as Watch\(key\), not 'key'"),
         ({"timeout": 1, "watches": "key"}, TypeError, "not 'k'"),
         ({"timeout": 1, "watches": [Watch("key", True)]}, TypeError, "required must be a finite number, not True"),
         ({"timeout": 1, "watches": [Watch("key", 1, "ends")]}, ValueError, "role must be 'complete', .* not 'ends'"),  # type: ignore[arg-type]
         (
             {"timeout": 1, "watches": [Watch("a", role="pause")] * 2},
             ValueError,
-            "several watches pause it; give it one",
+            "several watches have role 'pause'; give it one",
         ),
         (
             {"deadline": 1, "watches": [Watch("a"), Watch("b", role="pause")]},
             ValueError,
-            "a deadline does not go with a calendar or a watch that pauses: it is an instant; give a timeout",
+            "a deadline cannot be combined with a calendar or a watch with role 'pause': it is a fixed instant",
         ),
     ],
 )
@@ -366,15 +366,15 @@ def test_mistakes_have_one_clear_error(given: Any, error: type[Exception], messa
     with pytest.raises(error, match=message):
         resolver.start(1, given.pop("watches", [Watch("key")]), **given)
     assert len(resolver) == 0
-    assert not resolver._lines
+    assert not resolver._keys
 
 
 @pytest.mark.parametrize(
     ("words", "watches", "condition", "message"),
     [
-        ({"serves": "oldest"}, "ab", "all", "has several watches that complete it, .* serves='oldest'"),
+        ({"serves": "oldest"}, "ab", "all", "has several watches with role 'complete', .* serves='oldest'"),
         ({"holds": "at_deadline"}, "ab", "then", "has condition 'then', .* holds='at_deadline'"),
-        ({"within": "step"}, "ax", "then", "has steps and a watch that extends it, .* within='step'"),
+        ({"within": "step"}, "ax", "then", "has steps and a watch with role .extend., .* within='step'"),
     ],
 )
 def test_watches_that_contradict_the_words_are_refused(
@@ -403,7 +403,7 @@ def test_words_and_numbers_are_checked(timer: ManualTimer) -> None:
     with pytest.raises(TypeError, match="unhashable"):
         resolver.event([])  # type: ignore[arg-type]
     resolver.start(1, [Watch("key")], timeout=5)
-    with pytest.raises(ValueError, match="operation 1 is pending: give each its own op_id, or cancel that one before"):
+    with pytest.raises(ValueError, match="operation 1 is pending: use another op_id, or cancel it first"):
         resolver.start(1, [Watch("key")], timeout=5)
     now = resolver.instant()
     now.start(2, [Watch("key")], timeout=5)

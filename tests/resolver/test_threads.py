@@ -84,8 +84,8 @@ def test_each_operation_ends_once_p1_p4(words: Any, pool: int) -> None:
         while len(resolver):
             assert time.monotonic() < give_up
             time.sleep(0.002)
-        for line in resolver._lines.values():
-            assert not line.gauges
+        for line in resolver._keys.values():
+            assert not line.states
             assert not line.users
             assert not getattr(line, "waiting", None)
         if executor is not None:

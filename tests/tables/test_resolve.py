@@ -1,4 +1,4 @@
-"""`tables.resolve` beside brute force, case by case; and over whatever speaks Arrow."""
+"""`tables.resolve` beside brute force, case by case; and over anything with an Arrow interface."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_one_key_with_all_events_of_many_chunks(shape: str) -> None:
     assert by_instance(tables.resolve(operations, reader))["t0"] == by_brute_force(Trace(ops, rows), "inclusive")
 
 
-# -- whatever speaks Arrow --------------------------------------------------------------------------------------------
+# -- anything with an Arrow interface ---------------------------------------------------------------------------------
 
 FORMS: dict[str, Callable[[pa.Table, Path], Any]] = {
     "table": lambda table, _: table,
@@ -290,7 +290,7 @@ def test_batches_with_further_words_are_refused(column: str, values: pa.Array, n
     ).append_column(column, values)
     events = pa.table({"key": ["k"], "at": [datetime(2026, 1, 1, tzinfo=UTC)]})
     assert tables.resolve(operations, events).num_rows == 5
-    with pytest.raises(SchemaError, match=rf"^operations: resolve_batches does not know {named}: take resolve$"):
+    with pytest.raises(SchemaError, match=rf"^operations: resolve_batches does not support {named}: use resolve$"):
         tables.resolve_batches(operations, events).read_all()
 
 
@@ -313,7 +313,7 @@ def test_tables_without_rows(empty: str) -> None:
 
 def test_what_is_no_such_table_is_refused_by_name(tmp_path: Path) -> None:
     operations, events = arrow(traces()[:2])
-    with pytest.raises(TypeError, match=r"events must be a table that speaks Arrow .*, not list"):
+    with pytest.raises(TypeError, match=r"events must be a table with an Arrow interface .*, not list"):
         tables.resolve(operations, [])
     with pytest.raises(tables.SchemaError, match=r"events: no column 'at', expected a timestamp \(columns: instance"):
         tables.resolve(operations, events.drop_columns(["at"]))
@@ -328,17 +328,17 @@ def test_what_is_no_such_table_is_refused_by_name(tmp_path: Path) -> None:
         tables.resolve(operations, tmp_path / "text.parquet")
     with pytest.raises(ValueError, match="deadline must be 'inclusive' or 'exclusive', not 'open'"):
         tables.resolve(operations, events, deadline="open")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="threads must be a positive number, not 0"):
+    with pytest.raises(ValueError, match="threads must be a positive integer, not 0"):
         tables.resolve(operations, events, threads=0)
 
 
 def test_numbers_beyond_64_bits_are_refused_by_name() -> None:
     operations, events = arrow(traces()[:2])
     large_ones = pa.array(np.full(events.num_rows, 2**63, np.uint64))
-    with pytest.raises(AbeyantError, match=r"events: progress: .*the most is 9,223,372,036,854,775,807"):
+    with pytest.raises(AbeyantError, match=r"events: progress: .*the maximum is 9,223,372,036,854,775,807"):
         tables.resolve(operations, events.set_column(3, "progress", large_ones))
     far = pa.array(np.full(events.num_rows, 2**62)).cast(pa.timestamp("s", "UTC"))
-    with pytest.raises(AbeyantError, match="events: at: a time is beyond the range of microseconds"):
+    with pytest.raises(AbeyantError, match="events: at: a time does not fit 64-bit microseconds"):
         tables.resolve(operations, events.set_column(2, "at", far))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from abeyant import tables
 from abeyant.errors import SchemaError
-from abeyant.tables import lines, watching
+from abeyant.tables import parts, sharded_timelines
 from abeyant.tables.calendar import Calendar
 from waits import End, Event, Wait, Watch, Words, by_brute_force, some_waits, some_words
 
@@ -110,8 +110,8 @@ def by_tables(worlds: list[tuple[list[Wait], list[Event]]], words: Words, **sett
 @pytest.mark.parametrize("seed", range(60))
 def test_all_words_equal_brute_force(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 3 == 1:  # as large tables: keys in shards, operations in parts
-        monkeypatch.setattr(lines, "_FEW", -1)
-        monkeypatch.setattr(watching, "_ROWS", 1 + seed % 5)
+        monkeypatch.setattr(sharded_timelines, "_FEW", -1)
+        monkeypatch.setattr(parts, "_ROWS", 1 + seed % 5)
     dice = random.Random(seed)
     words = some_words(dice)
     worlds = [some_waits(dice, words) for _ in range(40)]
@@ -264,8 +264,8 @@ def test_watches_with_a_role_that_cannot_be_are_rejected() -> None:
     ("words", "message"),
     [
         ({"count": "later"}, "count must be 'always', 'from_start' or 'after_start', not 'later'"),
-        ({"serves": "oldest", "combine": "last"}, "serves='oldest' and combine='last' do not go together"),
-        ({"serves": "newest", "holds": "at_deadline"}, "serves='newest' and holds='at_deadline' do not go together"),
+        ({"serves": "oldest", "combine": "last"}, "serves='oldest' and combine='last' exclude each other"),
+        ({"serves": "newest", "holds": "at_deadline"}, "serves='newest' and holds='at_deadline' exclude each other"),
     ],
 )
 def test_words_that_contradict_each_other_are_refused(words: Any, message: str) -> None:
@@ -281,7 +281,7 @@ def test_words_that_contradict_each_other_are_refused(words: Any, message: str) 
         (
             Wait("x", 0, 5, (Watch("a", 1), Watch("b", 1, "extend")), "then"),
             {"within": "step"},
-            "'x' has steps and a watch that extends it",
+            "'x' has steps and a watch with role 'extend'",
         ),
     ],
 )
@@ -327,9 +327,9 @@ def test_equal_calendars_have_one_text_for_a_checkpoint_to_compare() -> None:
 @pytest.mark.parametrize(
     ("hours", "message"),
     [
-        ("Mon-Fri", "hours must be such as"),
-        ("Someday 09:00-17:00", "hours must be such as"),
-        ("Mon 09:00-25:00", "25:00 is no time of a day"),
+        ("Mon-Fri", "hours must look like"),
+        ("Someday 09:00-17:00", "hours must look like"),
+        ("Mon 09:00-25:00", "25:00 is not a time of day"),
         ("Mon 09:00-17:00, Mon 16:00-18:00", "hours overlap"),
         ("Sun 22:00-09:01, Mon 09:00-10:00", "hours overlap"),
     ],

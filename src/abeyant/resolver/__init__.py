@@ -1,11 +1,12 @@
-"""Complete or expire, live: the words of `docs/design-resolve.md` for operations and events as they come.
+"""Complete or expire in process, with the semantics of `docs/design-resolve.md`: operations and events as they come.
 
-line       what came for one key, and who waits there
+key_state  the events of one key so far, and the operations that watch it
 operation  one operation: its watches and its countdown
-instant    what is fed at one instant
-resolver   all of them, on a timer
-words      the words, and what does not go together
-calendar   business time
+instant    operations and events of one instant, checked
+serving    events that serve one operation each
+resolver   all operations and keys, on a timer
+words      the options of a call, and which exclude each other
+calendar   business hours
 """
 
 from abeyant.resolver.calendar import Calendar

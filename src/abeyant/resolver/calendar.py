@@ -1,4 +1,4 @@
-"""Business time: which hours of which days count, and how far a countdown over them reaches."""
+"""Business hours: how much open time has passed at an instant, and when a countdown over open hours is due."""
 
 from __future__ import annotations
 
@@ -21,41 +21,41 @@ _FORM: Final = re.compile(
     r"(?P<first>[a-z]{3})(?:-(?P<last>[a-z]{3}))?\s+(?P<from>\d{1,2}:\d\d)-(?P<to>\d{1,2}:\d\d)", re.IGNORECASE
 )
 _REFERENCE: Final = date(1970, 1, 1)
-_SPAN: Final = timedelta(days=366)  # at least so many days are looked at
-_MARGIN: Final = timedelta(days=3)  # more than any zone is from UTC, and any hours go past their day
+_SPAN: Final = timedelta(days=366)  # hours are computed for at least so many days at once
+_MARGIN: Final = timedelta(days=3)  # more than any zone's offset from UTC plus hours past midnight
 _FURTHEST: Final = date(9990, 1, 1)
 
 
 class _Hours(NamedTuple):
-    """The hours known so far, in microseconds since 1970."""
+    """Opening hours of the days computed so far, in microseconds since 1970."""
 
     first: date
     last: date
     begins: list[int]
     ends: list[int]
     before: list[int]
-    """What `elapsed_at` is at each begin, and at the end of all."""
+    """Open time before each begin, and in all."""
 
     def elapsed(self, at: int) -> int:
         place = bisect_right(self.begins, at) - 1
         return self.before[max(place, 0)] + (min(at, self.ends[place]) - self.begins[place] if place >= 0 else 0)
 
     def due(self, start: int, reading: int) -> int:
-        if reading <= self.elapsed(start):  # where nothing is left to pass, it is over at once: in an open hour or not
+        if reading <= self.elapsed(start):  # nothing is left of the countdown: due at once, open or closed
             return start
         place = min(bisect_left(self.before, reading, 1) - 1, len(self.begins) - 1)
         return max(start, self.begins[place] + (reading - self.before[place]))
 
 
 class _Columns:
-    """The same for whole columns of NumPy, which is imported by those who have some."""
+    """`_Hours` for NumPy columns. NumPy is imported only here, so that `Resolver` works without it."""
 
     def __init__(self, hours: _Hours) -> None:
         import numpy as np
 
         self.of, self._np = hours, np
         self._begins, self._ends, self._before = (np.array(column, np.int64) for column in hours[2:])
-        self._shift = self._before[:-1] - self._begins  # from a time within hours to what was open
+        self._shift = self._before[:-1] - self._begins  # added to an instant within open hours: open time up to it
 
     def elapsed(self, times: Any) -> Any:
         np = self._np
@@ -68,7 +68,7 @@ class _Columns:
         np = self._np
         place = np.minimum(np.searchsorted(self._before[1:], readings, side="left"), len(self._begins) - 1)
         at = np.maximum(starts, self._begins[place] + (readings - self._before[place]))
-        at = np.where(readings <= self._before[0], starts, at)  # before the first hour nothing is left to pass
+        at = np.where(readings <= self._before[0], starts, at)  # before the first open hour: due at once
         at[readings == NEVER] = NEVER
         return at
 
@@ -78,12 +78,12 @@ class Calendar:
 
         Calendar("Mon-Fri 09:00-17:00", zone="Europe/Berlin", holidays=holidays.country_holidays("DE"))
 
-    `hours` are one or more of `DAY HH:MM-HH:MM` or `DAY-DAY HH:MM-HH:MM`, with commas between; hours that end before
-    they begin go on past midnight, and 24:00 is the end of a day. `holidays` is anything that knows whether it contains
-    a date: a set, a list, or an object of the package `holidays`. A day that is a holiday opens no hours. Time is what
-    passes: an hour that the zone's clock skips is none, and one that it has twice is two.
+    `hours` are `DAY HH:MM-HH:MM` or `DAY-DAY HH:MM-HH:MM`, separated by commas; hours that end before they begin go on
+    past midnight, and 24:00 is the end of a day. `holidays` is any container of dates: a set, a list, or an object of
+    the package `holidays`. No hours begin on a holiday. Open time is real time: an hour that the zone's clock skips
+    counts as none, an hour that it repeats as two.
 
-    Raises ValueError for hours that cannot be read, overlap, or are never; and for an unknown zone.
+    Raises ValueError for hours that cannot be parsed or overlap, and for an unknown zone.
     """
 
     def __init__(self, hours: str, *, zone: str = "UTC", holidays: Iterable[date] | Container[date] = ()) -> None:
@@ -95,12 +95,12 @@ class Calendar:
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise ValueError(f"zone must be a name such as 'Europe/Berlin' or 'UTC', not {zone!r}") from None
         self._holidays: Any = holidays if hasattr(holidays, "__contains__") else set(holidays)
-        self._lock = threading.Lock()  # of growing; what is known is replaced as a whole
+        self._lock = threading.Lock()  # held while `_known` is extended; it is replaced as a whole
         self._known = _Hours(_REFERENCE, _REFERENCE, [], [], [0])
         self._columns: _Columns | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how to make it anew, as Spark's workers do."""
+        """Pickle the arguments, not the computed hours (Spark ships calendars to its workers)."""
         return partial(Calendar, zone=self._zone.key, holidays=self._holidays), (self._hours,)
 
     def __repr__(self) -> str:
@@ -115,22 +115,22 @@ class Calendar:
         return f"Calendar({self._hours!r}, zone={self._zone.key!r}, holidays={shown})"
 
     def elapsed_at(self, at: int) -> int:
-        """Return how much was open up to a time, both in microseconds; 0 at the beginning of 1970, before it negative.
+        """Return the open time between the start of 1970 and `at`, both in microseconds; negative before 1970.
 
-        O(log n) in the hours known; the first call for a year reads that year's.
+        O(log n) in the hours computed so far; the first call for a year computes that year's.
         """
         return self._covering(at, at).elapsed(at)
 
     def due_at(self, start: int, reading: int) -> int:
-        """Return the first instant at or after `start` by which `elapsed_at` is the reading. O(log n)."""
+        """Return the first instant from `start` on at which `elapsed_at` has reached `reading`. O(log n)."""
         return self._reaching(self._covering(start, start), reading).due(start, reading)
 
     def elapsed(self, times: Any) -> Any:
-        """Return `elapsed_at` of a column of NumPy."""
+        """Return `elapsed_at` for a NumPy column."""
         return self._columns_of(self._covering(int(times.min(initial=0)), int(times.max(initial=0)))).elapsed(times)
 
     def due(self, starts: Any, readings: Any) -> Any:
-        """Return `due_at` of columns of NumPy; `NEVER` for `NEVER`."""
+        """Return `due_at` for NumPy columns; `NEVER` for `NEVER`."""
         known = self._covering(int(starts.min(initial=0)), int(starts.max(initial=0)))
         most = int(readings[readings != NEVER].max(initial=0))
         return self._columns_of(self._reaching(known, most)).due(starts, readings)
@@ -142,7 +142,7 @@ class Calendar:
         return columns
 
     def _covering(self, earliest: int, latest: int) -> _Hours:
-        """Return the hours around all times between two."""
+        """Return hours that cover two instants and all between, extended if necessary."""
         known = self._known
         first, last = _day_of(earliest), _day_of(latest)
         if known.begins and known.first < first and last < known.last:
@@ -150,13 +150,15 @@ class Calendar:
         return self._grow(min(first - _MARGIN, known.first), max(last + _MARGIN, known.last, first + _SPAN))
 
     def _reaching(self, known: _Hours, reading: int) -> _Hours:
-        """Return the hours up to when so much was open."""
+        """Return hours that reach a reading of `elapsed`, extended if necessary."""
         while reading > known.before[-1]:
             further = min((_FURTHEST - known.last).days, max(_SPAN.days, (known.last - known.first).days))
             opened = known.before[-1]
             known = self._grow(known.first, known.last + timedelta(days=further))
             if known.before[-1] == opened:
-                raise ValueError(f"calendar: nothing is open in the {further:,} days before {known.last}")
+                raise ValueError(
+                    f"calendar: nothing is open in the {further:,} days before {known.last}: check hours and holidays"
+                )
         return known
 
     def _grow(self, first: date, last: date) -> _Hours:
@@ -189,19 +191,19 @@ def _micros(at: date) -> int:
 
 
 def _day_of(micros: int) -> date:
-    """Return the day of a time, or the nearest from year 2 to 9990."""
+    """Return the day of an instant, clamped to the years 2 to 9990."""
     most = (_FURTHEST - _REFERENCE).days
     return _REFERENCE + timedelta(days=min(max(micros // 86_400_000_000, -718_000), most))
 
 
 def _read(hours: str) -> list[list[tuple[int, int]]]:
-    """Return for each weekday its hours in minutes of the day."""
+    """Parse `hours`; return the (begin, end) of each weekday in minutes since its midnight."""
     weekly: list[list[tuple[int, int]]] = [[] for _ in _DAYS]
     for part in hours.split(","):
         found = _FORM.fullmatch(part.strip())
         names = () if found is None else (found["first"].lower(), (found["last"] or found["first"]).lower())
         if found is None or not set(names) <= set(_DAYS):
-            raise ValueError(f"hours must be such as 'Mon-Fri 09:00-17:00, Sat 10:00-14:00', not {part.strip()!r}")
+            raise ValueError(f"hours must look like 'Mon-Fri 09:00-17:00, Sat 10:00-14:00', not {part.strip()!r}")
         begin, end = (_minutes(found[name], part) for name in ("from", "to"))
         if end <= begin:
             end += 24 * 60
@@ -215,7 +217,7 @@ def _read(hours: str) -> list[list[tuple[int, int]]]:
 def _minutes(text: str, part: str) -> int:
     hour, minute = map(int, text.split(":"))
     if minute > 59 or 60 * hour + minute > 24 * 60:
-        raise ValueError(f"{text} is no time of a day, in {part.strip()!r}")
+        raise ValueError(f"{text} is not a time of day, in {part.strip()!r}: give 00:00 to 24:00")
     return 60 * hour + minute
 
 
@@ -223,4 +225,4 @@ def _check_apart(weekly: list[list[tuple[int, int]]], hours: str) -> None:
     spans = sorted((1440 * day + begin, 1440 * day + end) for day, some in enumerate(weekly) for begin, end in some)
     following = [*spans[1:], (spans[0][0] + 7 * 1440, 0)]
     if any(end > later for (_, end), (later, _) in zip(spans, following, strict=True)):
-        raise ValueError(f"hours overlap in {hours!r}: give each once")
+        raise ValueError(f"hours overlap in {hours!r}: make them disjoint")

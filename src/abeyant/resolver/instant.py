@@ -1,4 +1,4 @@
-"""What is fed to a resolver: operations that start, and events. Checked here, one by one."""
+"""Check operations and events before they reach a resolver, one by one or all of an instant together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONDITIONS: Final = ("all", "any", "then")
 
 
 class Feed:
-    """Takes operations and events: at once, or all of an instant together."""
+    """The methods `start` and `event`, of a resolver and of an `Instant`."""
 
     __slots__ = ("_words",)
 
@@ -40,14 +40,14 @@ class Feed:
         extend: float | timedelta | None = None,
         on_end: Callable[[Resolution], object] | None = None,
     ) -> bool:
-        """Start an operation now; return whether that ended it. O(watches), with `serves` O(unused events passed over).
+        """Start an operation now; return whether it ended at once. O(watches), with `serves` O(unused events skipped).
 
-        It has a `timeout` in seconds, or a `deadline` on the timer's clock, where one that has passed is due now.
-        `extend` says how long an event of a watch that extends it gives, in seconds (default: the time-out).
-        `on_end(resolution)` is called once, with no lock held: in here, in the call that ends it, or where the timer
-        runs its callbacks.
+        Give a `timeout` in seconds or a `deadline` on the timer's clock; a deadline in the past is due now.
+        `extend` is the time in seconds that an event gives to a watch with the role "extend" (default: the time-out).
+        `on_end(resolution)` is called once, with no lock held: in this call, in the call that ends the operation, or
+        where the timer runs its callbacks.
 
-        Raises ValueError for an `op_id` that is pending, and for watches that go neither together nor with the words.
+        Raises ValueError for an `op_id` that is pending, and for watches that contradict each other or the options.
         """
         hash(op_id)
         if condition not in _CONDITIONS:
@@ -64,7 +64,7 @@ class Feed:
         return bool(self._take([operation], []))
 
     def event(self, key: Hashable, progress: float = 1) -> int:
-        """Let an event come for `key` now; return how many operations that ended. O(operations that wait for `key`)."""
+        """Record an event of `key` now; return how many operations it ended. O(pending operations that watch `key`)."""
         if type(progress) is not int:
             _check_number(progress, "progress")
         return self._take([], [(key, progress)])
@@ -74,7 +74,7 @@ class Feed:
         for watch in watches:
             if not isinstance(watch, Watch):
                 raise TypeError(
-                    f"operation {op_id!r}: watches must be of abeyant.Watch, such as Watch(key), not {watch!r}"
+                    f"operation {op_id!r}: each watch must be an abeyant.Watch, such as Watch(key), not {watch!r}"
                 )
             if watch.role not in ROLES:
                 raise ValueError(f"operation {op_id!r}: role must be {either(ROLES)}, not {watch.role!r}")
@@ -83,35 +83,35 @@ class Feed:
             return
         roles = [watch.role for watch in watches]
         if not watches:
-            raise ValueError(f"operation {op_id!r} must watch at least one key, or nothing could end it in time")
+            raise ValueError(f"operation {op_id!r} must watch at least one key: without any it could only expire")
         if roles.count("pause") > 1:
-            raise ValueError(f"operation {op_id!r}: several watches pause it; give it one")
+            raise ValueError(f"operation {op_id!r}: several watches have role 'pause'; give it one")
         if words.serves != "every" and roles.count("complete") > 1:
             raise ValueError(
-                f"operation {op_id!r} has several watches that complete it, which does not go with "
-                f"serves={words.serves!r}: an event serves one watch; give each operation one"
+                f"operation {op_id!r} has several watches with role 'complete', which serves={words.serves!r} "
+                "excludes: an event serves one watch; give each operation one"
             )
         if condition == "then" and words.holds == "at_deadline":
             raise ValueError(
-                f"operation {op_id!r} has condition 'then', which does not go with holds='at_deadline': steps are met "
-                "one after the other"
+                f"operation {op_id!r} has condition 'then', which holds='at_deadline' excludes: steps are met one "
+                "after the other; use holds='ever' or condition 'all'"
             )
         if condition == "then" and words.within == "step" and "extend" in roles:
             raise ValueError(
-                f"operation {op_id!r} has steps and a watch that extends it, which does not go with within='step': "
-                "each step restarts the countdown already"
+                f"operation {op_id!r} has steps and a watch with role 'extend', which within='step' excludes: each "
+                "step restarts the countdown already; use within='whole' or leave the watch out"
             )
         if fixed and (words.calendar is not None or "pause" in roles):
             raise ValueError(
-                f"operation {op_id!r}: a deadline does not go with a calendar or a watch that pauses: it is an "
-                "instant; give a timeout"
+                f"operation {op_id!r}: a deadline cannot be combined with a calendar or a watch with role 'pause': it "
+                "is a fixed instant; give a timeout"
             )
 
 
 class Instant(Feed):
-    """Operations and events of one instant, judged together when its `with` block ends (laws O3, O5 and O7).
+    """Operations and events of one instant, applied together when its `with` block ends (laws O3, O5 and O7).
 
-    Where the block raises, nothing of it counts. It belongs to the thread that made it.
+    If the block raises, nothing of it is applied. Not thread-safe: use it in the thread that made it.
     """
 
     __slots__ = ("_events", "_starts", "_whole")

@@ -1,19 +1,19 @@
-"""One operation that waits: what its watches have come to, and until when its countdown runs."""
+"""One pending operation: the progress of its watches, and its countdown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from abeyant.resolver.line import Arrived, combined
+from abeyant.resolver.key_state import Arrivals, combined
 from abeyant.resolver.words import ROLES, Combine, Condition, Count, Role, Words
 from abeyant.timer.units import NEVER, to_seconds
 
-Ending = Literal["completed", "cancelled", "expired", "pending"]
+Outcome = Literal["completed", "cancelled", "expired", "pending"]
 
 
 class Watch(NamedTuple):
-    """What an operation waits for: that `key` comes to at least `required`. `role` is what that does to it."""
+    """A key that an operation watches. When its progress is at least `required`, the operation does as `role` says."""
 
     key: Hashable
     required: float = 1
@@ -21,7 +21,7 @@ class Watch(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """The watch that decided, and since when it was met, in seconds on the timer's clock."""
+    """The key of the watch that decided an outcome, and since when it was met, in seconds on the timer's clock."""
 
     key: Hashable
     at: float
@@ -31,46 +31,46 @@ class Resolution(NamedTuple):
     """How an operation ended. Times are in seconds, on the timer's clock."""
 
     op_id: Hashable
-    outcome: Ending
-    """ "pending" where the resolver was closed before the end."""
+    outcome: Outcome
+    """ "pending" if the resolver was closed first."""
     at: float | None
-    """An expired one ends at its deadline, however late the timer is; a pending one has no end."""
+    """When it ended: an expired one at its deadline, however late the timer ran. None while pending."""
     waited: float | None
     completed_by: Decided | None = None
     """With `details`, as the two below."""
     cancelled_by: Decided | None = None
     counted: int | None = None
-    """How many events counted: of the watches that extend it, if there are any, else of those that complete it."""
+    """Number of events counted: for the watches that extend it if it has any, else for those that complete it."""
 
 
-class Gauge:
-    """What one watch has come to."""
+class WatchState:
+    """The progress of one watch."""
 
-    __slots__ = ("counted", "key", "line", "operation", "required", "role", "since", "value")
+    __slots__ = ("counted", "key", "key_state", "operation", "required", "role", "since", "value")
 
     def __init__(self, watch: Watch, operation: Operation) -> None:
         self.key, self.required, self.role = watch
         self.operation = operation
-        self.line: Any = None  # a Line, from the start on
+        self.key_state: Any = None  # a KeyState, once the operation has started
         self.counted = 0
         self.value: float | None = None
         self.since: int | None = None
-        """When an event brought it there, while it is met."""
+        """Time of the event that met it, while it is met."""
 
     def begin(self, now: int, count: Count, combine: Combine) -> None:
-        """Count from `now` on, by the word `count`."""
-        line = self.line
+        """Start counting at `now`, as `count` says."""
+        key_state = self.key_state
         self.value, self.since = 0 if combine == "sum" else None, None
         if count == "always":
-            self.counted = line.counted
-            if line.value is not None:
-                self.value, self.since = line.value, line.since(self.required)
-        elif count == "from_start" and line.at == now and line.here is not None:
-            self.counted, self.value = line.here_counted, line.here
+            self.counted = key_state.counted
+            if key_state.value is not None:
+                self.value, self.since = key_state.value, key_state.since(self.required)
+        elif count == "from_start" and key_state.at == now and key_state.here is not None:
+            self.counted, self.value = key_state.here_counted, key_state.here
             self.since = now if self.met else None
 
-    def add(self, arrived: Arrived, now: int, words: Words) -> None:
-        """Take in what came at one instant."""
+    def add(self, arrived: Arrivals, now: int, words: Words) -> None:
+        """Add the events of one instant."""
         self.value = combined(self.value, arrived, words.combine)
         if self.value < self.required:
             self.since = None
@@ -79,17 +79,40 @@ class Gauge:
 
     @property
     def met(self) -> bool:
-        """Whether it holds now."""
+        """Whether it is met now."""
         return self.value is not None and self.value >= self.required
 
 
 class Operation:
-    """A pending operation. Times are nanoseconds on the timer's clock; nothing here is locked."""
+    """A pending operation. Times are nanoseconds on the timer's clock. Not thread-safe: the resolver locks."""
 
     __slots__ = (
-        "cancelling", "completing", "condition", "deadline", "ended", "extended", "extending", "extension", "fixed",
-        "gauges", "last", "left", "mark", "on_end", "op_id", "paused", "pausing", "received", "received_at", "served",
-        "start", "step", "task", "timeout", "turned", "words",
+        "cancelling",
+        "completing",
+        "condition",
+        "deadline",
+        "ended",
+        "extended",
+        "extending",
+        "extension",
+        "fixed",
+        "last",
+        "left",
+        "mark",
+        "on_end",
+        "op_id",
+        "pause_changed",
+        "paused",
+        "pausing",
+        "received",
+        "received_at",
+        "served",
+        "start",
+        "states",
+        "step",
+        "task",
+        "timeout",
+        "words",
     )  # fmt: skip
 
     def __init__(
@@ -103,56 +126,56 @@ class Operation:
         extension: int | None,
         on_end: Callable[[Resolution], object] | None,
     ) -> None:
-        """`timeout` is a duration, or with `fixed` the instant of the deadline."""
+        """Pass `timeout` as a duration, or with `fixed` as the instant of the deadline."""
         self.words, self.op_id, self.condition, self.on_end = words, op_id, condition, on_end
         self.timeout, self.extension, self.fixed = timeout, extension, fixed
-        self.gauges = [Gauge(watch, self) for watch in watches]
+        self.states = [WatchState(watch, self) for watch in watches]
         self.completing, self.cancelling, self.extending, self.pausing = (
-            [gauge for gauge in self.gauges if gauge.role == role] for role in ROLES
+            [state for state in self.states if state.role == role] for role in ROLES
         )
-        self.step = 0  # with steps: the one that is to be met next
-        self.served = 0  # how many events served it alone, what they came to, when the last came
+        self.step = 0  # condition 'then': number of the step to be met next
+        self.served = 0  # events that served it alone: how many, their sum, time of the last
         self.received: float = 0
         self.received_at: int | None = None
-        self.extended = self.turned = self.paused = self.ended = False
+        self.extended = self.pause_changed = self.paused = self.ended = False
         self.task: Any = None
 
     # -- the countdown
 
-    def begin(self, now: int, elapse: Elapse) -> None:
-        """Start the watches and the countdown; their lines know what came up to now."""
+    def begin(self, now: int, clock: CountdownClock) -> None:
+        """Start the watches and the countdown. The keys' states include the events up to now."""
         after: Count = "from_start" if self.words.count == "from_start" else "after_start"
-        for gauge in self.gauges:
-            role = gauge.role
+        for state in self.states:
+            role = state.role
             count = self._count if role == "complete" else after if role == "extend" else self.words.count
-            gauge.begin(now, count, self.words.combine)
-            if role == "extend" and gauge.counted:
+            state.begin(now, count, self.words.combine)
+            if role == "extend" and state.counted:
                 self.extended = True
         self.start = self.mark = now
         if self.fixed:
             self.timeout = max(self.timeout - now, 0)
         self.left = self.timeout
-        self.reckon(now, elapse)
+        self.update_deadline(now, clock)
 
-    def reckon(self, now: int, elapse: Elapse) -> None:
-        """Set the deadline anew after an extension, a pause or its end."""
+    def update_deadline(self, now: int, clock: CountdownClock) -> None:
+        """Recompute the deadline after an extension, a pause or its end."""
         if now > self.mark:
             if not self.paused:
-                self.left -= elapse.between(self.mark, now, self.fixed)
+                self.left -= clock.between(self.mark, now, self.fixed)
             self.mark = now
         if self.extended:
             self.left = max(self.left, self.timeout if self.extension is None else self.extension)
-        for gauge in self.pausing:
-            level = gauge.line.level
-            self.paused = level is not None and level >= gauge.required
-        self.extended = self.turned = False
+        for state in self.pausing:
+            level = state.key_state.level
+            self.paused = level is not None and level >= state.required
+        self.extended = self.pause_changed = False
         if self.paused and self.left > 0:
             self.deadline = self.last = NEVER
         else:
-            self.deadline = now if self.left <= 0 else elapse.after(now, self.left, self.fixed)
+            self.deadline = now if self.left <= 0 else clock.after(now, self.left, self.fixed)
             exclusive = self.words.deadline == "exclusive"
             self.last = max(self.start, self.deadline - 1) if exclusive else self.deadline
-            """The last instant at which an event is in time."""
+            """The last instant at which an event counts."""
 
     # -- the condition
 
@@ -161,63 +184,63 @@ class Operation:
         then = self.condition == "then" and self.words.count == "always" and self.words.serves == "every"
         return "after_start" if then else self.words.count
 
-    def add(self, gauge: Gauge, arrived: Arrived, now: int) -> None:
-        """Take in what came for one of its watches."""
-        gauge.counted += len(arrived.progress)
-        if gauge.role == "extend":
+    def add(self, state: WatchState, arrived: Arrivals, now: int) -> None:
+        """Add the events of one instant to one of its watches."""
+        state.counted += len(arrived.progress)
+        if state.role == "extend":
             self.extended = True
-        elif gauge.role == "pause":
-            self.turned = True
-        elif gauge.role == "cancel" or self.condition != "then" or self.completing[self.step] is gauge:
-            gauge.add(arrived, now, self.words)
+        elif state.role == "pause":
+            self.pause_changed = True
+        elif state.role == "cancel" or self.condition != "then" or self.completing[self.step] is state:
+            state.add(arrived, now, self.words)
 
-    def completed_by(self, now: int, elapse: Elapse) -> tuple[Gauge, int] | None:
-        """Return the watch by which the condition holds, and since when. Steps that are met are gone over."""
-        gauges = self.completing
-        if not gauges:
+    def completed_by(self, now: int, clock: CountdownClock) -> tuple[WatchState, int] | None:
+        """Return the watch that made the condition hold and since when; None while it does not. Advances met steps."""
+        states = self.completing
+        if not states:
             return None
         if self.words.serves != "every":
             at = now if self.received_at is None else self.received_at
-            return None if self.lacks_service() else (gauges[0], at)
+            return None if self.needs_event() else (states[0], at)
         if self.condition == "then":
-            return self._last_step(gauges, now, elapse)
-        met = [gauge for gauge in gauges if gauge.met]
-        if not met or (self.condition != "any" and len(met) < len(gauges)):
+            return self._last_step(states, now, clock)
+        met = [state for state in states if state.met]
+        if not met or (self.condition != "any" and len(met) < len(states)):
             return None
         if self.words.holds == "at_deadline":
             return met[0], now
         return earliest(met, now) if self.condition == "any" else latest(met, now)
 
-    def _last_step(self, gauges: list[Gauge], now: int, elapse: Elapse) -> tuple[Gauge, int] | None:
-        while gauges[self.step].met:
-            if self.step + 1 == len(gauges):
-                return gauges[-1], now
+    def _last_step(self, states: list[WatchState], now: int, clock: CountdownClock) -> tuple[WatchState, int] | None:
+        while states[self.step].met:
+            if self.step + 1 == len(states):
+                return states[-1], now
             self.step += 1
-            following = gauges[self.step]
-            counted = following.counted  # of the whole wait, whichever step it was at
+            following = states[self.step]
+            counted = following.counted  # `details` count events of the whole wait, of earlier steps too
             following.begin(now, self._count, self.words.combine)
             following.counted = counted
             if self.words.within == "step":
                 self.left, self.mark = self.timeout, now
-                self.reckon(now, elapse)
+                self.update_deadline(now, clock)
         return None
 
-    def cancelled_by(self, now: int) -> tuple[Gauge, int] | None:
-        """Return the watch that cancels it, if one does, and since when."""
-        met = [gauge for gauge in self.cancelling if gauge.met]
+    def cancelled_by(self, now: int) -> tuple[WatchState, int] | None:
+        """Return the watch that cancels it and since when; None if none does."""
+        met = [state for state in self.cancelling if state.met]
         return earliest(met, now) if met else None
 
     # -- events that serve one operation
 
-    def lacks_service(self) -> bool:
-        """Return whether it wants more of the events that serve one operation."""
+    def needs_event(self) -> bool:
+        """Return whether it still needs events that serve one operation."""
         if self.words.combine == "sum":
             return self.received < self.completing[0].required
         return not self.served
 
-    def takes(self, at: int, progress: float) -> bool:
-        """Take an event that serves one operation, if it does so. Return whether it did."""
-        if not self.lacks_service() or (self.words.combine != "sum" and progress < self.completing[0].required):
+    def serve_with(self, at: int, progress: float) -> bool:
+        """Consume an event that serves one operation if it helps. Return whether it did."""
+        if not self.needs_event() or (self.words.combine != "sum" and progress < self.completing[0].required):
             return False
         self.served += 1
         self.received += progress
@@ -226,17 +249,17 @@ class Operation:
 
     @property
     def counted(self) -> int:
-        """How many events counted so far."""
+        """Number of events counted so far."""
         if not self.extending and self.words.serves != "every":
             return self.served
-        return sum(gauge.counted for gauge in self.extending or self.completing)
+        return sum(state.counted for state in self.extending or self.completing)
 
-    def let_go(self) -> None:
-        """Forget the watches, which know it: a circle, and a timer may still know it for a while."""
-        self.gauges = self.completing = self.cancelling = self.extending = self.pausing = []
+    def clear_watches(self) -> None:
+        """Drop the watches, to break the reference cycle: the timer may hold the operation for a while."""
+        self.states = self.completing = self.cancelling = self.extending = self.pausing = []
 
-    def resolution(self, outcome: Ending, at: int | None, by: tuple[Gauge, int] | None) -> Resolution:
-        """Return how it ended; `by` is the watch that decided, and since when."""
+    def resolution(self, outcome: Outcome, at: int | None, by: tuple[WatchState, int] | None) -> Resolution:
+        """Return the resolution; `by` is the watch that decided, and since when."""
         ended = None if at is None else to_seconds(at)
         waited = None if at is None else to_seconds(at - self.start)
         if not self.words.details:
@@ -246,15 +269,15 @@ class Operation:
         return Resolution(self.op_id, outcome, ended, waited, completed, cancelled, self.counted)
 
 
-class Elapse:
-    """How time passes for a countdown: always, or in business hours. In nanoseconds on the timer's clock."""
+class CountdownClock:
+    """How time counts down: always, or in business hours only. In nanoseconds on the timer's clock."""
 
     def __init__(self, words: Words, wall: Callable[[], int]) -> None:
-        """`wall` is what is to be added to the timer's clock for the time since 1970."""
+        """`wall` returns the difference between the time since 1970 and the timer's clock."""
         self._calendar, self._wall = words.calendar, wall
 
     def between(self, begin: int, end: int, always: bool) -> int:
-        """Return how much passes from one instant to another."""
+        """Return how much counts between two instants; all of it with `always`."""
         if self._calendar is None or always:
             return end - begin
         wall = self._wall()
@@ -262,7 +285,7 @@ class Elapse:
         return (last - first) * _MICRO
 
     def after(self, now: int, amount: int, always: bool) -> int:
-        """Return the first instant by which `amount` has passed."""
+        """Return the first instant at which `amount` has counted down since `now`."""
         if self._calendar is None or always:
             return min(now + amount, NEVER)
         wall = self._wall()
@@ -274,15 +297,15 @@ class Elapse:
 _MICRO: Final = 1000
 
 
-def earliest(met: list[Gauge], now: int) -> tuple[Gauge, int]:
-    """Return the watch that was met first, and since when; of several at once the first of the list."""
-    return min(((gauge, now if gauge.since is None else gauge.since) for gauge in met), key=_since)
+def earliest(met: list[WatchState], now: int) -> tuple[WatchState, int]:
+    """Return the watch that was met first and since when; on a tie the first of the list."""
+    return min(((state, now if state.since is None else state.since) for state in met), key=_since)
 
 
-def latest(met: list[Gauge], now: int) -> tuple[Gauge, int]:
-    """Return the watch that was met last, and since when; of several at once the first of the list."""
-    return max(((gauge, now if gauge.since is None else gauge.since) for gauge in met), key=_since)
+def latest(met: list[WatchState], now: int) -> tuple[WatchState, int]:
+    """Return the watch that was met last and since when; on a tie the first of the list."""
+    return max(((state, now if state.since is None else state.since) for state in met), key=_since)
 
 
-def _since(decided: tuple[Gauge, int]) -> int:
+def _since(decided: tuple[WatchState, int]) -> int:
     return decided[1]

@@ -1,17 +1,17 @@
-"""Complete or expire, live: operations start and events come, on any timer.
+"""Complete or expire in process: operations start and events come, on any timer.
 
 Ground rules
 ------------
-* One lock guards everything. No code of the user's runs under it but the `__hash__` and `__eq__` of keys. The timer is
-  called under it, which calls us with its own lock free; so its lock is always the inner one.
-* Each call of `start` or `event` is an instant of its own; several together are one within `instant`. The clock is read
-  under the lock, so that the order of calls is that of their times. An instant goes in the order of law O3: what is
-  overdue expires; events reach the lines; operations start; whoever an event reached is judged.
-* An operation ends under the lock, once, and leaves its lines and the timer. Its `on_end` is called after that with
-  the lock free, in the same thread. One that ends others puts off their `on_end` until it has returned.
-* An operation expires at the first turn of the timer *after* the last instant at which an event is in time: on a
-  virtual clock that shows the deadline, an event still counts. Deadlines only move to later. So an extension leaves the
-  timer's task where it is; when that runs too early, it starts another.
+* One lock guards everything. Of the user's code only `__hash__` and `__eq__` of keys run under it. We call the timer
+  while holding our lock; the timer calls us with its own lock free. So the timer's lock is always the inner one.
+* Each call of `start` or `event` is an instant of its own; within `instant`, several are one. The clock is read under
+  the lock, so that calls are ordered as their times are. An instant is processed in the order of law O3: overdue
+  operations expire; events are added to their keys; operations start; operations that an event reached are checked.
+* An operation ends once, under the lock, and is removed from its keys and the timer. Then its `on_end` is called with
+  the lock free, in the same thread. If an `on_end` ends other operations, theirs are called after it has returned.
+* An operation expires at the first callback of the timer *after* the last instant at which an event counts: while a
+  virtual clock shows the deadline, an event still counts. Deadlines only move later. So an extension leaves the timer's
+  task alone; a task that runs too early schedules another.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from abeyant.mutex import Mutex
 from abeyant.reporting import report
 from abeyant.resolver.calendar import Calendar
 from abeyant.resolver.instant import Event, Feed, Instant
-from abeyant.resolver.line import Arrived, Line
-from abeyant.resolver.operation import Elapse, Ending, Gauge, Operation, Resolution
-from abeyant.resolver.serving import ServingLine, serve
+from abeyant.resolver.key_state import Arrivals, KeyState
+from abeyant.resolver.operation import CountdownClock, Operation, Outcome, Resolution, WatchState
+from abeyant.resolver.serving import ServingKeyState, serve
 from abeyant.resolver.words import Combine, Count, Deadline, Holds, Serves, Within, Words
 from abeyant.timer.base import Timer, check_callback, refuse_coroutine
 from abeyant.timer.callbacks import is_coroutine
@@ -45,29 +45,29 @@ _Ended = list[tuple[Callable[[Resolution], object], Resolution]]
 
 
 class ResolverClosedError(RuntimeError):
-    """Something was fed to a resolver that is closed; it was not accepted."""
+    """A closed resolver was given an operation or event; it did not accept it."""
 
 
 class Resolver(Feed):
-    """Ends each operation once: completed when its watches are met, cancelled, or expired at its deadline.
+    """Ends each operation once: completed or cancelled when its watches are met, or expired at its deadline.
 
         resolver = Resolver(SystemTimer("orders"))
         resolver.start("order-1", [Watch("paid/1"), Watch("withdrawn/1", role="cancel")], timeout=900, on_end=print)
         resolver.event("paid/1")
 
-    What `abeyant.tables.resolve` says of whole tables, this says as operations and events come, by the same words: fed
-    in the order of time, each instant within `instant`, it gives the same outcomes. `docs/design-resolve.md` defines
-    them. Safe from any thread, as far as the timer is; it has no thread itself.
+    It takes the options of `abeyant.tables.resolve`, which `docs/design-resolve.md` defines, and gives the same
+    outcomes for operations and events in the order of time, with those of one instant within `instant`. Thread-safe if
+    the timer is; it starts no thread.
 
-    What came for a key is remembered, whether anybody waits for it or not; `remember` and `forget` bound that.
+    The state of a key is kept even while no operation watches it; `remember` and `forget` bound that.
     """
 
     __slots__ = (
         "__weakref__",
+        "_clock",
         "_closed",
-        "_elapse",
         "_idle",
-        "_lines",
+        "_keys",
         "_local",
         "_lock",
         "_on_error",
@@ -90,12 +90,12 @@ class Resolver(Feed):
         remember: float | timedelta | None = None,
         on_error: Callable[[BaseException, Any], object] | None = None,
     ) -> None:
-        """`timer` is any of this package's; several resolvers may share one. Close the resolver before it.
+        """Make a resolver on a timer of this package; several may share one. Close the resolver before its timer.
 
-        With a `calendar` a `ManualTimer` shows seconds since 1970; under other timers the machine's time counts.
-        `details` fills `completed_by`, `cancelled_by` and `counted` of resolutions. With `count="always"` they take
-        memory that grows with the events. A key that nobody waits for is forgotten when no event has come for it for
-        `remember` seconds (default: never). `on_error(error, on_end)` gets what an `on_end` raises, else the log.
+        With a `calendar`, a `ManualTimer` must show seconds since 1970; with other timers the system's time is used.
+        `details` fills `completed_by`, `cancelled_by` and `counted` of resolutions; with `count="always"` their memory
+        grows with the events. A key that no operation watches is forgotten after `remember` seconds without an event
+        (default: never). `on_error(error, on_end)` is called when an `on_end` raises (default: log the error).
         """
         if not isinstance(timer, Timer):
             raise TypeError(f"timer must be a SystemTimer, ManualTimer or aio.Timer, not {timer!r}")
@@ -103,59 +103,59 @@ class Resolver(Feed):
             check_callback(on_error, "on_error")
         self._words = Words(deadline, count, combine, holds, serves, within, calendar, details)
         self._timer, self._on_error = timer, on_error
-        self._elapse = Elapse(self._words, self._wall)
+        self._clock = CountdownClock(self._words, self._wall)
         self._local = threading.local()
         self._closed = False
         self._idle = None if remember is None else IdleDetector(remember, self._forget_idle, timer)
-        self._keep_nothing()
+        self._reset()
         begins_anew(self)
 
-    def _keep_nothing(self) -> None:
+    def _reset(self) -> None:
         self._lock = Mutex("a resolver")
-        self._lines: dict[Hashable, Line] = {}
+        self._keys: dict[Hashable, KeyState] = {}
         self._pending: dict[Hashable, Operation] = {}
 
     # -- for users
 
     def instant(self) -> Instant:
-        """Return what takes operations and events of one instant, in a `with` block, to be judged together.
+        """Collect operations and events of one instant in a `with` block, and apply them together.
 
             with resolver.instant() as now:
                 now.event("stock", 3)
                 now.start("order-7", [Watch("stock", 3)], timeout=60)
 
-        Its events come before its starts, whatever their order here. An event that serves one operation goes to
-        operations of one start in the order in which they are given.
+        Its events are applied before its starts, whatever their order in the block. Operations that start together are
+        served in the order in which they were given.
         """
         return Instant(self, self._words)
 
     def cancel(self, op_id: Hashable) -> bool:
-        """Take an operation out without an end, and without `on_end`; True exactly when it was pending. O(watches)."""
+        """Remove an operation without calling its `on_end`; return whether it was pending. O(watches)."""
         with self._lock:
             operation = self._pending.get(op_id)
             if operation is not None:
-                self._leave(operation)
+                self._remove(operation)
         return operation is not None
 
     def forget(self, key: Hashable) -> None:
-        """Let go of what came for `key`. Operations that wait for it keep what it has come to for them."""
+        """Forget the events of `key`. Pending operations keep the progress they have."""
         with self._lock:
-            line = self._lines.get(key)
-            if line is not None:
-                line.forget()
-                self._drop(line)
+            key_state = self._keys.get(key)
+            if key_state is not None:
+                key_state.forget()
+                self._drop_if_unused(key_state)
 
     def close(self) -> list[Resolution]:
-        """Accept nothing more; return what was pending, as resolutions with the outcome "pending". O(pending).
+        """Refuse further operations and events; return a resolution "pending" for each pending operation. O(pending).
 
-        No `on_end` is called for them. A second call returns an empty list. The timer stays open.
+        Their `on_end` is not called. A second call returns an empty list. The timer stays open.
         """
         with self._lock:
             self._closed = True
             left = [operation.resolution("pending", None, None) for operation in self._pending.values()]
             for operation in list(self._pending.values()):
-                self._leave(operation)
-            self._lines.clear()
+                self._remove(operation)
+            self._keys.clear()
         if self._idle is not None:
             self._idle.close()
         return left
@@ -166,7 +166,7 @@ class Resolver(Feed):
         return self._closed
 
     def __len__(self) -> int:
-        """Return how many operations are pending, exactly."""
+        """Return the number of pending operations."""
         return len(self._pending)
 
     def __bool__(self) -> bool:
@@ -185,7 +185,7 @@ class Resolver(Feed):
         self.close()
 
     def __reduce__(self) -> str:
-        raise TypeError(f"{self!r} cannot be copied or pickled: two could not share its operations")
+        raise TypeError(f"{self!r} cannot be copied or pickled: two resolvers cannot own the same operations")
 
     def __repr__(self) -> str:
         return f"<Resolver{' closed' if self._closed else ''}, {len(self)} pending>"
@@ -193,11 +193,11 @@ class Resolver(Feed):
     # -- an instant
 
     def _take(self, starts: list[Operation], events: list[Event]) -> int:
-        """Let operations start and events come, all at once. Return how many operations that ended."""
+        """Apply the starts and events of one instant. Return how many operations ended."""
         together: dict[Hashable, list[float]] = {}
         for key, progress in events:
             together.setdefault(key, []).append(progress)
-        arrived = {key: Arrived(sorted(some, reverse=True), sum(some)) for key, some in together.items()}
+        arrived = {key: Arrivals(sorted(some, reverse=True), sum(some)) for key, some in together.items()}
         ended: _Ended = []
         try:
             with self._lock:
@@ -207,29 +207,29 @@ class Resolver(Feed):
 
     # -- with the lock held
 
-    def _judge_instant(self, starts: list[Operation], arrived: dict[Hashable, Arrived], ended: _Ended) -> int:
+    def _judge_instant(self, starts: list[Operation], arrived: dict[Hashable, Arrivals], ended: _Ended) -> int:
         if self._closed:
-            raise ResolverClosedError(f"{self!r} accepts nothing more; make a new one")
+            raise ResolverClosedError(f"{self!r} accepts no operation or event; make a new one")
         now = to_nanoseconds(self._timer.time(), "time")
         if starts:
             self._check_ids(starts, now, ended)
         for key in arrived:
-            line = self._lines.get(key)
-            if line is not None:
-                for operation in [gauge.operation for gauge in line.gauges if gauge.operation.last < now]:
+            key_state = self._keys.get(key)
+            if key_state is not None:
+                for operation in [state.operation for state in key_state.states if state.operation.last < now]:
                     self._expire(operation, ended)
         touched: dict[Operation, None] = {}
-        reached = [(self._line(key), some) for key, some in arrived.items()]
-        for line, some in reached:
-            line.add(some, now, self._words.combine)
+        reached = [(self._key_state(key), some) for key, some in arrived.items()]
+        for key_state, some in reached:
+            key_state.add(some, now, self._words.combine)
             if self._idle is not None:
-                self._idle.seen(line.key)
-            for gauge in line.gauges:
-                gauge.operation.add(gauge, some, now)
-                touched[gauge.operation] = None
+                self._idle.seen(key_state.key)
+            for state in key_state.states:
+                state.operation.add(state, some, now)
+                touched[state.operation] = None
         for operation in touched:
-            if operation.extended or operation.turned:
-                operation.reckon(now, self._elapse)
+            if operation.extended or operation.pause_changed:
+                operation.update_deadline(now, self._clock)
         try:
             for operation in starts:
                 self._begin(operation, now)
@@ -241,9 +241,9 @@ class Resolver(Feed):
             for operation in touched:
                 if operation.task is None and not operation.ended and operation.last < NEVER:
                     self._set_timer(operation, now)
-        except BaseException:  # nothing is accepted that can never expire
+        except BaseException:  # remove what could not be scheduled: it would never expire
             for operation in starts:
-                self._leave(operation)
+                self._remove(operation)
             raise
         return number
 
@@ -254,32 +254,30 @@ class Resolver(Feed):
             former = self._pending.get(operation.op_id)
             if former is not None:
                 if former.last >= now:
-                    raise ValueError(
-                        f"operation {former.op_id!r} is pending: give each its own op_id, or cancel that one before"
-                    )
+                    raise ValueError(f"operation {former.op_id!r} is pending: use another op_id, or cancel it first")
                 self._expire(former, ended)
 
-    def _line(self, key: Hashable) -> Line:
-        line = self._lines.get(key)
-        if line is None:
-            remembers = self._words.details and self._words.count == "always"
+    def _key_state(self, key: Hashable) -> KeyState:
+        key_state = self._keys.get(key)
+        if key_state is None:
+            keep_history = self._words.details and self._words.count == "always"
             serving = self._words.serves != "every"
-            line = ServingLine(key, remembers, self._words) if serving else Line(key, remembers)
-            self._lines[key] = line
-        return line
+            key_state = ServingKeyState(key, keep_history, self._words) if serving else KeyState(key, keep_history)
+            self._keys[key] = key_state
+        return key_state
 
     def _begin(self, operation: Operation, now: int) -> None:
-        for gauge in operation.gauges:
-            gauge.line = self._line(gauge.key)
-            gauge.line.users += 1
-            if gauge.role != "complete" or self._words.serves == "every":
-                gauge.line.gauges[gauge] = None
+        for state in operation.states:
+            state.key_state = self._key_state(state.key)
+            state.key_state.users += 1
+            if state.role != "complete" or self._words.serves == "every":
+                state.key_state.states[state] = None
         self._pending[operation.op_id] = operation
-        operation.begin(now, self._elapse)
+        operation.begin(now, self._clock)
 
     def _judge(self, operation: Operation, now: int, ended: _Ended) -> int:
-        """End an operation whose condition holds now, or that is cancelled; return how many that is."""
-        by = operation.completed_by(now, self._elapse) if self._words.holds == "ever" else None
+        """End the operation if its condition holds or a watch cancels it; return 1 if so, else 0."""
+        by = operation.completed_by(now, self._clock) if self._words.holds == "ever" else None
         if by is not None:
             self._end(operation, "completed", now, by, ended)
             return 1
@@ -292,48 +290,50 @@ class Resolver(Feed):
             self._end(operation, "cancelled", now, by, ended)
         return 1
 
-    def _expire(self, operation: Operation, ended: _Ended, otherwise: tuple[Gauge, int] | None = None) -> None:
-        """End an operation at its deadline: completed, if it holds there; else cancelled by `otherwise`, or expired."""
+    def _expire(self, operation: Operation, ended: _Ended, otherwise: tuple[WatchState, int] | None = None) -> None:
+        """End an operation at its deadline: completed if its condition holds, cancelled by `otherwise`, or expired."""
         if operation.ended:
             return
         at = operation.deadline
-        by = operation.completed_by(at, self._elapse) if self._words.holds == "at_deadline" else None
+        by = operation.completed_by(at, self._clock) if self._words.holds == "at_deadline" else None
         if by is not None:
             self._end(operation, "completed", at, by, ended)
         else:
             self._end(operation, "expired" if otherwise is None else "cancelled", at, otherwise, ended)
 
-    def _end(self, operation: Operation, outcome: Ending, at: int, by: tuple[Gauge, int] | None, ended: _Ended) -> None:
+    def _end(
+        self, operation: Operation, outcome: Outcome, at: int, by: tuple[WatchState, int] | None, ended: _Ended
+    ) -> None:
         if operation.on_end is not None:
             ended.append((operation.on_end, operation.resolution(outcome, at, by)))
-        self._leave(operation)
+        self._remove(operation)
 
-    def _leave(self, operation: Operation) -> None:
+    def _remove(self, operation: Operation) -> None:
         if operation.ended:
             return
         operation.ended = True
         self._pending.pop(operation.op_id, None)
-        for gauge in operation.gauges:
-            if gauge.line is None:  # it never began
+        for state in operation.states:
+            if state.key_state is None:  # it never began
                 continue
-            gauge.line.users -= 1
-            gauge.line.gauges.pop(gauge, None)
+            state.key_state.users -= 1
+            state.key_state.states.pop(state, None)
             if self._words.serves != "every":
-                gauge.line.waiting.pop(operation, None)
-            self._drop(gauge.line)
-        operation.let_go()
+                state.key_state.waiting.pop(operation, None)
+            self._drop_if_unused(state.key_state)
+        operation.clear_watches()
         if operation.task is not None:
             operation.task.cancel()
             operation.task = None
 
-    def _drop(self, line: Line) -> None:
-        """Let go of a key for which nothing came and nobody waits."""
-        if line.at < 0 and not line.users:
-            self._lines.pop(line.key, None)
+    def _drop_if_unused(self, key_state: KeyState) -> None:
+        """Delete the state of a key without events and watches."""
+        if key_state.at < 0 and not key_state.users:
+            self._keys.pop(key_state.key, None)
 
     def _set_timer(self, operation: Operation, now: int) -> None:
         delay = max(to_seconds(operation.last + 1 - now), math.ulp(to_seconds(now)))
-        operation.task = self._timer.call_later(delay, self._turn, operation)
+        operation.task = self._timer.call_later(delay, self._on_timer, operation)
 
     def _wall(self) -> int:
         return (
@@ -342,8 +342,8 @@ class Resolver(Feed):
 
     # -- with the lock free
 
-    def _turn(self, operation: Operation) -> None:
-        """What the timer calls: the operation is overdue, or its deadline has moved back."""
+    def _on_timer(self, operation: Operation) -> None:
+        """Expire an overdue operation, or schedule it again if its deadline has moved."""
         ended: _Ended = []
         try:
             with self._lock:
@@ -360,16 +360,16 @@ class Resolver(Feed):
 
     def _forget_idle(self, key: Hashable) -> None:
         with self._lock:
-            line = self._lines.get(key)
-            if line is None or self._closed:
+            key_state = self._keys.get(key)
+            if key_state is None or self._closed:
                 return
-            if line.users:
+            if key_state.users:
                 self._idle.seen(key)  # type: ignore[union-attr]
             else:
-                del self._lines[key]
+                del self._keys[key]
 
     def _deliver(self, ended: _Ended) -> None:
-        """Call the `on_end` of operations that ended; inside another `on_end`, once that has returned."""
+        """Call the `on_end` of ended operations; within another `on_end`, queue them until it has returned."""
         if not ended:
             return
         outer: deque[tuple[Callable[[Resolution], object], Resolution]] | None = getattr(self._local, "queue", None)
@@ -377,7 +377,7 @@ class Resolver(Feed):
             outer += ended
             return
         self._local.queue = queue = deque(ended)
-        struck: BaseException | None = None
+        raised: BaseException | None = None
         while queue:
             on_end, resolution = queue.popleft()
             try:
@@ -386,15 +386,15 @@ class Resolver(Feed):
                     refuse_coroutine(result)
             except Exception as error:  # noqa: BLE001  reported
                 report(error, self, on_end, "resolver", self._on_error)
-            except BaseException as error:  # noqa: BLE001  raised when everybody knows
-                struck = error
+            except BaseException as error:  # noqa: BLE001  raised after all were called
+                raised = error
         self._local.queue = None
-        if struck is not None:
-            raise struck
+        if raised is not None:
+            raise raised
 
     def _begin_anew(self) -> object:
-        """In the child of a fork: what waited ends in the parent."""
-        inherited = self._lines, self._pending, self._lock
+        """Start empty in the child of a fork: pending operations end in the parent."""
+        inherited = self._keys, self._pending, self._lock
         self._local = threading.local()
-        self._keep_nothing()
+        self._reset()
         return inherited

@@ -1,4 +1,4 @@
-"""Each event serves one operation: who gets it (law O7)."""
+"""Events that serve one operation each: assign them by the age of operations (law O7)."""
 
 from __future__ import annotations
 
@@ -6,46 +6,46 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
-from abeyant.resolver.line import Arrived, Line
+from abeyant.resolver.key_state import Arrivals, KeyState
 from abeyant.resolver.operation import Operation
 from abeyant.resolver.words import Words
 
 
-class ServingLine(Line):
-    """A line whose events serve one operation each."""
+class ServingKeyState(KeyState):
+    """The state of a key whose events serve one operation each."""
 
     __slots__ = ("_number", "_words", "unused", "waiting")
 
-    def __init__(self, key: Hashable, remembers: bool, words: Words) -> None:
+    def __init__(self, key: Hashable, keep_history: bool, words: Words) -> None:
         self._words = words
         self._number = 0  # of the next unused event
         self.waiting: OrderedDict[Operation, None] = OrderedDict()
-        """Operations that start later stand behind, and of one start in the order in which `newest` goes back."""
-        super().__init__(key, remembers)
+        """Pending operations by start; those of one start in the order that `newest` walks backwards."""
+        super().__init__(key, keep_history)
 
     def forget(self) -> None:
-        """Be as if nothing had come; but what is paused stays so."""
+        """Forget all events, unused ones too; a pending operation that is paused stays paused."""
         super().forget()
         self.unused: OrderedDict[int, tuple[int, float]] = OrderedDict()
-        """Time and progress of events that served nobody, in their order."""
+        """Time and progress of events that served no operation, in their order."""
 
     def offer(self, progress: float, now: int) -> tuple[Operation | None, list[Operation]]:
-        """Offer an event to the operations that wait, by age. Return which took it, and those found overdue."""
+        """Offer an event to pending operations by age. Return the one that took it, and those found overdue."""
         overdue = []
         waiting: Iterable[Operation] = reversed(self.waiting) if self._words.serves == "newest" else self.waiting
         for operation in waiting:
             if operation.last < now:
                 overdue.append(operation)
-            elif operation.takes(now, progress):
-                if not operation.lacks_service():
+            elif operation.serve_with(now, progress):
+                if not operation.needs_event():
                     del self.waiting[operation]
                 return operation, overdue
         return None, overdue
 
     def leave_unused(self, unused: list[float], now: int) -> None:
-        """Keep events that served nobody for operations that start later, or with `from_start` still at this instant.
+        """Keep unused events for operations that start later, or with `from_start` later within this instant.
 
-        They are sorted from the greatest down, and stay so for whoever takes them from either end.
+        `unused` is sorted in descending order; taken from either end, the greatest of an instant comes first.
         """
         if self._words.count != "always" and self.unused and next(iter(self.unused.values()))[0] != now:
             self.unused.clear()
@@ -54,39 +54,39 @@ class ServingLine(Line):
             self._number += 1
 
     def serve_unused(self, operation: Operation, now: int) -> None:
-        """Let an operation that starts take unused events: the earliest first, with `newest` the latest."""
+        """Serve an operation that starts with unused events: the earliest first, with `newest` the latest."""
         taken = []
         for number in reversed(self.unused) if self._words.serves == "newest" else self.unused:
             at, progress = self.unused[number]
-            if not operation.lacks_service():
+            if not operation.needs_event():
                 break
-            if (self._words.count == "always" or at == now) and operation.takes(at, progress):
+            if (self._words.count == "always" or at == now) and operation.serve_with(at, progress):
                 taken.append(number)
         for number in taken:
             del self.unused[number]
-        if not operation.lacks_service():
+        if not operation.needs_event():
             self.waiting.pop(operation, None)
 
 
 def serve(
-    reached: Sequence[tuple[Any, Arrived]],
+    reached: Sequence[tuple[Any, Arrivals]],
     starts: list[Operation],
     now: int,
     words: Words,
     expire: Callable[[Operation], object],
 ) -> Iterator[Operation]:
-    """Hand out the events of one instant, and unused ones to operations that start; yield who took one."""
+    """Assign the events of one instant, and unused ones to operations that start; yield those that took one."""
     newest, count = words.serves == "newest", words.count
-    joining = [(operation, operation.completing[0].line) for operation in starts if operation.completing]
+    joining = [(operation, operation.completing[0].key_state) for operation in starts if operation.completing]
     if not newest and count != "after_start":
-        for operation, line in joining:
-            line.serve_unused(operation, now)
+        for operation, key_state in joining:
+            key_state.serve_unused(operation, now)
     if count != "after_start":
         _join(joining, newest)
-    for line, some in reached:
+    for key_state, some in reached:
         unused = []
         for progress in some.progress:
-            taker, overdue = line.offer(progress, now)
+            taker, overdue = key_state.offer(progress, now)
             for operation in overdue:
                 expire(operation)
             if taker is None:
@@ -94,16 +94,16 @@ def serve(
             else:
                 yield taker
         if count != "after_start":
-            line.leave_unused(unused, now)
+            key_state.leave_unused(unused, now)
     if count == "after_start":
         _join(joining, newest)
     elif newest:
-        for operation, line in joining:
-            line.serve_unused(operation, now)
+        for operation, key_state in joining:
+            key_state.serve_unused(operation, now)
 
 
 def _join(joining: list[tuple[Operation, Any]], newest: bool) -> None:
-    """Let operations that start at one instant, the first in turn first, wait for events that serve one."""
-    for operation, line in reversed(joining) if newest else joining:
-        if operation.lacks_service():
-            line.waiting[operation] = None
+    """Queue operations that start at one instant for events that serve one, in the order of their turn."""
+    for operation, key_state in reversed(joining) if newest else joining:
+        if operation.needs_event():
+            key_state.waiting[operation] = None

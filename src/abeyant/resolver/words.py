@@ -1,6 +1,7 @@
-"""The words of complete or expire: which events count, what they come to, when that is judged, whom they serve.
+"""Options that define when an operation completes: `count`, `combine`, `holds`, `serves`, `within` and the others.
 
-`docs/design-resolve.md` defines them, and why some do not go together. Tables and `Resolver` have the same.
+`docs/design-resolve.md` calls them words, defines them, and explains which exclude each other. `resolve` over tables,
+Spark and streams, and `Resolver`, take the same ones.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of one call, with their defaults."""
+    """The options of one call, with their defaults."""
 
     deadline: Deadline = "inclusive"
     count: Count = "always"
@@ -37,7 +38,7 @@ class Words:
     details: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a value that a word does not have, or for words that contradict each other."""
+        """Raise ValueError for a value that an option does not take, or for options that exclude each other."""
         hints = get_type_hints(Words)
         for field in fields(Words):
             allowed = get_args(hints[field.name])
@@ -50,17 +51,17 @@ class Words:
             for name, value in (("combine", "last"), ("holds", "at_deadline")):
                 if getattr(self, name) == value:
                     raise ValueError(
-                        f"serves={self.serves!r} and {name}={value!r} do not go together: an event that serves one "
+                        f"serves={self.serves!r} and {name}={value!r} exclude each other: an event that serves one "
                         f"operation is used up when it comes; leave one of them out"
                     )
 
     @property
     def plain(self) -> bool:
-        """Whether all words but `deadline` have their defaults."""
+        """Whether all options but `deadline` have their defaults."""
         return self == Words(deadline=self.deadline)
 
 
 def either(values: tuple[str, ...]) -> str:
-    """Return values as a message lists them: `'a', 'b' or 'c'`."""
+    """Join values for a message: `'a', 'b' or 'c'`."""
     quoted = [repr(value) for value in values]
     return f"{', '.join(quoted[:-1])} or {quoted[-1]}"

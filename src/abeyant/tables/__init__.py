@@ -1,19 +1,19 @@
-"""Complete or expire, over whole tables in this process: without Spark, without Java.
+"""Complete or expire over whole tables in this process, without Spark or Java.
 
     from abeyant import tables
 
     outcomes = tables.resolve(operations, events)
 
-Tables are whatever speaks Arrow: pandas, Polars, DuckDB, pyarrow, or the path of a Parquet file or folder. Outcomes,
-columns and laws are those of `abeyant.pipeline.resolve`, which does the same on Spark.
+A table is anything with an Arrow interface (pandas, Polars, DuckDB, pyarrow), or the path of a Parquet file or folder.
+Outcomes, columns and laws are those of `abeyant.pipeline.resolve`, which does the same on Spark.
 
     operations ── valid ── watches by key ──────────────────────┐
                                                                 ├── reached ── combined ── outcomes
     events ────── valid ── rows by key ── shards ─ staircases ──┘
 
-Keys are known by hashes, see `keys`. A *shard* holds the events of one key in 1,024, and reduces them to staircases
-(see `kernels.resolve`) as they come. So memory grows with the steps of the staircases, and not with the events. Several
-threads work on chunks of rows, and then on shards; the engine and Arrow release the interpreter's lock.
+Keys are represented by hashes, see `keys`. A *shard* holds the events of one key in 1,024, and reduces them to
+staircases (see `kernels.resolve`) as they arrive, so memory grows with the steps of the staircases and not with the
+events. Several threads work on chunks of rows, then on shards; the kernels and Arrow release the GIL.
 
 Needs the extra `tables` (`pip install '.[tables]'`): pyarrow and NumPy.
 """

@@ -1,4 +1,4 @@
-"""Business time: the calendar of `abeyant.Resolver`, which has whole columns too."""
+"""Business hours: the calendar of `abeyant.Resolver`, which also computes whole columns."""
 
 from abeyant.resolver.calendar import Calendar
 

@@ -1,4 +1,4 @@
-"""Columns of Arrow as NumPy integers, whatever their width, unit and nulls."""
+"""Arrow columns as NumPy arrays: integers of any width, timestamps of any unit, lists of watches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def missing(column: pa.ChunkedArray) -> Mask:
-    """Return which rows have no value, those included whose value in a dictionary is a null."""
+    """Return which rows are null, including those that refer to a null in a dictionary."""
     if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
         column = column.cast(column.type.value_type)
     if not column.null_count:
@@ -27,21 +27,21 @@ def missing(column: pa.ChunkedArray) -> Mask:
 
 
 def flags(column: pa.ChunkedArray) -> Mask:
-    """Return truth values; a null is false."""
+    """Return a Boolean column as a mask; null is false."""
     return np.asarray(pc.fill_null(column, False).to_numpy())
 
 
 def integers(column: pa.ChunkedArray, name: str) -> Integers:
-    """Return the values, 0 for a null. Raises `AbeyantError` for one beyond 64 bits with a sign."""
+    """Return the values as signed 64-bit integers, 0 for null. Raises `AbeyantError` for one that does not fit."""
     try:
         column = column.cast(pa.int64())
     except pa.ArrowInvalid as error:
-        raise AbeyantError(f"{name}: {error}; the most is {2**63 - 1:,}") from None
+        raise AbeyantError(f"{name}: {error}; the maximum is {2**63 - 1:,}") from None
     return np.asarray(pc.fill_null(column, 0).to_numpy()) if column.null_count else np.asarray(column.to_numpy())
 
 
 def microseconds(column: pa.ChunkedArray, name: str) -> Integers:
-    """Return the times since 1970 in UTC, 0 for a null. Without a time zone they are UTC; nanoseconds are floored."""
+    """Return microseconds since 1970 UTC, 0 for null. Times without a zone are UTC; nanoseconds are floored."""
     if pa.types.is_null(column.type):
         return np.zeros(len(column), np.int64)
     unit = column.type.unit
@@ -53,36 +53,36 @@ def microseconds(column: pa.ChunkedArray, name: str) -> Integers:
         return values
     limit = (2**63 - 1) // factor
     if len(values) and (values.max() > limit or values.min() < -limit):
-        raise AbeyantError(f"{name}: a time is beyond the range of microseconds since 1970 in 64 bits")
+        raise AbeyantError(f"{name}: a time does not fit 64-bit microseconds since 1970: drop or correct such rows")
     return values * factor
 
 
 class Watches(NamedTuple):
-    """The watches of some operations, one after the other."""
+    """The watches of a batch of operations, flattened."""
 
-    counts: Integers  # per operation; 0 where it has none
+    counts: Integers  # watches per operation
     key: pa.ChunkedArray
     required: pa.ChunkedArray
-    role: pa.ChunkedArray | None = None  # where a list has roles
+    role: pa.ChunkedArray | None = None  # None if no list has roles
 
     @property
     def single(self) -> bool:
-        """Whether each operation has one."""
+        """Whether each operation has exactly one watch."""
         return bool((self.counts == 1).all())
 
     def operation(self) -> Integers:
-        """Return for each watch the row of its operation."""
+        """Return the row of each watch's operation."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
     def select(self, kept: Mask) -> Watches:
-        """Return the watches of the operations that are kept."""
+        """Return the watches of the operations in the mask `kept`."""
         of_them = pa.array(np.repeat(kept, self.counts))
         role = None if self.role is None else self.role.filter(of_them)
         return Watches(self.counts[kept], self.key.filter(of_them), self.required.filter(of_them), role)
 
 
 def watches_of(column: pa.ChunkedArray) -> Watches:
-    """Take the lists apart."""
+    """Flatten a column of lists of watches."""
     counts: list[Integers] = [np.empty(0, np.int64)]
     keys, required, roles = [], [], []
     for chunk in column.chunks:

@@ -1,4 +1,4 @@
-"""What a column of operations and events is where a table has no such column: one list, for Arrow, Spark and JSON."""
+"""Defaults of missing columns of operations and events: one list, for Arrow, Spark and JSON."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import Final
 
 from abeyant.errors import SchemaError
 
-__all__ = ["CALLED", "DEFAULTS", "REJECT_REASON", "SHOWN", "check_instances", "unreadable"]
+__all__ = ["DEFAULTS", "REJECT_REASON", "SHOWN_CHARS", "TYPE_NAMES", "check_instances", "unreadable_reason"]
 
 DEFAULTS: Final[Mapping[str, str | int | None]] = {
     "instance": "",
     "kind": None,
     "condition": "all",
-    "required": 1,  # of a `key` that stands in place of `watches`
+    "required": 1,  # with a column `key` instead of `watches`
     "progress": 1,
 }
 
 REJECT_REASON: Final = "_unreadable"
-"""The column that a reader adds for values that it cannot read: why the row is rejected, null where it is not."""
+"""The column that a reader adds if values may be unreadable: why the row is rejected, or null."""
 
-SHOWN: Final = 60
-"""How many characters of a value that cannot be read its reason shows."""
+SHOWN_CHARS: Final = 60
+"""Maximum characters of an unreadable value in a reason."""
 
-CALLED: Final = {"timestamp": "a timestamp", "bigint": "a whole number", "string": "a text"}
-"""What a value of a type of Spark is called in a reason."""
+TYPE_NAMES: Final = {"timestamp": "a timestamp", "bigint": "a whole number", "string": "a text"}
+"""Names of Spark's types in reasons."""
 
 
 def check_instances(operations: Iterable[str], events: Iterable[str]) -> None:
-    """Raise `SchemaError` where only one table has the column `instance`, in any case; the arguments are column names.
+    """Raise `SchemaError` if only one table has the column `instance`, in any case. The arguments are column names.
 
-    With the default in the other table no key would match, and every operation would expire.
+    With the default in the other table no key would match, so every operation would expire.
     """
     having = {
         name: "instance" in {column.lower() for column in columns}
@@ -44,6 +44,6 @@ def check_instances(operations: Iterable[str], events: Iterable[str]) -> None:
         )
 
 
-def unreadable(column: str, kind: str, text: str) -> str:
-    """Return why a row is rejected whose value in a column is not of its type, a key of `CALLED`."""
-    return f"{column} is not {CALLED[kind]}: {text[:SHOWN]}"
+def unreadable_reason(column: str, kind: str, text: str) -> str:
+    """Return the reason for a value that is not of the column's type; `kind` is a key of `TYPE_NAMES`."""
+    return f"{column} is not {TYPE_NAMES[kind]}: {text[:SHOWN_CHARS]}"

@@ -1,7 +1,7 @@
-"""Operations with one (instance, op_id): which of them counts, and which are rejected.
+"""Operations that share an (instance, op_id): which one counts, and which are rejected as duplicates.
 
-The first by start counts, then by time-out, condition, kind, the columns of `FURTHER`, and watches; a null comes first,
-texts by their bytes. So Spark sorts them too. Mostly no id is there twice, and that is seen from the ids alone.
+The first counts, ordered by start, time-out, condition, kind, the columns of `FURTHER`, and watches; nulls first, texts
+by their bytes, as Spark sorts them. Usually no id occurs twice, which the hashes of the ids show.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from abeyant.tables.keys import Integers, PairHash
 __all__ = ["FURTHER", "codes", "id_hashes", "repeated"]
 
 FURTHER: Final = ("cancel_key", "extend_key", "pause_key", "extend_ms", "extend")
-"""Columns that need not be there, in the order in which they are compared."""
+"""Optional columns, in the order in which they are compared."""
 
 
 def id_hashes(table: pa.Table, valid: Mask, pairs: PairHash) -> Integers:
-    """Return a hash of the id of each valid row. O(bytes)."""
+    """Return a hash of the (instance, op_id) of each valid row. O(bytes)."""
     ids = table.select(["instance", "op_id"])
     ids = ids if valid.all() else ids.filter(pa.array(valid))
     hashes, _ = pairs(ids["instance"], ids["op_id"])
@@ -32,10 +32,7 @@ def id_hashes(table: pa.Table, valid: Mask, pairs: PairHash) -> Integers:
 def repeated(
     table: pa.Table, start: Integers, timeout: Integers, watches: Watches, valid: Mask, hashes: Integers
 ) -> Mask:
-    """Return which of the valid rows are duplicates of another that counts. O(n log n).
-
-    `hashes` are the valid rows' `id_hashes`.
-    """
+    """Return which valid rows are duplicates, given their `id_hashes`. O(n log n)."""
     found = np.zeros(table.num_rows, np.bool_)
     in_order = np.sort(hashes)
     twice = in_order[1:][in_order[1:] == in_order[:-1]]
@@ -44,7 +41,7 @@ def repeated(
     suspect = np.isin(hashes, twice)
     rows = np.flatnonzero(valid)[suspect]
     ids = table.select(["instance", "op_id"]).take(pa.array(rows))
-    group = codes(ids["instance"]) << 32 | codes(ids["op_id"])  # exact, where the hashes might be mistaken
+    group = codes(ids["instance"]) << 32 | codes(ids["op_id"])  # exact: equal hashes may be a collision
     some = table.select(["condition", "kind"]).take(pa.array(rows))
     further = [
         column
@@ -74,14 +71,14 @@ def repeated(
 
 
 def _in_order(column: pa.ChunkedArray, name: str) -> list[Integers]:
-    """Return columns of numbers that sort as the values do, a null first."""
+    """Return integer columns that sort as the values do, nulls first."""
     if name in ("extend_ms", "extend"):
         return [(~missing(column)).astype(np.int64), integers(column, f"operations: {name}")]
     return [codes(column)]
 
 
 def codes(texts: pa.ChunkedArray) -> Integers:
-    """Return numbers in the order of the texts' bytes; 0 for a null, which comes first."""
+    """Return the rank of each text by its bytes, from 1; 0 for null."""
     encoded = texts.cast(pa.large_string()).combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.large_string())
@@ -91,7 +88,7 @@ def codes(texts: pa.ChunkedArray) -> Integers:
 
 
 def _by_all_watches(order: Integers, columns: list[Integers], rows: Integers, watches: Watches) -> Integers:
-    """Sort anew the rows that differ in no column and no first watch, by all of their watches."""
+    """Sort rows that are equal in all columns and in their first watch by all of their watches."""
     same = np.logical_and.reduce([column[order][1:] == column[order][:-1] for column in columns])
     tie = np.concatenate(([0], np.cumsum(~same)))
     _, firsts, counts = np.unique(tie, return_index=True, return_counts=True)

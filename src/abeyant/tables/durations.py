@@ -1,4 +1,4 @@
-"""Durations as people write them in a column: `15 min`, `1 h 30 min`, `2 days`."""
+"""Parse durations as people write them in a column: `15 min`, `1 h 30 min`, `2 days`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from abeyant.tables.defaults import SHOWN
+from abeyant.tables.defaults import SHOWN_CHARS
 
-__all__ = ["microseconds", "microseconds_of"]
+__all__ = ["duration_column", "parse_duration"]
 
 _UNITS: Final = {
     **dict.fromkeys(("us", "µs", "microsecond"), 1),
@@ -26,8 +26,8 @@ _PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]+)\s*", re.IGNORECASE)
 _MOST: Final = 2**63 - 1
 
 
-def microseconds(text: str | None) -> int | None:
-    """Return a duration, rounded to microseconds, or None for a text that is none, or has more than 64 bits."""
+def parse_duration(text: str | None) -> int | None:
+    """Return a duration rounded to microseconds; None if the text is not a duration or exceeds 64 bits."""
     if text is None:
         return None
     rest, total = text.strip(), Fraction(0)
@@ -42,8 +42,8 @@ def microseconds(text: str | None) -> int | None:
     return micros if not rest and text.strip() and micros <= _MOST else None
 
 
-def microseconds_of(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
-    """Return durations of Arrow or texts in microseconds, and for each row why that cannot be. O(distinct texts)."""
+def duration_column(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
+    """Return Arrow durations or texts in microseconds, and the reason for each row without. O(distinct texts)."""
     if kinds.is_null(column.type):
         return pa.nulls(len(column), pa.int64()), pa.nulls(len(column), pa.string())
     if kinds.is_duration(column.type):
@@ -64,9 +64,11 @@ def microseconds_of(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
             )
     encoded = column if kinds.is_dictionary(column.type) else column.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
-    micros = [microseconds(text) for text in texts]
+    micros = [parse_duration(text) for text in texts]
     reasons = [
-        None if text is None or found is not None else f"{name} is not a duration such as '15 min': {text[:SHOWN]}"
+        None
+        if text is None or found is not None
+        else f"{name} is not a duration such as '15 min': {text[:SHOWN_CHARS]}"
         for text, found in zip(texts, micros, strict=True)
     ]
     return pa.array(micros, pa.int64()).take(encoded.indices), pa.array(reasons, pa.string()).take(encoded.indices)

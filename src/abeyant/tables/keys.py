@@ -1,7 +1,8 @@
-"""Numbers for keys and ids: two hashes of each pair of texts, the second for when the first is not enough.
+"""Represent keys and ids by two 64-bit hashes of (instance, key) or (instance, op_id): 128 bits tell them apart.
 
-The seeds are drawn anew for each call of `resolve`, so that nobody can make keys that are mixed up; for others the
-chance is below 10**-19 for a billion keys. Nothing is kept of a key, so keys cost no memory, and threads share nothing.
+The first hash, the *place*, decides the shard and the order; the second, the *identity*, tells keys of one place apart.
+Seeds are random for each call of `resolve`, so that nobody can construct colliding keys; the probability of a collision
+is below 10**-19 for a billion keys. No key is stored, so keys cost no memory and threads share no state.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ Integers = npt.NDArray[np.int64]
 _Numbers = npt.NDArray[np.int32]
 
 _NONE: Final[Integers] = np.empty(0, np.int64)
-_EACH: Final[_Numbers] = np.empty(0, np.int32)  # row n has hash n
+_EACH: Final[_Numbers] = np.empty(0, np.int32)  # means: row n has hash n
 
 
 class Scratch(threading.local):
-    """Room for integers that is used anew, one for each thread: fresh memory costs more than what is done in it."""
+    """Reusable buffers, one per thread and name: allocating new ones costs more than the work done in them."""
 
     def __init__(self) -> None:
         self._rooms: dict[str, Integers] = {}
 
     def __call__(self, name: str, length: int) -> Integers:
-        """Return so many integers, whatever they are, until the thread's next call with this name."""
+        """Return a buffer of `length` integers, uninitialized, valid until this thread's next call with the name."""
         room = self._rooms.get(name, _NONE)
         if len(room) < length:
             room = self._rooms[name] = np.empty(length, np.int64)
@@ -42,14 +43,14 @@ class Scratch(threading.local):
 
 
 def draw_seed() -> bytes:
-    """Return a seed of a `PairHash` that nobody knows."""
+    """Return a random seed for a `PairHash`."""
     return secrets.token_bytes(2 * SEED)
 
 
 class PairHash:
-    """A hash of pairs of texts: a key and its instance, an id and its instance.
+    """Hashes pairs of texts: instance and key, or instance and id.
 
-    `seed` is of `draw_seed`, and a new one unless told: who has the same has the same hashes.
+    `seed` comes from `draw_seed` (default: a new one). The same seed gives the same hashes.
     """
 
     def __init__(self, seed: bytes | None = None) -> None:
@@ -58,9 +59,9 @@ class PairHash:
         self._scratch = Scratch()
 
     def __call__(self, ones: pa.ChunkedArray, others: pa.ChunkedArray) -> tuple[Integers, Integers]:
-        """Return two numbers for each pair. No value may be null. O(bytes), of a dictionary those of its values.
+        """Return the places and the identities of pairs without nulls. O(bytes); of a dictionary, of its values.
 
-        They are good until this thread's next call.
+        Both arrays are reused by this thread's next call.
         """
         one, one_of = self._hashes(ones, self._first, "ones")
         other, other_of = self._hashes(others, self._second, "others")
@@ -69,7 +70,7 @@ class PairHash:
         return places, identities
 
     def _hashes(self, texts: pa.ChunkedArray, seed: bytes, name: str) -> tuple[Integers, _Numbers]:
-        """Return hashes, two a text, and which of them each row has."""
+        """Return two hashes for each distinct text, and the number of each row's text."""
         chunks = [chunk for chunk in texts.chunks if len(chunk)]
         values = [chunk.dictionary if _in_dictionary(chunk) else chunk for chunk in chunks]
         hashes = self._scratch(name, 2 * sum(map(len, values)))
@@ -84,7 +85,7 @@ class PairHash:
 
 
 def _numbers(chunk: pa.Array) -> _Numbers:
-    """Return for each row the number of its text in the dictionary, or of the row where there is none."""
+    """Return the number of each row's text in the dictionary; without a dictionary, of the row."""
     if _in_dictionary(chunk):
         return np.asarray(chunk.indices.cast(pa.int32()).to_numpy())
     return np.arange(len(chunk), dtype=np.int32)

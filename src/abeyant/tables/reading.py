@@ -1,4 +1,4 @@
-"""Whatever speaks Arrow, as chunks of rows that are worth a thread's while."""
+"""Read tables with an Arrow interface, or Parquet files, as chunks of rows large enough for a thread."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from abeyant.errors import AbeyantError
-from abeyant.tables.completing import columns_read, complete
 from abeyant.tables.defaults import check_instances
-from abeyant.tables.dictionaries import in_dictionary
+from abeyant.tables.dictionaries import dictionary_columns
+from abeyant.tables.normalizing import columns_read, normalize
 from abeyant.tables.schemas import EVENTS, OPERATIONS, check
 
-__all__ = ["batches_of", "check_columns", "chunks", "completed", "open_both", "table_of"]
+__all__ = ["batches_of", "check_columns", "chunks", "normalize_table", "open_both", "table_of"]
 
-_ROWS: Final = 1 << 18  # to a chunk, at least half as many where there are so many; columns of one stay in the cache
+_ROWS: Final = 1 << 18  # maximum rows of a chunk, so that its columns stay in the cache; most have at least half
 T = TypeVar("T", pa.RecordBatch, pa.Table)
 
 
 def batches_of(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.RecordBatch]:
-    """Return the batches of the table `name`, of the wanted columns alone. Nothing is read before one is asked for.
+    """Return the batches of the table `name`, with the wanted columns only. Reads lazily.
 
-    For a connection of DuckDB answers one query at a time. Columns are checked at once where that is to be had
-    without reading, else before the first batch. Columns that have a default may be missing (see `completing`).
+    (A DuckDB connection answers one query at a time.) Columns are checked at once if the schema is known without
+    reading, else before the first batch. Columns with a default may be missing (see `normalizing`).
 
-    Raises TypeError for what does not speak Arrow, `SchemaError` for a table without the columns wanted,
+    Raises TypeError for an object without an Arrow interface, `SchemaError` for missing columns or wrong types,
     `AbeyantError` for a path that cannot be read and for a stream that has been read already.
     """
     source = _speaks_arrow(source, wanted, name)
@@ -41,11 +41,11 @@ def batches_of(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa
 
 def _batches(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.RecordBatch]:
     if isinstance(source, ds.Dataset):
-        # Arrow's own pool gives large buffers back at once, and each new one has to be cleared by the system.
+        # Arrow's own pool returns large buffers to the system at once, which has to zero each new one.
         pool = pa.system_memory_pool()
         read = columns_read(source.schema.names, wanted)
         scanner = source.scanner(columns=read, batch_size=_ROWS, memory_pool=pool)
-        yield from (complete(_plain(batch), wanted) for batch in scanner.to_batches())
+        yield from (normalize(_plain(batch), wanted) for batch in scanner.to_batches())
         return
     reader = pa.RecordBatchReader.from_stream(source)
     check(reader.schema, wanted, name)
@@ -53,20 +53,20 @@ def _batches(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.R
     came = False
     for batch in reader:
         came = True
-        yield complete(_plain(batch.select(read)), wanted)
+        yield normalize(_plain(batch.select(read)), wanted)
     _check_unread(source, name, came=came)
 
 
 def open_both(operations: Any, events: Any) -> tuple[Any, Any]:
-    """Return both tables as sources for `batches_of`; files are opened, and no rows are read.
+    """Return both tables as sources for `batches_of`. Opens files, and reads no rows.
 
-    Raises `AbeyantError` where one stream is to be both tables, since only one would get its rows; `SchemaError` where
-    only one of them has the column `instance`; and as `batches_of`.
+    Raises `AbeyantError` if one stream is given as both tables, since only one would get its rows; `SchemaError` if
+    only one table has the column `instance`; and what `batches_of` raises.
     """
     if operations is events and hasattr(operations, "__arrow_c_stream__") and not hasattr(operations, "__len__"):
         raise AbeyantError(
-            f"operations and events are the same {type(events).__name__}, which can be read once: "
-            "give a table in its place (reader.read_all())"
+            f"operations and events are the same {type(events).__name__}, which can be read only once: "
+            "give a table instead (reader.read_all())"
         )
     opened = _speaks_arrow(operations, OPERATIONS, "operations"), _speaks_arrow(events, EVENTS, "events")
     check_columns(*opened)
@@ -74,7 +74,7 @@ def open_both(operations: Any, events: Any) -> tuple[Any, Any]:
 
 
 def check_columns(operations: Any, events: Any) -> None:
-    """Raise `SchemaError` where only one table has the column `instance`, as far as that is known without reading."""
+    """Raise `SchemaError` if only one table has the column `instance`, as far as is known without reading."""
     names = _column_names(operations), _column_names(events)
     if names[0] is not None and names[1] is not None:
         check_instances(names[0], names[1])
@@ -88,19 +88,19 @@ def _column_names(source: Any) -> list[str] | None:
 
 
 def _check_unread(source: Any, name: str, *, came: bool) -> None:
-    """Raise `AbeyantError` for a stream that gave nothing: one that has been read already looks like an empty one.
+    """Raise `AbeyantError` for a stream without batches: one that has been read already looks like an empty one.
 
-    What knows its length is no stream: it can be read again.
+    An object with a length is not a stream: it can be read again.
     """
     if not came and not hasattr(source, "__len__"):
         raise AbeyantError(
-            f"{name}: nothing came from the {type(source).__name__}: it can be read once, and may have been read "
-            "already; give a new one, or a table (reader.read_all()), which may be empty"
+            f"{name}: the {type(source).__name__} is empty or has been read already (it can be read only once): "
+            "give a new one, or a table (reader.read_all()), which may be empty"
         )
 
 
 def table_of(source: Any, wanted: Mapping[str, str], name: str) -> pa.Table:
-    """Return the table `name` whole, with its own columns. Raises as `batches_of`."""
+    """Read the whole table `name`, with its own columns. Raises as `batches_of`."""
     source = _speaks_arrow(source, {}, name)
     if isinstance(source, ds.Dataset):
         source = source.to_table()
@@ -111,16 +111,16 @@ def table_of(source: Any, wanted: Mapping[str, str], name: str) -> pa.Table:
     return _plain(table)
 
 
-def completed(table: pa.Table, wanted: Mapping[str, str], *, whole: bool = False) -> pa.Table:
-    """Return the wanted columns of a table that was checked, or all, and `REJECT_REASON` as `complete` adds it."""
+def normalize_table(table: pa.Table, wanted: Mapping[str, str], *, whole: bool = False) -> pa.Table:
+    """Return the wanted columns of a checked table, or with `whole` all, in the form of `normalize`."""
     if not whole:
         table = table.select(columns_read(table.column_names, wanted))
     empty = pa.RecordBatch.from_pylist([], table.schema)
-    return pa.Table.from_batches([complete(batch, wanted) for batch in [*table.to_batches(), empty]])
+    return pa.Table.from_batches([normalize(batch, wanted) for batch in [*table.to_batches(), empty]])
 
 
 def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Join batches to tables of a quarter of a million rows or so, and cut those that are larger; none is empty."""
+    """Join and split batches into tables of about a quarter of a million rows; none is empty."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -141,7 +141,7 @@ def _speaks_arrow(source: Any, wanted: Mapping[str, str], name: str) -> Any:
         return pa.Table.from_batches([source])
     if not isinstance(source, ds.Dataset) and not hasattr(source, "__arrow_c_stream__"):
         raise TypeError(
-            f"{name} must be a table that speaks Arrow (pandas, Polars, DuckDB, pyarrow, ...) or the path of a "
+            f"{name} must be a table with an Arrow interface (pandas, Polars, DuckDB, pyarrow, ...) or the path of a "
             f"Parquet file or folder, not {type(source).__name__}"
         )
     return source
@@ -157,14 +157,14 @@ def _parquet(path: str | Path, wanted: Mapping[str, str], name: str) -> ds.Datas
             raise AbeyantError(f"{name}: {what} {path}")
     try:
         files = (fragment.metadata for fragment in ds.dataset(found, format="parquet").get_fragments())
-        form = ds.ParquetFileFormat(dictionary_columns=in_dictionary(files, text))
+        form = ds.ParquetFileFormat(dictionary_columns=dictionary_columns(files, text))
         return ds.dataset(found, format=form)
     except (OSError, pa.ArrowInvalid) as error:
         raise AbeyantError(f"{name}: cannot read {path} as Parquet: {' '.join(str(error).split())}") from None
 
 
 def _plain(table: T) -> T:
-    """Copy what is handed over as views or as runs, as Polars and DuckDB can: Arrow computes little with those."""
+    """Convert string views and run-end encoding, which Polars and DuckDB hand over: few Arrow kernels take them."""
     for place, name in enumerate(table.schema.names):
         if pa.types.is_run_end_encoded(table.schema.types[place]):
             table = table.set_column(place, name, pc.run_end_decode(table.column(place)))

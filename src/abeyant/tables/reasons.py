@@ -1,7 +1,7 @@
-"""Why a row cannot be resolved: the words, and their order. The first that holds is told.
+"""Reasons for which a row is rejected, in order: the first that applies is reported.
 
-Here for Arrow, in SQL for Spark (`pipeline.resolver.rejected`), row by row for streams of it: one list, several ways to
-look. The tests hold them equal.
+One list, checked in three ways that the tests hold equal: here for Arrow, in SQL for Spark
+(`pipeline.resolver.rejected`), row by row for Spark's streams.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ OPERATION_REASONS: Final = (
     "condition is none of 'all', 'any' and 'then'",
 )
 ROLE_REASONS: Final = ("a watch has an unknown role", "several watches pause it", "extend cannot be read")
-"""Why a row is rejected besides, where watches have roles."""
+"""Further reasons for watches with roles."""
 NO_STEPS: Final = "condition is neither 'all' nor 'any' (in a stream, 'then' needs count='after_start', its meaning)"
-"""In place of the last, where a stream asks the plain question: it has no steps."""
+"""Replaces the last reason in a stream with default options, which has no steps."""
 DUPLICATE: Final = "duplicate op_id"
 EVENT_REASONS: Final = ("no instance", "no key", "no at", "no progress")
 
 
 def operation_reasons(how_long: str) -> tuple[str, ...]:
-    """Return all reasons, of operations with one of the columns `timeout_ms`, `timeout` and `deadline`."""
+    """Return all reasons, for operations whose time limit is in the column `how_long`."""
     reasons = [reason.replace("timeout_ms", how_long) for reason in OPERATION_REASONS]
     if how_long == "deadline":
         reasons[reasons.index("deadline is negative")] = "deadline is before start"
@@ -47,7 +47,7 @@ def operation_reasons(how_long: str) -> tuple[str, ...]:
 
 
 def reason_column(columns: list[str]) -> str:
-    """Name the column that tells the reason: `reason`, or `reason_2` and so on where the table has one of its own."""
+    """Return a name for the reason's column: `reason`, or `reason_2` and so on if the table has such columns."""
     taken = {name.lower() for name in columns}
     number = 1
     while (name := "reason" if number == 1 else f"reason_{number}") in taken:

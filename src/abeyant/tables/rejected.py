@@ -14,50 +14,49 @@ from abeyant.tables.columns import missing
 from abeyant.tables.defaults import REJECT_REASON
 from abeyant.tables.duplicates import id_hashes, repeated
 from abeyant.tables.keys import PairHash
-from abeyant.tables.reading import completed, table_of
+from abeyant.tables.reading import normalize_table, table_of
 from abeyant.tables.reasons import DUPLICATE, EVENT_REASONS, reason_column
 from abeyant.tables.schemas import EVENTS, OPERATIONS
-from abeyant.tables.validity import VALID, first_that_holds, read_operations
+from abeyant.tables.validity import VALID, first_true, read_operations
 from abeyant.tables.words import ALL_CONDITIONS
 
 __all__ = ["invalid_events", "invalid_operations"]
 
 
 def invalid_operations(operations: Any) -> pa.Table:
-    """Return the rows that `resolve` rejects, in their order, with their own columns and a `reason`.
+    """Return the operations that `resolve` rejects, in their order, with their own columns and a `reason`.
 
     The reasons: a number that is not whole, with its text; no `instance`, `op_id`, `start`, `timeout_ms` or `watches`;
     a watch without `key` or `required`; a negative `timeout_ms`; a deadline beyond the last timestamp; a `condition`
-    other than `all` and `any` (null is `all`). Of several valid rows with one (instance, op_id) the first by `start`
-    counts, then by `timeout_ms` and the further columns, and the others are duplicates. So `resolve(operations,
-    events)` has as many rows as `operations` has more than these. A table with a column `reason` of its own keeps it;
-    ours is then `reason_2`.
+    other than `all`, `any` and `then` (null is `all`). Of several valid rows with one (instance, op_id) the first
+    counts, by `start`, `timeout_ms` and the further columns; the others are duplicates. All other operations have an
+    outcome. If the table has a column `reason`, ours is called `reason_2`.
 
     Raises as `resolve` does.
     """
     table = table_of(operations, OPERATIONS, "operations")
-    read = read_operations(completed(table, OPERATIONS), ALL_CONDITIONS)
+    read = read_operations(normalize_table(table, OPERATIONS), ALL_CONDITIONS)
     reason = read.reason.copy()
     hashes = id_hashes(read.table, read.valid, PairHash())
     twice = repeated(read.table, read.start, read.timeout, read.watches, read.valid, hashes)
     reason[twice] = len(read.reasons)
-    return _aside(table, read.table, reason, (*read.reasons, DUPLICATE))
+    return _rejected(table, read.table, reason, (*read.reasons, DUPLICATE))
 
 
 def invalid_events(events: Any) -> pa.Table:
-    """Return the events that `resolve` ignores, in their order, with their own columns and a `reason`: a null.
+    """Return the events that `resolve` rejects, in their order, with their own columns and a `reason`: what is null.
 
-    A table with a column `reason` of its own keeps it; ours is then `reason_2`. Raises as `resolve` does.
+    If the table has a column `reason`, ours is called `reason_2`. Raises as `resolve` does.
     """
     table = table_of(events, EVENTS, "events")
-    read = completed(table, EVENTS)
-    reason = first_that_holds([missing(read[name]) for name in EVENTS], table.num_rows)
-    return _aside(table, read, reason, EVENT_REASONS)
+    read = normalize_table(table, EVENTS)
+    reason = first_true([missing(read[name]) for name in EVENTS], table.num_rows)
+    return _rejected(table, read, reason, EVENT_REASONS)
 
 
-def _aside(table: pa.Table, read: pa.Table, reason: npt.NDArray[np.int8], words: Sequence[str]) -> pa.Table:
+def _rejected(table: pa.Table, read: pa.Table, reason: npt.NDArray[np.int8], words: Sequence[str]) -> pa.Table:
     wrong = reason != VALID
-    told = pa.array(words, pa.string()).take(pa.array(reason[wrong]))
+    reasons = pa.array(words, pa.string()).take(pa.array(reason[wrong]))
     if REJECT_REASON in read.column_names:
-        told = pc.coalesce(read[REJECT_REASON].filter(pa.array(wrong)), told)
-    return table.filter(pa.array(wrong)).append_column(reason_column(table.column_names), told)
+        reasons = pc.coalesce(read[REJECT_REASON].filter(pa.array(wrong)), reasons)
+    return table.filter(pa.array(wrong)).append_column(reason_column(table.column_names), reasons)

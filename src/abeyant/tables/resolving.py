@@ -1,4 +1,4 @@
-"""`resolve` over tables in this process."""
+"""`resolve` and `resolve_batches` over tables in this process."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ import pyarrow.compute as pc
 from abeyant.errors import SchemaError
 from abeyant.kernels.resolve import NEVER
 from abeyant.kernels.timelines import Count
+from abeyant.tables.by_timelines import resolve_by_timelines
 from abeyant.tables.calendar import Calendar
 from abeyant.tables.columns import Watches, flags, integers, microseconds
 from abeyant.tables.duplicates import id_hashes, repeated
 from abeyant.tables.keys import Integers, PairHash
-from abeyant.tables.lines import EventRows
 from abeyant.tables.reading import batches_of, chunks, open_both
 from abeyant.tables.roles import ROLE_COLUMNS
 from abeyant.tables.schemas import DETAILS, EVENTS, OPERATIONS, OUTCOMES
+from abeyant.tables.sharded_timelines import EventRows
 from abeyant.tables.shards import Shards, WatchRows
 from abeyant.tables.validity import Operations, read_operations, valid_events, valid_operations
-from abeyant.tables.waiting import outcomes_by_words
 from abeyant.tables.words import ALL_CONDITIONS, Combine, Deadline, Holds, Serves, Within, Words
 
 __all__ = ["resolve", "resolve_batches"]
@@ -51,36 +51,34 @@ def resolve(
     unique_ids: bool = False,
     threads: int | None = None,
 ) -> pa.Table:
-    """Return the outcome of every operation: completed or expired, when, and after what wait; in their order.
+    """Return the outcome of every operation (completed or expired, when, after how long a wait), in their order.
 
-    An operation completes at the first time from its `start` to `start + timeout_ms`, both included, at which `all` or
-    `any` of its watches are reached: the greatest progress of the key up to then is at least `required`. Otherwise it
-    expires at the end of that time (laws O1-O4). With `deadline="exclusive"` progress at the very end comes too late
-    (unless the condition holds at the start). Keys belong to their instance. Events may come in any order, twice, and
-    long before or after; progress may go back.
+    An operation completes at the first instant from `start` to `start + timeout_ms`, both included, at which `all` or
+    `any` of its watches are met: the greatest progress of the key up to then is at least `required`. Otherwise it
+    expires at the end of that time (laws O1-O4). With `deadline="exclusive"`, progress at the very end is too late
+    (unless the condition holds at the start). Keys of different instances are different. Events may be in any order,
+    repeated, and long before or after the operation; progress may decrease.
 
-    `count`, `combine`, `holds`, `serves`, `within` and `calendar` ask other questions: what came after the start, how
-    much in all, what holds at the deadline, which operation an event serves, business hours. With `details` the
-    outcomes say which watch decided, and how many events counted. `docs/design-resolve.md` defines them, and the
-    further columns: watches with a `role`, `cancel_key`, `extend_key`, `pause_key`, `timeout`, `deadline`, `extend`.
+    `count`, `combine`, `holds`, `serves`, `within` and `calendar` change that definition: count only events after the
+    start, add them up, require the condition at the deadline, let an event serve one operation, count business hours.
+    With `details`, outcomes name the watch that decided and the number of events counted. `docs/design-resolve.md`
+    defines them and the further columns: watches with a `role`, `cancel_key`, `extend_key`, `pause_key`, `timeout`,
+    `deadline`, `extend`.
 
-    `operations` has the columns `op_id`, `start`, `timeout_ms`, and `key` with `required`, or `watches` (a list of
-    structs of `key` and `required`); and `instance`, `kind` and `condition`. `events` has `instance`, `key`, `at` and
-    `progress`. Where a column is missing, `instance` is '', `kind` null, `condition` 'all', `required` and `progress`
-    1. Numbers may be integers, or decimals and floats that are whole. Either table speaks Arrow, or is the path of a
-    Parquet file or folder, or a glob. A reader is read once; one that gives nothing is refused, because one that has
-    been read already looks the same; of one that was read in part only the rest counts. Times without a zone are UTC;
-    nanoseconds are floored to microseconds. Rows that cannot be resolved have no outcome: see `invalid_operations` and
-    `invalid_events`. `unique_ids` promises that no (instance, op_id) is there twice and saves the search for such.
-    `threads` is how many work at the same time, as many as there are cores unless told.
+    `operations` has the columns `op_id`, `start`, `timeout_ms`, and either `key` and `required` or `watches` (a list of
+    structs of `key` and `required`); optionally `instance`, `kind` and `condition`. `events` has `key`, `at`, and
+    optionally `instance` and `progress`. Defaults: `instance` '', `kind` null, `condition` 'all', `required` and
+    `progress` 1. Numbers may be decimals or floats if they are whole. A table has an Arrow interface, or is the path of
+    a Parquet file or folder, or a glob. A stream is read once; one without rows is refused, because one that has been
+    read already looks the same. Times without a zone are UTC; nanoseconds are floored to microseconds. Rejected rows
+    have no outcome: see `invalid_operations` and `invalid_events`. `unique_ids` promises that no (instance, op_id)
+    occurs twice, and skips that check. `threads` is the number of worker threads (default: one per core).
 
-    O(n) for n rows where keys are many; O(k log k) for the k events of one key. Memory: the operations, 40 bytes
-    per watch of theirs, and 32 to 160 bytes per step of the events' staircases; see `resolve_batches` for operations
-    larger than memory.
+    O(n) for n rows of many keys; O(k log k) for the k events of one key. Memory: the operations, 40 bytes per watch,
+    and 32 to 160 bytes per step of the events' staircases; for operations larger than memory see `resolve_batches`.
 
-    Raises `SchemaError` for a table without the columns needed, TypeError for what is no table, ValueError for another
-    `deadline`, number of `threads` or word, or words that contradict each other, `AbeyantError` for a path that cannot
-    be read.
+    Raises `SchemaError` for missing columns or wrong types, TypeError for an object that is not a table, ValueError for
+    an option with a wrong value or options that exclude each other, `AbeyantError` for a path that cannot be read.
     """
     words = Words(deadline, count, combine, holds, serves, within, calendar, details)
     operations, events = open_both(operations, events)
@@ -91,25 +89,24 @@ def resolve(
             kept = list(work.each(_valid, chunks(read)))
         else:
             kept = _without_duplicates(list(work.each(work.read_with_ids, chunks(read))))
-        if not words.plain or any(map(_beyond_plain, kept)):
+        if not words.plain or any(map(_needs_timelines, kept)):
             rows = work.rows_of(batches)
             if not kept:
                 return (DETAILS if details else OUTCOMES).empty_table()
-            return outcomes_by_words(_together(kept), rows, words, work.pairs, work.each)
+            return resolve_by_timelines(_concat_operations(kept), rows, words, work.pairs, work.each)
         work.learn(batches)
-        return pa.Table.from_batches(_batches(work.outcomes_together(kept)), OUTCOMES)
+        return pa.Table.from_batches(_batches(work.outcomes_concat_operations(kept)), OUTCOMES)
 
 
 def resolve_batches(
     operations: Any, events: Any, *, deadline: Deadline = "inclusive", threads: int | None = None
 ) -> pa.RecordBatchReader:
-    """Return the outcomes as they are found, for operations larger than memory.
+    """Return a stream of outcomes, for operations larger than memory.
 
-    No (instance, op_id) may be there twice: that is not looked at. The events are read before this returns, the
-    operations as the outcomes are taken. Otherwise as `resolve` without further words: an operation with a role, steps
-    or a column such as `cancel_key` is refused with `SchemaError`, because it takes all events and not only how far
-    each key has come. What takes the outcomes is whatever takes Arrow: `pyarrow.dataset.write_dataset`,
-    `duckdb.sql("... FROM outcomes")`.
+    No (instance, op_id) may occur twice: that is not checked. The events are read before this returns, the operations
+    while the stream is read. Otherwise as `resolve` with default options; an operation with a role, steps or a column
+    such as `cancel_key` is refused with `SchemaError`, because it needs all events, not only each key's progress.
+    Anything that reads Arrow can read the stream: `pyarrow.dataset.write_dataset`, `duckdb.sql("... FROM outcomes")`.
     """
     operations, events = open_both(operations, events)
     read = batches_of(operations, OPERATIONS, "operations")
@@ -128,7 +125,7 @@ def resolve_batches(
 
 
 class _Work:
-    """The events of a call, once learnt, and the threads that work on it."""
+    """One call: its events in shards, and its worker threads."""
 
     def __init__(self, deadline: Deadline, threads: int | None) -> None:
         if deadline not in ("inclusive", "exclusive"):
@@ -136,7 +133,7 @@ class _Work:
         if threads is None:
             threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-            raise ValueError(f"threads must be a positive number, not {threads!r}")
+            raise ValueError(f"threads must be a positive integer, not {threads!r}")
         self._deadline: Deadline = deadline
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, "abeyant-tables")
@@ -150,7 +147,7 @@ class _Work:
         self._pool.shutdown(cancel_futures=True)
 
     def each(self, function: Callable[[T], R], values: Iterable[T]) -> Iterator[R]:
-        """Apply the function in the threads, and yield in order; read no further ahead than the threads can work."""
+        """Map in the worker threads, in order; read at most one value per thread ahead."""
         waiting: deque[Future[R]] = deque()
         for value in values:
             waiting.append(self._pool.submit(function, value))
@@ -160,35 +157,35 @@ class _Work:
             yield waiting.popleft().result()
 
     def learn(self, events: Iterable[pa.RecordBatch]) -> None:
-        """Read all events."""
+        """Read all events into the shards."""
         for _ in self.each(self._learn, chunks(events)):
             pass
         self._shards.finish(lambda function, shards: deque(self.each(function, shards), 0))
 
     def rows_of(self, events: Iterable[pa.RecordBatch]) -> list[EventRows]:
-        """Return all events, as rows."""
+        """Return all events as rows for timelines."""
         return list(self.each(lambda table: EventRows.of(*self._columns(table)), chunks(events)))
 
     def read_with_ids(self, table: pa.Table) -> tuple[Operations, Integers]:
-        """Return the operations, and hashes of the ids of those that are valid."""
+        """Return the operations, and the id hashes of the valid ones."""
         operations = read_operations(table, ALL_CONDITIONS)
         return operations, id_hashes(table, operations.valid, self.pairs)
 
     def outcomes(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Return those of the valid operations of tables that need not be there together."""
+        """Yield the outcomes table by table; the tables are not held in memory together."""
 
         def resolve(table: pa.Table) -> pa.Table:
             operations = _valid(table)
-            if beyond := _beyond_plain(operations):
-                raise SchemaError(f"operations: resolve_batches does not know {beyond}: take resolve")
+            if beyond := _needs_timelines(operations):
+                raise SchemaError(f"operations: resolve_batches does not support {beyond}: use resolve")
             watch_rows = self._shard_watches(operations)
             self._shards.reach([watch_rows], lambda function, shards: deque(map(function, shards), 0))
             return self._outcomes_of(operations, watch_rows)
 
         return self.each(resolve, tables)
 
-    def outcomes_together(self, parts: list[Operations]) -> Iterator[pa.Table]:
-        """Return the outcomes of operations that are valid and all there, part by part."""
+    def outcomes_concat_operations(self, parts: list[Operations]) -> Iterator[pa.Table]:
+        """Yield the outcomes of valid operations, part by part; all are looked up together, shard by shard."""
         watch_rows = list(self.each(self._shard_watches, parts))
         self._shards.reach(watch_rows, lambda function, shards: deque(self.each(function, shards), 0))
         return self.each(lambda number: self._outcomes_of(parts[number], watch_rows[number]), range(len(parts)))
@@ -227,7 +224,7 @@ class _Work:
         )
 
     def _reached(self, operations: Operations, watch_rows: WatchRows, start: Integers, end: Integers) -> Integers:
-        """Return when each operation's condition first held in its time, or NEVER."""
+        """Return when each operation's condition first held in time, or NEVER."""
         watches = operations.watches
         if watches.single:
             return watch_rows.first_reached(start, end, self._deadline)
@@ -243,8 +240,8 @@ def _valid(table: pa.Table) -> Operations:
     return valid_operations(table, ALL_CONDITIONS)
 
 
-def _beyond_plain(operations: Operations) -> str | None:
-    """Return what the plain call does not know of these operations, if anything."""
+def _needs_timelines(operations: Operations) -> str | None:
+    """Name what needs timelines, not only staircases, to be resolved; None if nothing does."""
     if operations.watches.role is not None:
         return "watches with a role"
     for name in ROLE_COLUMNS.values():
@@ -256,7 +253,7 @@ def _beyond_plain(operations: Operations) -> str | None:
 
 
 def _without_duplicates(found: list[tuple[Operations, Integers]]) -> list[Operations]:
-    """Return the operations that are valid and count, given the hashes of ids of those valid."""
+    """Return the valid operations without duplicates, given the id hashes of the valid ones."""
     if not found:
         return []
     parts = [part for part, _ in found]
@@ -264,14 +261,14 @@ def _without_duplicates(found: list[tuple[Operations, Integers]]) -> list[Operat
     start, timeout, valid = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "timeout", "valid")
     )
-    watches = _joined([part.watches for part in parts])
+    watches = _concat_watches([part.watches for part in parts])
     hashes = np.concatenate([some for _, some in found])
     kept = valid & ~repeated(table, start, timeout, watches, valid, hashes)
     ends = np.cumsum([part.table.num_rows for part in parts])[:-1]
     return [part if mine.all() else part.select(mine) for part, mine in zip(parts, np.split(kept, ends), strict=True)]
 
 
-def _joined(parts: Sequence[Watches]) -> Watches:
+def _concat_watches(parts: Sequence[Watches]) -> Watches:
     def column(columns: list[pa.ChunkedArray]) -> pa.ChunkedArray:
         return pa.chunked_array([chunk for some in columns for chunk in some.chunks], columns[0].type)
 
@@ -289,15 +286,14 @@ def _joined(parts: Sequence[Watches]) -> Watches:
     )
 
 
-def _together(parts: Sequence[Operations]) -> Operations:
-    """Return all as one."""
+def _concat_operations(parts: Sequence[Operations]) -> Operations:
     first = parts[0]
     return Operations(
         pa.concat_tables([part.table for part in parts]),
         np.concatenate([part.start for part in parts]),
         np.concatenate([part.timeout for part in parts]),
         np.concatenate([part.deadline for part in parts]),
-        _joined([part.watches for part in parts]),
+        _concat_watches([part.watches for part in parts]),
         np.concatenate([part.reason for part in parts]),
         first.reasons,
     )

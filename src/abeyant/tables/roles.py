@@ -1,4 +1,4 @@
-"""The watches of operations by what they do: complete, cancel, extend, pause."""
+"""The watches of operations by role: complete, cancel, extend, pause."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ ROLE_COLUMNS = {role: f"{role}_key" for role in ROLES[1:]}
 
 
 class RoleWatches(NamedTuple):
-    """The watches of one role, by operation, and in the order of its list."""
+    """The watches of one role, sorted by operation; those of one operation in the order of its list."""
 
-    operation: Integers  # the row of each
+    operation: Integers  # row of each watch's operation
     key: pa.ChunkedArray
     required: Integers
 
 
 def is_one_each(operation: Integers, rows: int) -> bool:
-    """Return whether each of so many operations is named once, in their order."""
+    """Return whether `operation` is 0, 1, ..., rows - 1: one watch per operation."""
     return len(operation) == rows and bool((operation == np.arange(rows)).all())
 
 
 def spans(operation: Integers) -> tuple[Integers, Integers]:
-    """Return which operations a sorted column names, and where the rows of each begin. O(rows)."""
+    """Return the distinct operations of a sorted column, and where the rows of each begin. O(rows)."""
     first = np.flatnonzero(np.concatenate(([True], operation[1:] != operation[:-1]))[: len(operation)])
     return operation[first], first
 
 
 def watches_by_role(operations: Operations) -> dict[Role, RoleWatches]:
-    """Return the watches of valid operations; those of a column such as `cancel_key` follow those of the list."""
+    """Return the watches of valid operations by role; columns such as `cancel_key` come after the list."""
     listed, table = operations.watches, operations.table
     operation, required = listed.operation(), integers(listed.required, "operations: required")
     found: dict[Role, list[RoleWatches]] = {role: [] for role in ROLES}
@@ -58,11 +58,11 @@ def watches_by_role(operations: Operations) -> dict[Role, RoleWatches]:
             rows = np.flatnonzero(~missing(column))
             key = column if len(rows) == len(column) else column.take(pa.array(rows))
             found[role].append(RoleWatches(rows, key, np.ones(len(rows), np.int64)))
-    return {role: _together(parts) for role, parts in found.items()}
+    return {role: _merge(parts) for role, parts in found.items()}
 
 
-def _together(parts: Sequence[RoleWatches]) -> RoleWatches:
-    """Return the watches of some parts by operation."""
+def _merge(parts: Sequence[RoleWatches]) -> RoleWatches:
+    """Merge watches from several columns, sorted by operation."""
     if len(parts) == 1:
         return parts[0]
     operation, required = (np.concatenate([np.empty(0, np.int64), *(part[n] for part in parts)]) for n in (0, 2))

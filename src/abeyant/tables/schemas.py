@@ -1,7 +1,7 @@
-"""The columns that tables must have, in Arrow, and what is read of them whatever their exact types.
+"""The columns of operations, events and outcomes in Arrow, and which types are accepted for them.
 
-As the tables of `abeyant.pipeline`; but any width of integers, any kind of text and any unit of timestamps will do.
-Defaults are in `defaults`.
+They are those of `abeyant.pipeline`, with integers of any width, any kind of text and any unit of timestamps. Defaults
+are in `defaults`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.types as kinds
 from abeyant.errors import SchemaError
 from abeyant.tables.defaults import DEFAULTS
 
-__all__ = ["DETAILS", "EVENTS", "OPERATIONS", "OUTCOMES", "check", "wanted_of"]
+__all__ = ["DETAILS", "EVENTS", "OPERATIONS", "OUTCOMES", "check", "wanted_columns"]
 
 OPERATIONS: Final[Mapping[str, str]] = {
     "instance": "text",
@@ -55,10 +55,10 @@ DETAILS: Final = pa.schema([*OUTCOMES, ("completed_by", _BY), ("cancelled_by", _
 """The outcomes with `details=True`."""
 
 
-def wanted_of(wanted: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
-    """Return what is wanted of a table with these columns: of operations, one of three that say how long, and options.
+def wanted_columns(wanted: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    """Return the columns to read from a table with these names: for operations, one time limit, and optional columns.
 
-    `timeout_ms` goes before `timeout`, and that before `deadline`.
+    `timeout_ms` takes precedence over `timeout`, and that over `deadline`.
     """
     if "timeout_ms" not in wanted:
         return dict(wanted)
@@ -69,12 +69,12 @@ def wanted_of(wanted: Mapping[str, str], names: Collection[str]) -> dict[str, st
 
 
 def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
-    """Raise `SchemaError` unless the table `name` has every column that is wanted, or there is a default for it.
+    """Raise `SchemaError` unless the table `name` has every wanted column without a default, of an accepted type.
 
-    In place of `watches` there may be `key`, and `required`. Further columns are fine, but not one whose name differs
-    from a column with a default only in case.
+    Instead of `watches` there may be `key` and `required`. Further columns are ignored, but one whose name differs from
+    a column with a default only in case is refused.
     """
-    wanted = wanted_of(wanted, schema.names)
+    wanted = wanted_columns(wanted, schema.names)
     if "watches" in wanted and "watches" not in schema.names:
         del wanted["watches"]
         wanted |= {"key": "text", "required": "an integer"}
@@ -83,7 +83,7 @@ def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
         if not places and column in DEFAULTS:
             other = next((found for found in schema.names if found.lower() == column), None)
             if other is not None:  # Spark would read it, and here it would have no effect
-                raise SchemaError(f"{name}: column {other!r} is called {column!r} here: rename it")
+                raise SchemaError(f"{name}: column {other!r} must be spelled {column!r}: rename it")
             continue
         if len(places) != 1:
             found = ", ".join(schema.names) or "none"
@@ -97,10 +97,10 @@ def _fits(found: pa.DataType, kind: str) -> bool:
     if kinds.is_run_end_encoded(found):
         found = found.value_type
     if kinds.is_null(found):
-        return True  # no value in it: every row is told what it lacks
+        return True  # all values are null: each row is rejected with its reason
     if kind == "text":  # ids and keys may be numbers: 7 is "7"
         return _is_text(found) or bool(kinds.is_integer(found))
-    if kind == "an integer":  # decimals and floats where they are whole: sums of DuckDB, columns of pandas with a gap
+    if kind == "an integer":  # decimals and floats if whole: sums of DuckDB, pandas columns with missing values
         return bool(kinds.is_integer(found) or kinds.is_decimal(found) or kinds.is_floating(found))
     if kind == "a number":
         return bool(kinds.is_floating(found) or kinds.is_integer(found))

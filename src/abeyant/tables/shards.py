@@ -1,4 +1,4 @@
-"""The events of all keys, sharded by place. A shard is reduced to staircases as it grows, and searched at the end."""
+"""The events of all keys, sharded by place. A shard is reduced to staircases as it grows, and read at the end."""
 
 from __future__ import annotations
 
@@ -12,26 +12,35 @@ from abeyant.kernels.dealing import deal
 from abeyant.kernels.resolve import NEVER, Staircases
 from abeyant.tables.keys import Integers, Scratch
 
-__all__ = ["Shards", "WatchRows"]
+__all__ = ["Shards", "WatchRows", "rows_by_shard"]
 
-_SHARDS: Final = 1 << 10  # as many that the steps of one mostly fit the second-level cache
+_SHARDS: Final = 1 << 10  # so many that the steps of one usually fit the second-level cache
 _LEAST: Final = 1 << 15  # minimum rows of a shard before it is reduced: 1 MB
 
 
+def rows_by_shard(
+    shards: int, places: Integers, identities: Integers, thirds: Integers, fourths: Integers
+) -> tuple[Integers, Integers]:
+    """Return rows of four columns, grouped by so many shards, and where each shard ends. O(rows)."""
+    rows, ends = np.empty((len(places), 4), np.int64), np.empty(shards, np.int64)
+    deal(places.data, identities.data, thirds.data, fourths.data, ends.data, rows.ravel().data)
+    return rows, ends
+
+
 class _Shard:
-    """Rows (place, identity, progress, at) of some keys: the steps of those reduced, and those added since."""
+    """Rows (place, identity, progress, at) of a shard's keys: steps reduced so far, and events added since."""
 
     __slots__ = ("_lock", "_rows", "_scratch", "_since", "_steps", "staircases")
 
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
-        self._lock = threading.Lock()  # of the rows; reducing them is done under it, and waits for nothing
+        self._lock = threading.Lock()  # guards the rows; held while they are reduced, which never blocks
         self._rows: list[Integers] = []
         self._since = self._steps = 0
         self.staircases: Staircases | None = None
 
     def add(self, rows: Integers) -> None:
-        """Append rows. Reduce them once they are four times as many as the steps: O(log n) times each."""
+        """Append rows. Reduce them once there are four times as many as steps, so each is reduced O(log n) times."""
         with self._lock:
             self._rows.append(rows)
             self._since += len(rows)
@@ -74,7 +83,7 @@ class WatchRows:
     def first_reached(
         self, starts: Integers, deadlines: Integers, deadline: Literal["inclusive", "exclusive"]
     ) -> Integers:
-        """Return when each condition first held in its time, or NEVER. Call after `Shards.reach`."""
+        """Return when each watch was first met in time, or NEVER. Call after `Shards.reach`."""
         first = np.empty(len(self.rows), np.int64)
         first[self.rows[:, 3]] = self.rows[:, 2]
         held = first <= starts
@@ -91,23 +100,24 @@ class Shards:
 
     def add(self, places: Integers, identities: Integers, progress: Integers, at: Integers) -> None:
         """Add events to their shards."""
-        rows, ends = self._rows_by_shard(places, identities, progress, at)
+        rows, ends = rows_by_shard(_SHARDS, places, identities, progress, at)
         begin = 0
-        for shard, end in zip(self._shards, ends, strict=True):
+        for shard, end in zip(self._shards, ends.tolist(), strict=True):
             if end > begin:
                 shard.add(rows[begin:end])
             begin = end
 
     def finish(self, each: Callable[[Callable[[_Shard], None], Iterable[_Shard]], Any]) -> None:
-        """Reduce what is left; `each` applies a function to all shards, in several threads or not."""
+        """Reduce all shards; `each(function, shards)` maps, in several threads or not."""
         each(_Shard.finish, [shard for shard in self._shards if shard.has_rows])
 
     def shard_watches(self, places: Integers, identities: Integers, required: Integers) -> WatchRows:
-        """Return watches in the order of their shards."""
-        return WatchRows(*self._rows_by_shard(places, identities, required, np.arange(len(places))))
+        """Return watches as rows, grouped by shard."""
+        rows, ends = rows_by_shard(_SHARDS, places, identities, required, np.arange(len(places)))
+        return WatchRows(rows, ends.tolist())
 
     def reach(self, watches: Sequence[WatchRows], each: Callable[[Callable[[int], None], Iterable[int]], Any]) -> None:
-        """Look all watches up, shard by shard, so that its steps stay in the cache; `each` as in `finish`."""
+        """Look up when each watch is first met, shard by shard, so that its steps stay in the cache."""
 
         def reach(number: int) -> None:
             staircases = self._shards[number].staircases
@@ -119,11 +129,3 @@ class Shards:
                     rows[:, 2] = NEVER
 
         each(reach, range(len(self._shards)))
-
-    def _rows_by_shard(
-        self, places: Integers, identities: Integers, thirds: Integers, fourths: Integers
-    ) -> tuple[Integers, list[int]]:
-        """Return rows of these four, shard by shard, and where each shard ends."""
-        rows, ends = np.empty((len(places), 4), np.int64), np.empty(len(self._shards), np.int64)
-        deal(places.data, identities.data, thirds.data, fourths.data, ends.data, rows.ravel().data)
-        return rows, ends.tolist()

@@ -1,4 +1,4 @@
-"""Which rows can be resolved, and why the others cannot. The same as on Spark: see `reasons`."""
+"""Which rows are valid, and why the others are rejected. The same as on Spark: see `reasons`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from abeyant.tables.words import CONDITIONS, ROLES
 __all__ = [
     "VALID",
     "Operations",
-    "first_that_holds",
+    "first_true",
     "read_operations",
     "valid_events",
     "valid_operations",
@@ -31,23 +31,23 @@ _MOST: Final = 2**63 - 1
 
 
 class Operations(NamedTuple):
-    """What is looked at of some operations, row by row, and why a row cannot be resolved."""
+    """Operations as columns of integers, and why each row is rejected."""
 
     table: pa.Table
     start: Integers  # microseconds since 1970
-    timeout: Integers  # as the table has it: milliseconds, microseconds, or up to an instant
-    deadline: Integers  # the end of each operation's time, in microseconds, where it is valid
+    timeout: Integers  # as in the table: `timeout_ms`, `timeout` in microseconds, or `deadline`
+    deadline: Integers  # microseconds since 1970; undefined for rejected rows
     watches: Watches
-    reason: npt.NDArray[np.int8]  # its number in `reasons`, or -1
+    reason: npt.NDArray[np.int8]  # index in `reasons`, or -1 for valid rows
     reasons: tuple[str, ...]
 
     @property
     def valid(self) -> Mask:
-        """Which rows can be resolved, as far as one row tells."""
+        """Which rows are valid, not counting duplicate ids."""
         return np.asarray(self.reason == VALID)
 
     def select(self, kept: Mask) -> Operations:
-        """Return the rows that are kept."""
+        """Return the rows of a mask."""
         return Operations(
             self.table.filter(pa.array(kept)),
             self.start[kept],
@@ -60,7 +60,7 @@ class Operations(NamedTuple):
 
 
 def read_operations(table: pa.Table, conditions: Sequence[str] = CONDITIONS) -> Operations:
-    """Look at every row. Raises `AbeyantError` for a number beyond 64 bits."""
+    """Check every row. Raises `AbeyantError` for a number beyond 64 bits."""
     start = microseconds(table["start"], "operations: start")
     name, timeout, deadline, negative, beyond = _time_of(table, start)
     watches = watches_of(table["watches"])
@@ -84,24 +84,24 @@ def read_operations(table: pa.Table, conditions: Sequence[str] = CONDITIONS) -> 
         *_roles_wrong(watches, operation, table),
     )
     return Operations(
-        table, start, timeout, deadline, watches, first_that_holds(holds, table.num_rows), operation_reasons(name)
+        table, start, timeout, deadline, watches, first_true(holds, table.num_rows), operation_reasons(name)
     )
 
 
 def valid_operations(table: pa.Table, conditions: Sequence[str] = CONDITIONS) -> Operations:
-    """Return the operations that can be resolved, as far as one row tells. Raises as `read_operations`."""
+    """Return the valid operations, duplicate ids included. Raises as `read_operations`."""
     operations = read_operations(table, conditions)
     return operations if operations.valid.all() else operations.select(operations.valid)
 
 
 def valid_events(table: pa.Table) -> pa.Table:
-    """Return the events that have every column."""
+    """Return the events without nulls."""
     lacking = np.logical_or.reduce([missing(table[name]) for name in EVENTS])
     return table.filter(pa.array(~lacking)) if lacking.any() else table
 
 
 def _time_of(table: pa.Table, start: Integers) -> tuple[str, Integers, Integers, Mask, Mask]:
-    """Return the column that says how long, its values, the deadlines, and which are negative or beyond 64 bits."""
+    """Return the column of the time limit, its values, the deadlines, and which are negative or beyond 64 bits."""
     if "deadline" in table.column_names:
         deadline = microseconds(table["deadline"], "operations: deadline")
         return "deadline", deadline, deadline, deadline < start, np.zeros(len(start), np.bool_)
@@ -115,7 +115,7 @@ def _time_of(table: pa.Table, start: Integers) -> tuple[str, Integers, Integers,
 
 
 def _roles_wrong(watches: Watches, operation: Integers, table: pa.Table) -> list[Mask]:
-    """Return for each of `reasons.ROLE_REASONS` which rows it holds of."""
+    """Return a mask for each of `reasons.ROLE_REASONS`."""
     unknown, completes, pauses = (np.zeros(table.num_rows, kind) for kind in (np.bool_, np.int64, np.int64))
     if watches.role is None:
         completes += watches.counts
@@ -132,8 +132,8 @@ def _roles_wrong(watches: Watches, operation: Integers, table: pa.Table) -> list
     return [unknown, pauses > 1, unread]
 
 
-def first_that_holds(holds: Sequence[Mask], rows: int) -> npt.NDArray[np.int8]:
-    """Return for each row the number of the first that holds, or -1."""
+def first_true(holds: Sequence[Mask], rows: int) -> npt.NDArray[np.int8]:
+    """Return for each row the index of the first mask that is true, or -1."""
     first = np.full(rows, VALID, np.int8)
     for number in range(len(holds) - 1, -1, -1):
         first[holds[number]] = number

@@ -1,4 +1,4 @@
-"""The words of a call: those of `abeyant.Resolver`."""
+"""Options that define when an operation completes: those of `abeyant.Resolver`."""
 
 from typing import Final
 
@@ -19,5 +19,5 @@ __all__ = [
 ]
 
 CONDITIONS: Final = ("all", "any")
-"""What streams without words know."""
+"""Conditions of streams with default options."""
 ALL_CONDITIONS: Final = (*CONDITIONS, "then")

@@ -102,7 +102,7 @@ def test_what_is_refused_is_one_line(
     two = "watches=transform(array('a', 'b'), key -> struct(key, 1L AS required))"
     served = refusal(*files, *MAPPING, "--operation", two, "--serves", "oldest")  # in a worker, by its first row
     assert served.startswith("abeyant: error: operations: '")
-    assert "' has several watches that complete it, which does not go with serves='oldest'" in served
+    assert "' has several watches with role 'complete', which serves='oldest' excludes" in served
     assert "operations: [PARSE_SYNTAX_ERROR]" in refusal(*files, "--operation", "op_id=lower(")
     broken, of_nothing, hidden, timed = (
         tmp_path / name for name in ("broken.parquet", "nothing.parquet", "_hidden.csv", "at 12:30.csv")

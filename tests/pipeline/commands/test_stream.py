@@ -365,7 +365,7 @@ def test_words_are_options_and_belong_to_the_stream(
     assert refused.count("\n") == 1
     with pytest.raises(SystemExit):
         main([*command, "--calendar", "Mon-Fri"])
-    assert "hours must be such as 'Mon-Fri 09:00-17:00, Sat 10:00-14:00'" in capsys.readouterr().err
+    assert "hours must look like 'Mon-Fri 09:00-17:00, Sat 10:00-14:00'" in capsys.readouterr().err
 
 
 def test_the_words_of_the_command_are_those_of_the_tables() -> None:

@@ -37,12 +37,12 @@ def test_what_cannot_be_read_or_contradicts_is_refused(tmp_path: Path, capsys: p
     for options, why in (
         ([*OFFICE, "--holidays", "Christmas"], "'Christmas' is neither a file nor dates such as 2026-12-25"),
         ([*OFFICE, "--holidays", str(tmp_path / "odd")], "odd, line 2: '25.12.2026' is no date such as 2026-12-25"),
-        (["--calendar", "Mon-Fri"], "hours must be such as"),
+        (["--calendar", "Mon-Fri"], "hours must look like"),
     ):
         with pytest.raises(SystemExit):
             words(*options)
         assert why in capsys.readouterr().err
     with pytest.raises(AbeyantError, match="--holidays needs --calendar"):
         words("--holidays", "2026-12-25")
-    with pytest.raises(AbeyantError, match="serves='oldest' and combine='last' do not go together"):
+    with pytest.raises(AbeyantError, match="serves='oldest' and combine='last' exclude each other"):
         words("--serves", "oldest", "--combine", "last")

@@ -1,4 +1,4 @@
-"""Outcomes in a table that speaks Arrow, counted in this process. Imports no Spark."""
+"""Outcomes in a table with an Arrow interface, counted in this process. Imports no Spark."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ def plots(outcomes: Any, operations: Any = None) -> Plots:
     """Return what became of operations, for a notebook to draw: how they ended by kind, and how long they waited.
 
     `outcomes` are what `pipeline.resolve` or `abeyant.tables.resolve` returned, or were read back: a DataFrame of
-    Spark, a table that speaks Arrow (pandas, Polars, DuckDB, pyarrow), or the path of a Parquet file or folder. Given
-    the `operations` too, of the same sort, it says on which keys most of them expired.
+    Spark, a table with an Arrow interface (pandas, Polars, DuckDB, pyarrow), or the path of a Parquet file or folder.
+    Given the `operations` too, in one of these forms, it shows the keys on which most of them expired.
 
     Of a DataFrame, Spark counts the outcomes in one job, and the keys in a second: persist outcomes that are dear to
     resolve twice. No row of either is collected, only counts. Percentiles are at most 0.5 % too long.

@@ -50,8 +50,8 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
     `any` of its watches are reached: the greatest progress of the key up to then is at least `required`. Otherwise it
     expires at the end of that time (laws O1-O4). With `deadline="exclusive"` progress at the very end comes too late.
 
-    A table is a DataFrame of Spark, or anything that speaks Arrow: pandas, Polars, DuckDB, pyarrow. Such a one goes to
-    the session of the other table, or to the active one; its times without a zone are in the session's zone.
+    A table is a DataFrame of Spark, or anything with an Arrow interface: pandas, Polars, DuckDB, pyarrow. The latter is
+    moved to the other table's session, or the active one; its times without a zone are in the session's zone.
 
     For whole tables this is `abeyant.pipeline.resolver.tables.resolve`, for two streams it gives the outcomes of
     `abeyant.pipeline.resolve_stream`. Both take `deadline`, `count`, `combine`, `holds`, `serves`, `within`, `calendar`

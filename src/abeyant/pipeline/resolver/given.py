@@ -1,4 +1,4 @@
-"""Tables as they are given: DataFrames of Spark, and whatever speaks Arrow (pandas, Polars, DuckDB, pyarrow)."""
+"""Tables as users pass them: Spark DataFrames, or anything with an Arrow interface (pandas, Polars, DuckDB)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from abeyant.tables import schemas as in_process
 __all__ = ["Given", "as_dataframe", "session_of"]
 
 Given = Any
-"""A DataFrame of Spark, or a table that speaks Arrow: has `__arrow_c_stream__`."""
+"""A DataFrame of Spark, or a table with an Arrow interface: has `__arrow_c_stream__`."""
 
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d\d?)(?::?(?P<minutes>\d\d))?")
 _UTC: Final = ("Z", "UT")
@@ -57,22 +57,22 @@ def as_dataframe(table: Given, name: Name, spark: SparkSession, *, whole: bool =
         return table
     if not hasattr(table, "__arrow_c_stream__"):
         raise TypeError(
-            f"{name} must be a DataFrame of Spark or a table that speaks Arrow (pandas, Polars, DuckDB, pyarrow), "
-            f"not {type(table).__name__}"
+            f"{name} must be a DataFrame of Spark or a table with an Arrow interface (pandas, Polars, DuckDB, "
+            f"pyarrow), not {type(table).__name__}"
         )
     from abeyant.tables.reading import (
-        completed,
+        normalize_table,
         table_of,
     )  # pandas comes with it: 0.2 s for each of Spark's Python workers
 
     wanted = in_process.OPERATIONS if name == "operations" else in_process.EVENTS
     rows = table_of(table, {}, name)
     if not is_case_sensitive(spark):
-        read = in_process.wanted_of(wanted, [column.lower() for column in rows.column_names])
+        read = in_process.wanted_columns(wanted, [column.lower() for column in rows.column_names])
         canonical = {column.lower(): column for column in {**wanted, **read}}
         rows = rows.rename_columns([canonical.get(column.lower(), column) for column in rows.column_names])
     in_process.check(rows.schema, wanted, name)
-    rows = completed(rows, wanted, whole=whole)
+    rows = normalize_table(rows, wanted, whole=whole)
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     kinds = _kinds(rows.schema, name)
     columns = [
@@ -88,7 +88,7 @@ def _kinds(rows: pa.Schema, name: Name) -> Mapping[str, pa.DataType]:
     if name == "events":
         return {field.name: field.type for field in arrow_schema(EVENTS)}
     columns = {**dict.fromkeys(("timeout", "extend"), DayTimeIntervalType()), "deadline": TimestampType()}
-    read = in_process.wanted_of(in_process.OPERATIONS, rows.names)
+    read = in_process.wanted_columns(in_process.OPERATIONS, rows.names)
     fields = {field.name: field for field in OPERATIONS.fields}
     further = {name: StructField(name, kind) for name, kind in {**FURTHER, **columns}.items() if name in read}
     kinds = {field.name: field.type for field in arrow_schema(StructType(list({**fields, **further}.values())))}

@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame
 
 from abeyant.pipeline.schemas import OPERATIONS, operations_schema
 from abeyant.tables import schemas as in_process
-from abeyant.tables.completing import complete
+from abeyant.tables.by_timelines import resolve_by_timelines
 from abeyant.tables.keys import Integers, PairHash
-from abeyant.tables.lines import EventRows
+from abeyant.tables.normalizing import normalize
 from abeyant.tables.roles import RoleWatches, watches_by_role
+from abeyant.tables.sharded_timelines import EventRows
 from abeyant.tables.validity import Operations, read_operations
-from abeyant.tables.waiting import outcomes_by_words
 from abeyant.tables.words import ALL_CONDITIONS, ROLES, Words
 
 __all__ = ["HashedWatches", "asks_more", "outcomes_of_rows", "read_batch"]
@@ -33,8 +33,8 @@ def asks_more(operations: DataFrame, words: Words) -> bool:
 def read_batch(operations: pa.RecordBatch | pa.Table) -> Operations:
     """Read valid operations, as Spark hands over columns of `schemas.operations_schema`."""
     batches = operations.to_batches() if isinstance(operations, pa.Table) else [operations]
-    completed = [complete(batch, in_process.OPERATIONS) for batch in batches]
-    return read_operations(pa.Table.from_batches(completed), ALL_CONDITIONS)
+    normalized = [normalize(batch, in_process.OPERATIONS) for batch in batches]
+    return read_operations(pa.Table.from_batches(normalized), ALL_CONDITIONS)
 
 
 class HashedWatches:
@@ -70,4 +70,4 @@ def outcomes_of_rows(operations: Operations, rows: Sequence[Integers], words: Wo
     """
     columns = [np.ascontiguousarray(some.T) for some in rows]
     events = [EventRows.of(*some) for some in columns]
-    return outcomes_by_words(operations, events, words, pairs, map)
+    return resolve_by_timelines(operations, events, words, pairs, map)

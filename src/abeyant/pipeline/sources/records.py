@@ -36,7 +36,7 @@ from abeyant.pipeline.sources.tables import (
     default,
     duration_of,
     is_readable,
-    unreadable,
+    unreadable_reason,
 )
 
 __all__ = ["read_events", "read_operations"]
@@ -152,7 +152,7 @@ class _Opened:
         if isinstance(field.dataType, DayTimeIntervalType):
             reasons += [duration_of(name, raw)[1]] if found == "string" else []
         elif found != field.dataType.simpleString():
-            reasons.append(unreadable(name, raw, found, field.dataType))
+            reasons.append(unreadable_reason(name, raw, found, field.dataType))
         return reasons
 
     def type_of(self, name: str) -> DataType:

@@ -37,7 +37,7 @@ from abeyant.pipeline.schemas import (
 )
 from abeyant.pipeline.sources.expressions import null_on_error
 from abeyant.pipeline.spark.errors import in_one_line
-from abeyant.tables.defaults import CALLED, DEFAULTS, SHOWN
+from abeyant.tables.defaults import DEFAULTS, SHOWN_CHARS, TYPE_NAMES
 
 __all__ = [
     "ONE_KEY",
@@ -51,7 +51,7 @@ __all__ = [
     "events_from",
     "is_readable",
     "operations_from",
-    "unreadable",
+    "unreadable_reason",
 ]
 
 Name = Literal["operations", "events"]
@@ -134,11 +134,11 @@ def is_readable(found: str, wanted: DataType) -> bool:
     return found.partition("(")[0] in READABLE.get(wanted.simpleString(), ())
 
 
-def unreadable(name: str, value: Column, found: str, wanted: DataType) -> Column:
+def unreadable_reason(name: str, value: Column, found: str, wanted: DataType) -> Column:
     """Return why a row is rejected whose value, of type `found`, is not of its column's; null where it is."""
-    said = F.lit(f"{name} is not {CALLED[wanted.simpleString()]}: ")
+    said = F.lit(f"{name} is not {TYPE_NAMES[wanted.simpleString()]}: ")
     unread = value.isNotNull() & cast_or_null(value, found, wanted).isNull()
-    return F.when(unread, F.concat(said, F.left(value.cast("string"), F.lit(SHOWN))))
+    return F.when(unread, F.concat(said, F.left(value.cast("string"), F.lit(SHOWN_CHARS))))
 
 
 def default(name: str) -> Column:
@@ -219,7 +219,7 @@ def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> 
                 read[field.name] = value.cast(field.dataType)
         elif is_readable(found, field.dataType) and (types is None or found.partition("(")[0] in types):
             read[field.name] = cast_or_null(value, found, field.dataType)
-            reasons.append(unreadable(field.name, value, found, field.dataType))
+            reasons.append(unreadable_reason(field.name, value, found, field.dataType))
         elif (number := _REQUIRED.search(found)) is not None and field.name == "watches":
             read[field.name], why = _whole_watches(value, number[1], roles="role" in field.dataType.simpleString())
             reasons.append(why)
@@ -232,16 +232,16 @@ def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> 
 
 def duration_of(name: str, text: Column) -> tuple[Column, Column]:
     """Return texts of durations such as '15 min' as intervals, and why a row is rejected whose text is none."""
-    micros = F.udf(_microseconds, LongType())(text)
+    micros = F.udf(_parse_duration, LongType())(text)
     said = F.lit(f"{name} is not a duration such as '15 min': ")
-    why = F.when(text.isNotNull() & micros.isNull(), F.concat(said, F.left(text, F.lit(SHOWN))))
+    why = F.when(text.isNotNull() & micros.isNull(), F.concat(said, F.left(text, F.lit(SHOWN_CHARS))))
     return F.timestamp_micros(micros) - F.timestamp_micros(F.lit(0)), why
 
 
-def _microseconds(text):  # type: ignore[no-untyped-def]  # with types Spark takes it for a function of pandas
-    from abeyant.tables.durations import microseconds  # which imports Arrow
+def _parse_duration(text):  # type: ignore[no-untyped-def]  # with types Spark takes it for a function of pandas
+    from abeyant.tables.durations import parse_duration  # which imports Arrow
 
-    return microseconds(text)
+    return parse_duration(text)
 
 
 def _whole_watches(watches: Column, found: str, *, roles: bool) -> tuple[Column, Column]:
@@ -252,5 +252,5 @@ def _whole_watches(watches: Column, found: str, *, roles: bool) -> tuple[Column,
         required = cast_or_null(watch["required"], found, whole).alias("required")
         return F.struct(watch["key"].alias("key"), required, *([watch["role"].alias("role")] if roles else []))
 
-    each = F.transform(watches, lambda watch: unreadable("required", watch["required"], found, whole))
+    each = F.transform(watches, lambda watch: unreadable_reason("required", watch["required"], found, whole))
     return F.transform(watches, read), F.get(F.filter(each, lambda reason: reason.isNotNull()), F.lit(0))

@@ -242,12 +242,12 @@ def test_a_plain_checkpoint_does_not_go_on_with_words_nor_one_with_words_without
 def test_contradictions_are_refused_before_the_query_starts(spark: SparkSession, tmp_path: Path) -> None:
     stream = Stream(spark, tmp_path, serves="oldest", combine="last")
     stream.put(keyed(), happened())
-    with pytest.raises(ValueError, match="serves='oldest' and combine='last' do not go together"):
+    with pytest.raises(ValueError, match="serves='oldest' and combine='last' exclude each other"):
         stream.run()
     stream = Stream(spark, tmp_path / "deadline", calendar=in_process.Calendar("Mon 09:00-10:00"))
     instants = {name: kind for name, kind in KEYED.items() if name != "timeout"} | {"deadline": TIME}
     stream.put(table(instants), happened())
-    with pytest.raises(SchemaError, match="a column deadline does not go with a calendar"):
+    with pytest.raises(SchemaError, match="a deadline cannot be combined with a calendar"):
         stream.run()
 
 

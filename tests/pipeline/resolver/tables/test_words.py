@@ -334,16 +334,18 @@ def test_tables_of_arrow_may_have_the_words_too(spark: SparkSession) -> None:
 
 def test_words_that_contradict_each_other_are_refused_at_once(spark: SparkSession) -> None:
     tables = plain_rows("all"), STEP_EVENTS
-    with pytest.raises(ValueError, match="serves='oldest' and combine='last' do not go together"):
+    with pytest.raises(ValueError, match="serves='oldest' and combine='last' exclude each other"):
         pipeline.resolve(*tables, serves="oldest", combine="last")
     with pytest.raises(ValueError, match="count must be 'always', 'from_start' or 'after_start', not 'later'"):
         pipeline.resolve(*tables, count="later")  # type: ignore[arg-type]
 
 
 def test_watches_that_contradict_the_words_end_the_job(spark: SparkSession) -> None:
-    with pytest.raises(PySparkException, match="'0' has several watches that complete it, which does not go with"):
+    with pytest.raises(
+        PySparkException, match="'0' has several watches with role 'complete', which serves='oldest' excludes"
+    ):
         pipeline.resolve(plain_rows("all"), STEP_EVENTS, serves="oldest").collect()
-    with pytest.raises(PySparkException, match="'0' has condition 'then', which does not go with"):
+    with pytest.raises(PySparkException, match="'0' has condition 'then', which holds='at_deadline' excludes"):
         pipeline.resolve(plain_rows("then"), STEP_EVENTS, holds="at_deadline").collect()
 
 

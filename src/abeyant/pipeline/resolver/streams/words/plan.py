@@ -35,7 +35,7 @@ def answers_of(words: Words) -> StructType:
 def columns_of_words(operations: DataFrame, words: Words) -> Columns | None:
     """Return what a table's columns make possible; None where it and the words ask the plain question.
 
-    Raises `SchemaError` for a column that does not go with the words, or with another.
+    Raises `SchemaError` for a column that contradicts the options, or another column.
     """
     if not asks_more(operations, words):
         return None
@@ -52,8 +52,8 @@ def columns_of_words(operations: DataFrame, words: Words) -> Columns | None:
     )
     if found.deadline and (words.calendar is not None or "pause_key" in names):
         raise SchemaError(
-            "operations: a column deadline does not go with a calendar or a watch that pauses: it is an instant; "
-            "give a column timeout or timeout_ms"
+            "operations: a deadline cannot be combined with a calendar or a watch with role 'pause': it is a fixed "
+            "instant; give a column timeout or timeout_ms"
         )
     return found
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_events", "read_operations", "turn"]
 
-_PAUSED = "has a watch that pauses it, which does not go with a column deadline: it is an instant"
+_PAUSED = "has a watch with role 'pause', which cannot be combined with a column deadline: that is a fixed instant"
 
 
 def read_events(valid: pa.RecordBatch) -> Read:

@@ -45,12 +45,12 @@ from abeyant.pipeline.resolver.streams.words.layout import (
     Use,
 )
 from abeyant.pipeline.resolver.streams.words.rejected import reject_duplicates, reject_late_operations
+from abeyant.tables.by_timelines import TimelineResolver
 from abeyant.tables.columns import Watches, watches_of
 from abeyant.tables.duplicates import id_hashes, repeated
 from abeyant.tables.keys import PairHash, draw_seed
-from abeyant.tables.lines import EventRows
+from abeyant.tables.sharded_timelines import EventRows
 from abeyant.tables.validity import Operations
-from abeyant.tables.waiting import Waits
 
 __all__ = ["WordsOutput", "WordsState", "process_batch"]
 
@@ -127,7 +127,7 @@ class _Known:
         watched = self.events[np.isin(self.events[:, PLACE], places)]
         operations = _operations(self.operations, self._columns)
         lines, levels, unserved = (_of_use(watched, use) for use in (Use.LINES, Use.LEVELS, Use.SERVING))
-        waits = Waits(operations, lines, self._words, self._pairs, map, levels=levels, unserved=unserved)
+        waits = TimelineResolver(operations, lines, self._words, self._pairs, map, levels=levels, unserved=unserved)
         outcomes = waits.outcomes()
         at = pc.fill_null(outcomes["at"].cast(pa.int64()), np.iinfo(np.int64).max).to_numpy()
         ended = clock.are_final(at)

@@ -15,7 +15,7 @@ from abeyant.pipeline.resolver.tables.plain_parquet.footers import DIRECT, RowGr
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.chunks import CHUNK_BYTES, gathered
-from abeyant.tables.dictionaries import in_dictionary
+from abeyant.tables.dictionaries import dictionary_columns
 
 __all__ = ["BATCH_ROWS", "CHUNK_ROWS", "Task", "chunks_of", "tasks_of"]
 
@@ -90,7 +90,7 @@ def _read(task: Task, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         about: list[Any] = []
         for path, _ in files:
             about.append(pq.read_metadata(path))
-        few = in_dictionary(about, [text for text in _TEXTS[task.table] if text in columns])
+        few = dictionary_columns(about, [text for text in _TEXTS[task.table] if text in columns])
         schema = pa.schema([(name, _FEW if name in few else _TYPES[name]) for name in columns])
         for (path, groups), metadata in zip(files, about, strict=True):
             how: Any = {"metadata": metadata, "read_dictionary": few, "coerce_int96_timestamp_unit": "us"}

@@ -1,7 +1,7 @@
-"""Operations and what they watch, in the order in which they are looked up: shard by shard of their keys.
+"""Operations with their watches, sorted by the shards of their keys and cut into parts for the worker threads.
 
-Timelines lie in shards of keys. So operations in that order touch few of them at a time, each shard's are a slice, and
-parts of them that fit the cache are judged one by one, in several threads.
+Timelines are sharded by key. Operations in that order touch few timelines at a time, those of a shard are one slice,
+and a part of them fits the cache.
 """
 
 from __future__ import annotations
@@ -18,64 +18,64 @@ from abeyant.kernels.timelines import NEVER
 from abeyant.tables.columns import Mask, flags, integers, missing
 from abeyant.tables.contradictions import contradictions
 from abeyant.tables.keys import Integers, PairHash
-from abeyant.tables.lines import Each, EventRows, Keyed, Lines, in_one_shard, shards_of
 from abeyant.tables.roles import RoleWatches, is_one_each, spans, watches_by_role
+from abeyant.tables.sharded_timelines import Each, EventRows, ShardedTimelines, WatchSpans, in_one_shard, shards_of
 from abeyant.tables.validity import Operations
 from abeyant.tables.words import ROLES, Role, Words
 
-__all__ = ["Part", "PartWatches", "Watched"]
+__all__ = ["Part", "PartWatches", "WatchedOperations"]
 
-_ROWS: Final = 1 << 16  # operations to a part, at least
-_HASHED: Final = 1 << 18  # keys that are hashed together
+_ROWS: Final = 1 << 16  # minimum operations of a part
+_HASHED: Final = 1 << 18  # keys hashed at once
 
 
 class PartWatches(NamedTuple):
-    """The watches of one role of some operations."""
+    """The watches of one role in a part."""
 
-    operation: Integers  # which of them
-    keyed: Keyed
-    first: int  # the number of the first among all of the role
+    operation: Integers  # each watch's operation, as its number within the part
+    keyed: WatchSpans
+    first: int  # number of the first watch among all of the role
 
     def is_one_each(self, rows: int) -> bool:
-        """Return whether each of so many operations has one: the watch of its own number."""
+        """Return whether each of `rows` operations has exactly one watch."""
         return is_one_each(self.operation, rows)
 
 
 class Part(NamedTuple):
-    """Some operations that follow each other, with all others of their keys where an event serves one."""
+    """Consecutive operations; with `serves`, all operations of their keys."""
 
-    whole: Watched
-    rows: Any  # where they are in the table
+    whole: WatchedOperations
+    rows: Any  # slice or array: their rows in the table
     shards: slice
     start: Integers
     deadline: Integers
-    extension: Integers | None  # None where it is the time-out
+    extension: Integers | None  # None: the time-out
     any_of: Mask
     then: Mask
     watches: dict[Role, PartWatches]
 
     @property
     def ids(self) -> pa.ChunkedArray:
-        """The ids of all operations, in the order of the table."""
+        """The ids of all operations, in table order."""
         return self.whole.table["op_id"]
 
     def in_table(self, rows: Integers) -> Integers:
-        """Return where in the table some of them are."""
+        """Return the table rows of operations of this part."""
         found: Integers = rows + self.rows.start if isinstance(self.rows, slice) else self.rows[rows]
         return found
 
 
-class Watched:
-    """Valid operations in that order, their watches by role, and the timelines of all keys."""
+class WatchedOperations:
+    """Valid operations sorted by shard, their watches by role, and the timelines of all keys."""
 
-    lines: Lines
-    """Of what completes, cancels and extends."""
-    levels: Lines
-    """Of what pauses."""
-    serving: Lines
-    """Of the events that serve one operation each. Of all three only those that are looked at have any events."""
+    lines: ShardedTimelines
+    """Events that complete, cancel and extend; empty if no watch needs them, as the next two."""
+    levels: ShardedTimelines
+    """Events that pause."""
+    serving: ShardedTimelines
+    """Events that serve one operation each."""
     clock: Integers
-    """What the calendar says at the times of `levels`."""
+    """Open time by the calendar at the times of `levels`; without a calendar, the times."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Watched:
         levels: Sequence[EventRows] | None,
         unserved: Sequence[EventRows] | None,
     ) -> None:
-        """Hash the keys and build the timelines. `levels` are the events of pauses, `unserved` those that may serve."""
+        """Hash the keys and build the timelines. `levels` are the events that may pause, `unserved` that may serve."""
         self.table, self.words, self._each = operations.table, words, each
         self._rows = len(operations.start)
         self.watches = watches_by_role(operations)
@@ -106,7 +106,7 @@ class Watched:
         self._any, self._then = any_of[self._order], then[self._order]
         self._extension = self._extensions()
         self.watch_rows: dict[Role, Any] = {}
-        """Where the watches of each role are in the table's order."""
+        """Order of each role's watches: their numbers in table order."""
         self._build(events, levels, events if unserved is None else unserved)
         self._sorted = {role: self._in_order(role, *hashed[role]) for role in ROLES}
 
@@ -115,23 +115,23 @@ class Watched:
     ) -> None:
         combine = self.words.combine
         pauses = len(self.watches["pause"].operation) > 0
-        self.lines = self.levels = self.serving = Lines([], combine, map)
+        self.lines = self.levels = self.serving = ShardedTimelines([], combine, map)
         if self.words.serves != "every":
-            self.serving = Lines(serving, "each", self._each)
-        # A level is the last value, which the lines of the greatest have as well.
+            self.serving = ShardedTimelines(serving, "each", self._each)
+        # A pause depends on the last value, which timelines of the maximum have as well.
         shared = pauses and levels is None and combine != "sum"
         others = any(len(self.watches[role].operation) for role in ("cancel", "extend"))
         if self.words.serves == "every" or others or shared:
-            self.lines = Lines(events, combine, self._each, counting=self.words.details)
+            self.lines = ShardedTimelines(events, combine, self._each, counting=self.words.details)
         if shared:
             self.levels = self.lines
         elif pauses:
-            self.levels = Lines(events if levels is None else levels, "last", self._each)
+            self.levels = ShardedTimelines(events if levels is None else levels, "last", self._each)
         at, calendar = self.levels.at, self.words.calendar
         self.clock = at if calendar is None else np.ascontiguousarray(calendar.elapsed(at))
 
     def _hash(self, watches: RoleWatches, pairs: PairHash) -> tuple[Integers, Integers]:
-        """Hash the keys, as many at once as stay in the cache."""
+        """Hash the keys, in chunks that stay in the cache."""
         count = len(watches.operation)
         instance, one_each = self.table["instance"], is_one_each(watches.operation, self._rows)
         places, identities = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -146,15 +146,15 @@ class Watched:
         return places, identities
 
     def _homes(self, hashed: dict[Role, tuple[Integers, Integers]]) -> Any:
-        """Return for each operation the shard of its first watch, of those that complete it if there are any."""
+        """Return the shard of each operation: that of its first watch, preferably one that completes it."""
         homes = np.zeros(self._rows, np.uint8)
         for role in reversed(ROLES):
             rows, first = spans(self.watches[role].operation)
             homes[rows] = shards_of(hashed[role][0])[first]
         return homes
 
-    def _in_order(self, role: Role, places: Integers, identities: Integers) -> tuple[Integers, Keyed]:
-        """Return the watches of a role in the order of the operations: which of these each is of."""
+    def _in_order(self, role: Role, places: Integers, identities: Integers) -> tuple[Integers, WatchSpans]:
+        """Return the watches of a role in the operations' order, each with the number of its operation."""
         operation, required = self.watches[role].operation, self.watches[role].required
         lines = self.levels if role == "pause" else self.lines
         if role == "complete" and self.words.serves != "every":
@@ -162,7 +162,7 @@ class Watched:
         numbers = np.arange(len(operation))
         if isinstance(self._order, slice):
             self.watch_rows[role] = slice(None)
-            return operation, Keyed(lines.find(places, identities, numbers), required)
+            return operation, WatchSpans(lines.find(places, identities, numbers), required)
         if is_one_each(operation, self._rows):
             rows = self._order
         else:
@@ -173,10 +173,10 @@ class Watched:
         self.watch_rows[role] = rows
         rank = np.empty(len(operation), np.int64)
         rank[rows] = numbers
-        return operation, Keyed(lines.find(places, identities, rank), required[rows])
+        return operation, WatchSpans(lines.find(places, identities, rank), required[rows])
 
     def _check(self, then: Mask) -> None:
-        """Raise `SchemaError` where the words and the watches contradict each other."""
+        """Raise `SchemaError` if the options and the watches contradict each other."""
         for wrong, why in contradictions(self.watches, then, self.words):
             if wrong.any():
                 op_id = self.table["op_id"][int(np.flatnonzero(wrong)[0])].as_py()
@@ -185,8 +185,8 @@ class Watched:
             self.words.calendar is not None or len(self.watches["pause"].operation)
         ):
             raise SchemaError(
-                "operations: a column deadline does not go with a calendar or a watch that pauses: it is an instant; "
-                "give a column timeout or timeout_ms"
+                "operations: a deadline cannot be combined with a calendar or a watch with role 'pause': it is a fixed "
+                "instant; give a column timeout or timeout_ms"
             )
 
     def _extensions(self) -> Integers | None:
@@ -225,9 +225,9 @@ class Watched:
             begin, shard = end, shards
 
     def _ends(self) -> Iterator[tuple[int, int]]:
-        """Yield where each part ends, and its shards: with a shard, unless all are one."""
+        """Yield the end of each part in operations and in shards. A part is whole shards, if there are several."""
         if self._shards is None:
-            if self.words.serves == "every":  # else all of a key are to be together
+            if self.words.serves == "every":  # else all operations of a key must be in one part
                 yield from ((end, 1) for end in range(_ROWS, self._rows, _ROWS))
             yield self._rows, 1
             return

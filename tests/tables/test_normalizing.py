@@ -180,16 +180,16 @@ def read_before(table: pa.Table) -> pa.RecordBatchReader:
     ids=["resolve", "resolve_batches", "invalid_events"],
 )
 def test_events_that_were_read_before_are_refused(call: Callable[[pa.RecordBatchReader], Any]) -> None:
-    with pytest.raises(AbeyantError, match=r"events: nothing came from the RecordBatchReader: .* read already"):
+    with pytest.raises(AbeyantError, match=r"events: the RecordBatchReader is empty or has been read already"):
         call(read_before(EVENTS))
 
 
 def test_operations_that_were_read_before_are_refused() -> None:
-    with pytest.raises(AbeyantError, match="operations: nothing came from the RecordBatchReader"):
+    with pytest.raises(AbeyantError, match="operations: the RecordBatchReader is empty or has been read already"):
         tables.resolve(read_before(OPERATIONS), EVENTS)
-    with pytest.raises(AbeyantError, match="operations: nothing came from the RecordBatchReader"):
+    with pytest.raises(AbeyantError, match="operations: the RecordBatchReader is empty or has been read already"):
         tables.resolve_batches(read_before(OPERATIONS), EVENTS).read_all()
-    with pytest.raises(AbeyantError, match="operations: nothing came from the RecordBatchReader"):
+    with pytest.raises(AbeyantError, match="operations: the RecordBatchReader is empty or has been read already"):
         tables.invalid_operations(read_before(OPERATIONS))
 
 
@@ -205,7 +205,7 @@ def test_a_generator_behind_a_reader_is_read_once() -> None:
 
     reader = pa.RecordBatchReader.from_batches(EVENTS.schema, batches())
     assert found(tables.resolve(OPERATIONS, reader)) == OUTCOMES
-    with pytest.raises(AbeyantError, match="may have been read already"):
+    with pytest.raises(AbeyantError, match="or has been read already"):
         tables.resolve(OPERATIONS, reader)
 
 
@@ -265,9 +265,9 @@ def test_watches_may_require_decimals_and_floats_that_are_whole(
 def test_a_column_in_another_case_is_not_passed_over_for_its_default(name: str) -> None:
     operations = OPERATIONS.append_column(name, pa.array([5] * 3 if name == "Required" else ["any"] * 3))
     events = EVENTS.append_column("instance", pa.array(["any"])) if name == "INSTANCE" else EVENTS
-    with pytest.raises(SchemaError, match=f"^operations: column '{name}' is called '{name.lower()}' here: rename it$"):
+    with pytest.raises(SchemaError, match=f"^operations: column '{name}' must be spelled '{name.lower()}': rename it$"):
         tables.resolve(operations, events)
-    with pytest.raises(SchemaError, match=r"^events: column 'Progress' is called 'progress' here: rename it$"):
+    with pytest.raises(SchemaError, match=r"^events: column 'Progress' must be spelled 'progress': rename it$"):
         tables.resolve(OPERATIONS, EVENTS.append_column("Progress", pa.array([2])))
     both = operations.append_column(name.lower(), operations[name])  # then it is a further column
     tables.resolve(both, events)

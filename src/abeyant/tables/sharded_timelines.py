@@ -1,4 +1,4 @@
-"""All events of a call as timelines: built in shards of keys, by several threads, and then looked up."""
+"""All events of a call as timelines (`kernels.timelines`): built in shards of keys by several threads, then read."""
 
 from __future__ import annotations
 
@@ -8,44 +8,44 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from abeyant.kernels.dealing import deal
 from abeyant.kernels.timelines import BEFORE, Combine, Count, Keys, Timelines
 from abeyant.tables.keys import Integers, Scratch
+from abeyant.tables.shards import rows_by_shard
 
-__all__ = ["EventRows", "Keyed", "Lines", "Region", "in_one_shard", "shards_of"]
+__all__ = ["EventRows", "Region", "ShardedTimelines", "WatchSpans", "in_one_shard", "shards_of"]
 
-_SHARDS: Final = 1 << 8  # as many as a byte has values: they are sorted as such
-_FEW: Final = 1 << 16  # so many rows are one shard
+_SHARDS: Final = 1 << 8  # a byte's values, so that NumPy sorts rows by shard as bytes
+_FEW: Final = 1 << 16  # up to so many rows are kept in one shard
 T = TypeVar("T")
 R = TypeVar("R")
 Each = Callable[[Callable[[T], R], Iterable[T]], Iterator[R]]
 
 
-class Keyed(NamedTuple):
-    """Keys by the spans of their events, and how much of each is required: a row a watch."""
+class WatchSpans(NamedTuple):
+    """For each watch: the span of its key's events, and the required progress."""
 
     spans: Integers
     required: Integers
 
-    def take(self, rows: Any) -> Keyed:
-        """Return some rows."""
-        return Keyed(self.spans[rows], self.required[rows])
+    def take(self, rows: Any) -> WatchSpans:
+        """Return the selected rows."""
+        return WatchSpans(self.spans[rows], self.required[rows])
 
 
 class EventRows(NamedTuple):
-    """Rows as `Timelines` are built from; by shard."""
+    """Events as rows for `Timelines`, grouped by shard."""
 
     rows: Integers
     ends: Integers  # of each shard
 
     @classmethod
     def of(cls, places: Integers, identities: Integers, progress: Integers, at: Integers) -> EventRows:
-        """Return the columns as rows, shard after shard. O(rows)."""
-        return cls(*_dealt(places, identities, ~at, ~progress))
+        """Make rows of columns, grouped by shard. O(rows)."""
+        return cls(*rows_by_shard(_SHARDS, places, identities, ~at, ~progress))
 
 
 class Region(NamedTuple):
-    """The events of some shards, key by key."""
+    """The events of a range of shards, key by key."""
 
     begin: int
     at: Integers
@@ -56,22 +56,22 @@ class Region(NamedTuple):
 
 
 def shards_of(places: Integers) -> npt.NDArray[np.uint8]:
-    """Return the shard of each place: its uppermost bits, as rows are dealt."""
+    """Return the shard of each place: its uppermost 8 bits."""
     return (places.view(np.uint64) >> np.uint64(56)).astype(np.uint8)
 
 
 def in_one_shard(events: Sequence[EventRows]) -> bool:
-    """Return whether there are so few events that they are not worth being apart."""
+    """Return whether there are too few events to be worth sharding."""
     return sum(len(some.rows) for some in events) <= _FEW
 
 
-class Lines:
-    """The timelines of all keys. Any thread may look things up."""
+class ShardedTimelines:
+    """The timelines of all keys. Reading is thread-safe."""
 
     def __init__(
         self, events: Sequence[EventRows], combine: Combine, each: Each[Any, Any], *, counting: bool = False
     ) -> None:
-        """Build from all events. `each` applies a function to all of some values, in several threads or not.
+        """Build from all events. `each(function, values)` maps like `map`, in several threads or not.
 
         `counting` is needed for `counted`.
         """
@@ -98,11 +98,11 @@ class Lines:
         self._timelines.finish()
 
     def find(self, places: Integers, identities: Integers, numbers: Integers) -> Integers:
-        """Return where the span of each key's events begins and ends: 0 and 0 without any. O(1) each.
+        """Return the begin and end of each key's events, 0 and 0 if it has none. O(1) per key.
 
-        A row a key, in the order of `numbers`, which are those from 0 on.
+        Row `numbers[n]` of the result is that of key n; `numbers` is a permutation of 0, 1, ...
         """
-        rows, ends = _dealt(places, identities, numbers, numbers)
+        rows, ends = rows_by_shard(_SHARDS, places, identities, numbers, numbers)
         if len(self._keys) == 1:
             ends = np.array([len(rows)])
         spans = np.empty((len(places), 2), np.int64)
@@ -113,35 +113,39 @@ class Lines:
             begin = end
         return spans
 
-    def first_met(self, watches: Keyed, starts: Integers, froms: Integers, lasts: Integers, count: Count) -> Integers:
+    def first_met(
+        self, watches: WatchSpans, starts: Integers, froms: Integers, lasts: Integers, count: Count
+    ) -> Integers:
         """Return the first instant from `froms` to `lasts` at which each watch is met, or `NEVER`."""
         return _filled(self._timelines.first_met, (*watches, starts, froms, lasts), len(starts), count)
 
-    def held_at(self, watches: Keyed, starts: Integers, lasts: Integers, count: Count) -> Integers:
-        """Return 1 for each watch that is met by what counts up to `lasts`, else 0."""
+    def held_at(self, watches: WatchSpans, starts: Integers, lasts: Integers, count: Count) -> Integers:
+        """Return 1 for each watch that is met at `lasts`, else 0."""
         return _filled(self._timelines.held_at, (*watches, starts, lasts), len(starts), count)
 
-    def since(self, watches: Keyed, starts: Integers, times: Integers, count: Count) -> Integers:
-        """Return since when each watch has been met that is met at `times`."""
+    def since(self, watches: WatchSpans, starts: Integers, times: Integers, count: Count) -> Integers:
+        """Return since when each watch has been met, for watches that are met at `times`."""
         return _filled(self._timelines.since, (*watches, starts), times, count)
 
-    def last_up_to(self, watches: Keyed, times: Integers) -> Integers:
-        """Return when each key's last event up to `times` was, or `BEFORE`."""
+    def last_up_to(self, watches: WatchSpans, times: Integers) -> Integers:
+        """Return the time of each key's last event up to `times`, or `BEFORE`."""
         return _filled(self._timelines.last_up_to, (watches.spans, times), np.full(len(times), BEFORE))
 
-    def counted(self, watches: Keyed, starts: Integers, lasts: Integers, count: Count) -> Integers:
-        """Return how many events of each key count up to `lasts`."""
+    def counted(self, watches: WatchSpans, starts: Integers, lasts: Integers, count: Count) -> Integers:
+        """Return the number of events of each key that count up to `lasts`."""
         return _filled(self._timelines.counted, (watches.spans, starts, lasts), len(starts), count)
 
-    def run(self, watches: Keyed, times: Integers, readings: Integers, amounts: Integers, clock: Integers) -> Integers:
-        """Return a clock's reading once an amount has passed that stands still while the watch is met; or `NEVER`.
+    def run(
+        self, watches: WatchSpans, times: Integers, readings: Integers, amounts: Integers, clock: Integers
+    ) -> Integers:
+        """Return the clock's reading when `amounts` have passed since `times`, not counting while the watch is met.
 
-        `readings` are of `times`; `clock` is the reading at each of `at`, were it never paused.
+        `NEVER` if they never pass. `readings` are the clock's at `times`, `clock` those at each event's time.
         """
         return _filled(self._timelines.run, (clock, *watches, times, amounts), readings)
 
     def region(self, shards: slice) -> Region:
-        """Return the events of some shards, where those of an instant are apart."""
+        """Return the events of a range of shards; built with `combine="each"`, which keeps events apart."""
         keys = self._keys[shards]
         begin, end = self._begins[shards.start], self._begins[shards.start + len(keys)]
         begins, places, identities = (
@@ -155,17 +159,10 @@ class Lines:
         return Region(begin, self.at[begin:end], self._values[begin:end], begins, places, identities)
 
 
-def _dealt(places: Integers, identities: Integers, thirds: Integers, fourths: Integers) -> tuple[Integers, Integers]:
-    """Return rows of these four, shard by shard, and where each shard ends."""
-    rows, ends = np.empty((len(places), 4), np.int64), np.empty(_SHARDS, np.int64)
-    deal(places.data, identities.data, thirds.data, fourths.data, ends.data, rows.ravel().data)
-    return rows, ends
-
-
 def _filled(
     method: Callable[..., None], columns: tuple[Integers, ...], out: Integers | int, *further: Count
 ) -> Integers:
-    """Return what the method writes, a row a watch; into a copy of `out` where it is more than their number."""
+    """Return what a method of `Timelines` writes, a row per watch; `out` is their number or their initial values."""
     filled = np.empty(out, np.int64) if isinstance(out, int) else out.copy()
     method(*(np.ascontiguousarray(column).ravel().data for column in columns), filled.data, *further)
     return filled

@@ -1,4 +1,4 @@
-"""Outcomes by all the words: the table of how each operation ends."""
+"""Resolve operations with any options, from timelines of their keys: the table of outcomes."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from abeyant.tables.columns import Mask
-from abeyant.tables.judging import CANCELLED, COMPLETED, PENDING, By, Judge
 from abeyant.tables.keys import Integers, PairHash
-from abeyant.tables.lines import Each, EventRows
+from abeyant.tables.part_outcomes import CANCELLED, COMPLETED, PENDING, By, PartResolver
+from abeyant.tables.parts import Part, WatchedOperations
 from abeyant.tables.roles import is_one_each
 from abeyant.tables.schemas import DETAILS, OUTCOMES
+from abeyant.tables.sharded_timelines import Each, EventRows
 from abeyant.tables.validity import Operations
-from abeyant.tables.watching import Part, Watched
 from abeyant.tables.words import Role, Words
 
-__all__ = ["Waits", "outcomes_by_words"]
+__all__ = ["TimelineResolver", "resolve_by_timelines"]
 
-_OUTCOMES: Final = ("completed", "cancelled", "expired", "pending")  # as they are numbered
-_ROLES: Final[tuple[Role, Role]] = ("complete", "cancel")  # those whose watch an outcome may name
+_OUTCOMES: Final = ("completed", "cancelled", "expired", "pending")  # by number
+_ROLES: Final[tuple[Role, Role]] = ("complete", "cancel")  # roles whose watch an outcome may name
 
 
-def outcomes_by_words(
+def resolve_by_timelines(
     operations: Operations, events: Sequence[EventRows], words: Words, pairs: PairHash, each: Each[Any, Any]
 ) -> pa.Table:
-    """Return the outcomes of valid operations. `events` are all of them.
+    """Return the outcomes of valid operations, given all events.
 
-    Raises `SchemaError` for columns and watches that do not go with the words.
+    Raises `SchemaError` for columns and watches that contradict the options.
     """
-    return Waits(operations, events, words, pairs, each).outcomes()
+    return TimelineResolver(operations, events, words, pairs, each).outcomes()
 
 
-class Waits:
-    """Some valid operations, and the timelines of all keys."""
+class TimelineResolver:
+    """Resolves valid operations by the timelines of all keys."""
 
     def __init__(
         self,
@@ -49,17 +49,17 @@ class Waits:
         levels: Sequence[EventRows] | None = None,
         unserved: Sequence[EventRows] | None = None,
     ) -> None:
-        """Build the timelines. `levels` are the events of pauses, `unserved` those that may serve; else all events."""
-        self._watched = Watched(operations, events, words, pairs, each, levels=levels, unserved=unserved)
+        """Build the timelines. By default all `events` may pause (or `levels` only) and serve (or `unserved` only)."""
+        self._watched = WatchedOperations(operations, events, words, pairs, each, levels=levels, unserved=unserved)
         self._table, self._start, self._words, self._each = operations.table, operations.start, words, each
         self.lacking = self.served = np.empty(0, np.int64)
-        """With `serves`: what each operation still requires after `outcomes`, and how many events served it."""
+        """With `serves`, after `outcomes`: each operation's progress still required, and number of events served."""
         self.unused: list[Integers] = []
-        """With `unserved`: those events of keys that are watched which serve nobody, as rows."""
+        """With `unserved`, after `outcomes`: events of watched keys that served no operation, as rows."""
         self._keep_unused = unserved is not None
 
     def outcomes(self) -> pa.Table:
-        """Return the outcomes in the order of the operations; call it once."""
+        """Return the outcomes in the order of the operations. Call it once."""
         rows = len(self._start)
         outcome, at, counted = np.empty(rows, np.int8), np.empty(rows, np.int64), np.empty(rows, np.int64)
         decided: dict[Role, By] = {}
@@ -69,9 +69,9 @@ class Waits:
         if self._words.serves != "every":
             self.lacking, self.served = np.empty(rows, np.int64), np.empty(rows, np.int64)
 
-        def judge(part: Part) -> None:
-            one = Judge(part, keep_unused=self._keep_unused)
-            ends = one.ends()
+        def resolve(part: Part) -> None:
+            resolver = PartResolver(part, keep_unused=self._keep_unused)
+            ends = resolver.outcomes()
             outcome[part.rows], at[part.rows] = ends.outcome, ends.at
             for role, by in zip(_ROLES, (ends.completed_by, ends.cancelled_by), strict=True):
                 if by is not None:
@@ -82,9 +82,9 @@ class Waits:
                 counted[part.rows] = ends.counted
             if ends.lacking is not None and ends.served is not None:
                 self.lacking[part.rows], self.served[part.rows] = ends.lacking, ends.served
-            self.unused += one.unused
+            self.unused += resolver.unused
 
-        for _ in self._each(judge, self._watched.parts()):
+        for _ in self._each(resolve, self._watched.parts()):
             pass
         never_ends = outcome == PENDING
         at[never_ends] = 0
@@ -103,7 +103,7 @@ class Waits:
         return pa.table(columns, DETAILS)
 
     def _struct(self, role: Role, by: By, here: Mask) -> pa.Array:
-        """Return a column of the watch that decided, `here`, and since when."""
+        """Return a struct column of the watch that decided and since when; null outside the mask `here`."""
         here &= by.watch >= 0
         fields = [DETAILS.field("completed_by").type.field(n) for n in range(2)]
         if not here.any():

@@ -1,12 +1,12 @@
-"""When and how some operations end, from the timelines of their keys.
+"""Compute when and how the operations of a part end, from the timelines of their keys.
 
     deadline ── by calendar, pauses and extensions ─┐
     completed ─ the first instant of the condition ─┼── the earliest of the three
     cancelled ─ the first instant of a watch ───────┘
 
-The three do not depend on each other, as far as each stays within the deadline: what extends it comes before it, and
-what has ended needs no deadline. All are computed for all operations at once; where a step may have to be repeated
-(extensions; watches that are to be met at one instant) it is for those operations that still change.
+The three can be computed one after the other: an extension comes before the deadline, and an operation that has ended
+needs none. Each is computed for all operations at once; what has to be repeated (extensions, several watches that must
+be met at one instant) is repeated for the operations that still change.
 """
 
 from __future__ import annotations
@@ -21,55 +21,55 @@ from abeyant.kernels.timelines import NEVER, Count
 from abeyant.tables.columns import Mask
 from abeyant.tables.duplicates import codes
 from abeyant.tables.keys import Integers
+from abeyant.tables.parts import Part, PartWatches
 from abeyant.tables.roles import spans
-from abeyant.tables.watching import Part, PartWatches
 from abeyant.tables.words import Role
 
-__all__ = ["CANCELLED", "COMPLETED", "EXPIRED", "PENDING", "By", "Ends", "Judge"]
+__all__ = ["CANCELLED", "COMPLETED", "EXPIRED", "PENDING", "By", "PartOutcomes", "PartResolver"]
 
 COMPLETED, CANCELLED, EXPIRED, PENDING = range(4)
 _LATEST: Final = NEVER - 1
 
 
 class By(NamedTuple):
-    """The watch that decided: its number among those of its role, or -1, and since when it was met."""
+    """The watch that decided each operation: its number within its role, or -1, and since when it was met."""
 
     watch: Integers
     at: Integers
 
 
-class Ends(NamedTuple):
-    """How operations end, a row each."""
+class PartOutcomes(NamedTuple):
+    """The outcomes of a part's operations, a row each."""
 
     outcome: Integers
-    at: Integers  # without a meaning where it is pending
+    at: Integers  # undefined for pending operations
     completed_by: By | None = None  # with `details`, as the two below
     cancelled_by: By | None = None
     counted: Integers | None = None
-    lacking: Integers | None = None  # with `serves`: what it still requires
-    served: Integers | None = None  # with `serves`: how many events served it
+    lacking: Integers | None = None  # with `serves`: progress still required
+    served: Integers | None = None  # with `serves`: number of events that served it
 
 
-class Judge:
-    """Finds the ends of some operations."""
+class PartResolver:
+    """Computes the outcomes of one part."""
 
     def __init__(self, part: Part, *, keep_unused: bool = False) -> None:
-        """With `keep_unused`, `unused` gets the events that serve nobody, as rows of key, progress and time."""
+        """With `keep_unused`, collect in `unused` the events that serve no operation, as rows of an `EventRows`."""
         self._part, self._words, self._rows = part, part.whole.words, len(part.start)
         self._start, self._any, self._then = part.start, part.any_of, part.then
         self._lines, self._levels, self._watches = part.whole.lines, part.whole.levels, part.watches
         self._keep_unused = keep_unused
         self.unused: list[Integers] = []
 
-    def ends(self) -> Ends:
-        """Return how each operation ends."""
+    def outcomes(self) -> PartOutcomes:
+        """Return the outcome of each operation."""
         deadlines = self._deadlines()
         self._step_deadline = deadlines
         lacking = served = None
-        if self._words.serves != "every":  # whom an event serves depends on who was cancelled before
+        if self._words.serves != "every":  # cancelled operations are served no more, so cancellations come first
             cancelled, cancelled_by = self._cancelled(deadlines)
             completed, by, lacking, served = self._served(deadlines, cancelled)
-        else:  # until when it may be cancelled depends on its steps
+        else:  # steps may move the deadline, so they come first
             completed, by = self._completed(deadlines)
             deadlines = self._step_deadline
             cancelled, cancelled_by = self._cancelled(deadlines)
@@ -78,18 +78,18 @@ class Judge:
         outcome[(completed != NEVER) & (completed <= cancelled)] = COMPLETED
         at = np.where(outcome == COMPLETED, completed, np.where(outcome == CANCELLED, cancelled, deadlines))
         if not self._words.details:
-            return Ends(outcome, at, lacking=lacking, served=served)
+            return PartOutcomes(outcome, at, lacking=lacking, served=served)
         last = self._last(self._start, deadlines)
         lasts = np.where(outcome == EXPIRED, last, np.where(outcome == PENDING, _LATEST, at))
         if self._words.holds == "at_deadline":
             lasts = np.where(outcome == COMPLETED, last, lasts)
         counted = self._counted(lasts, served)
-        return Ends(outcome, at, by, cancelled_by, counted, lacking, served)
+        return PartOutcomes(outcome, at, by, cancelled_by, counted, lacking, served)
 
     # -- the deadline
 
     def _due(self, rows: Integers, times: Integers, amounts: Integers) -> Integers:
-        """Return the first instant from `times` at which each operation's countdown has run for its amount."""
+        """Return the first instant at which the countdown of `rows`, started at `times`, has run for `amounts`."""
         calendar = self._words.calendar
         readings = times if calendar is None else calendar.elapsed(times)
         due = np.where(amounts > _LATEST - np.maximum(readings, 0), NEVER, readings + amounts)
@@ -110,7 +110,7 @@ class Judge:
         return due if calendar is None else calendar.due(times, due)
 
     def _last(self, starts: Integers, deadlines: Integers) -> Integers:
-        """Return the last instant at which an event is in time."""
+        """Return the last instant at which an event counts."""
         if self._words.deadline == "inclusive":
             return np.minimum(deadlines, _LATEST)
         return np.minimum(np.maximum(starts, deadlines - 1), _LATEST)
@@ -127,7 +127,7 @@ class Judge:
         rows, first = spans(watches.operation)
         begin = self._start - 1 if self._words.count == "from_start" else self._start
         deadlines = deadlines.copy()
-        while len(rows):  # an iteration goes as far as one extension reaches
+        while len(rows):  # each iteration applies one extension
             of = _spans(first, watches.operation, rows)
             lasts = self._last(self._start[rows], deadlines[rows])
             counts = np.diff(np.append(of.begins, len(of.watches)))
@@ -144,7 +144,7 @@ class Judge:
     # -- the condition
 
     def _completed(self, deadlines: Integers) -> tuple[Integers, By]:
-        """Return when the condition first holds or `NEVER`, and by which watch."""
+        """Return when each condition first holds, or `NEVER`, and the watch that decided."""
         words, none = self._words, np.full(self._rows, -1)
         lasts = self._last(self._start, deadlines)
         if words.holds == "at_deadline":
@@ -161,7 +161,7 @@ class Judge:
         return reached, by
 
     def _met_together(self, lasts: Integers) -> Integers:
-        """Return the first instant at which all, or any, of the watches are met; `NEVER` for steps."""
+        """Return the first instant at which all, or any, watches are met; `NEVER` for operations with steps."""
         watches, keyed = self._watches["complete"], self._watches["complete"].keyed
         search = self._start
         if watches.is_one_each(self._rows) and not self._then.any():
@@ -177,7 +177,7 @@ class Judge:
                 keyed.take(of.watches), self._start[each], search[each], lasts[each], self._words.count
             )
             alls, some = np.maximum.reduceat(met, of.begins), np.minimum.reduceat(met, of.begins)
-            # Met by one watch and no more by another: from there on, once more. (The greatest never falls.)
+            # One watch may no longer be met when the last one is: search again from there. (The maximum never falls.)
             again = ~self._any[rows] & (some != alls) & (alls != NEVER) & (self._words.combine != "max")
             reached[rows] = np.where(self._any[rows], some, alls)
             search[rows] = alls
@@ -185,14 +185,14 @@ class Judge:
         return reached
 
     def _holding(self, times: Integers) -> tuple[Mask, By]:
-        """Return whether the condition holds at `times`, and by which watch: not of steps."""
+        """Return whether each condition holds at `times`, and the watch that decided; not for steps."""
         watches, keyed, none = self._watches["complete"], self._watches["complete"].keyed, np.full(self._rows, -1)
         at_deadline = self._words.holds == "at_deadline"
         of, start = watches.operation, self._start
         held = times != NEVER
         if not watches.is_one_each(self._rows):
             times, start, held = times[of], start[of], held[of]
-        elif not at_deadline:  # it is met where its operation is
+        elif not at_deadline:  # one watch: it is met when its operation completes
             return held, self._decided(watches, held, self._lines.since(keyed, start, times, self._words.count))
         if at_deadline or len(of) > self._rows or len(spans(of)[0]) < len(of):
             held &= self._lines.held_at(keyed, start, np.minimum(times, _LATEST), self._words.count) != 0
@@ -210,7 +210,7 @@ class Judge:
         return holds, By(np.where(self._any, early.watch, late.watch), np.where(self._any, early.at, late.at))
 
     def _decided(self, watches: PartWatches, held: Mask, since: Integers, *, latest: bool = False) -> By:
-        """Return each operation's earliest or latest watch of those that hold; of several at once the first."""
+        """Return each operation's earliest or latest watch in the mask `held`; on a tie the first."""
         if watches.is_one_each(self._rows):
             return By(np.where(held, watches.operation, -1), np.where(held, since, NEVER))
         number, at = np.full(self._rows, -1), np.full(self._rows, NEVER)
@@ -226,7 +226,7 @@ class Judge:
         return By(number, at)
 
     def _in_order(self, lasts: Integers) -> tuple[Integers, Integers]:
-        """Return when the last step was met, of operations with steps, and which watch that is."""
+        """Return when the last step of each operation with steps was met, and the number of that watch."""
         watches, keyed = self._watches["complete"], self._watches["complete"].keyed
         count: Count = "after_start" if self._words.count == "always" else self._words.count
         rows, first = spans(watches.operation)
@@ -253,18 +253,18 @@ class Judge:
         return at, last_step
 
     _step_deadline: Integers
-    """With steps of their own time-outs: the deadline that stands at the end."""
+    """With `within="step"`: the deadline of the last step begun."""
 
     def _served(self, deadlines: Integers, cancelled: Integers) -> tuple[Integers, By, Integers, Integers]:
-        """Hand out each event to one operation that has not ended (O7).
+        """Assign each event to one operation that has not ended (O7).
 
-        Return as `_completed`, and what operations still require, and how many events served each.
+        Return as `_completed`, and for each operation the progress still required and the number of events served.
         """
         words, watches = self._words, self._watches["complete"]
         newest = words.serves == "newest"
         lasts = np.minimum(self._last(self._start, deadlines), cancelled)
         spans_of, required = watches.keyed
-        # Operations of keys without events come first: with an empty one before all others.
+        # Operations on keys without events come first, as one group without events.
         keys = np.where(spans_of[:, 0] < spans_of[:, 1], spans_of[:, 0], -1)
         order = np.argsort(self._start[watches.operation])
         order = order[np.argsort(keys[order], kind="stable")]
@@ -298,7 +298,7 @@ class Judge:
         return met, By(number, brought), lacking, served
 
     def _by_ids(self, rows: Integers, keys: Integers, *, newest: bool) -> Integers:
-        """Return the order of sorted operations with those of one key and start by id, or with `newest` in reverse."""
+        """Return the order in which operations of equal key and start are sorted by id, descending with `newest`."""
         start = self._start[rows]
         same = np.concatenate(([False], (keys[1:] == keys[:-1]) & (start[1:] == start[:-1]), [False]))
         tied = np.flatnonzero(same[1:] | same[:-1])
@@ -329,7 +329,7 @@ class Judge:
         return at, self._decided(watches, held, since)
 
     def _counted(self, lasts: Integers, served: Integers | None) -> Integers:
-        """Return how many events counted up to `lasts`: of the watches that extend, or of those that complete."""
+        """Return the number of events counted up to `lasts`, for the watches that extend, else those that complete."""
         after: Count = "from_start" if self._words.count == "from_start" else "after_start"
         counts = np.zeros(self._rows, np.int64)
 
@@ -356,12 +356,12 @@ class Judge:
 
 
 class _Spans(NamedTuple):
-    watches: Integers  # their numbers, operation by operation
-    begins: Integers  # where those of each operation begin
+    watches: Integers  # numbers of the watches, operation by operation
+    begins: Integers  # where each operation's watches begin
 
 
 def _spans(first: Integers, operation: Integers, rows: Integers) -> _Spans:
-    """Return the watches of some operations, whose first ones are known."""
+    """Return all watches of the operations `rows`, given the number of the first watch of each."""
     counts = np.bincount(operation, minlength=int(rows.max()) + 1)[rows]
     begins = np.cumsum(counts) - counts
     return _Spans(np.repeat(first - begins, counts) + np.arange(counts.sum()), begins)

@@ -1,4 +1,4 @@
-"""Batches of operations or events with all columns that are needed: defaults, watches from a key, whole numbers."""
+"""Bring batches of operations or events into one form: defaults, watches made of a key, integers, texts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, unreadable
-from abeyant.tables.durations import microseconds_of
-from abeyant.tables.schemas import wanted_of
+from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, unreadable_reason
+from abeyant.tables.durations import duration_column
+from abeyant.tables.schemas import wanted_columns
 
-__all__ = ["columns_read", "complete"]
+__all__ = ["columns_read", "normalize"]
 
 _KEY: Final = ("key", "required")
 _LEAST: Final = -(2**63)
@@ -23,21 +23,21 @@ _MOST: Final = 2**63 - 1
 
 
 def columns_read(names: list[str], wanted: Mapping[str, str]) -> list[str]:
-    """Return which of a table's columns are read for those wanted."""
-    read = [column for column in wanted_of(wanted, names) if column in names]
+    """Return which of a table's columns to read to get the wanted ones."""
+    read = [column for column in wanted_columns(wanted, names) if column in names]
     if "watches" in wanted and "watches" not in names:
         read += [column for column in _KEY if column in names]
     return read
 
 
-def complete(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatch:
-    """Return the batch with every wanted column; `REJECT_REASON` is added where a column of numbers has no integers.
+def normalize(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatch:
+    """Return the batch with every wanted column, converted; add `REJECT_REASON` if a column had to be converted.
 
-    Decimals and floats become 64-bit integers, and null where they are not whole; integers become text where text is
-    wanted (ids, keys). O(rows) where a column changes.
+    Decimals and floats become 64-bit integers, or null if they are not whole; integers become text where text is
+    wanted (ids, keys). O(rows) if a column changes.
     """
     rows = batch.num_rows
-    wanted = wanted_of(wanted, batch.schema.names)
+    wanted = wanted_columns(wanted, batch.schema.names)
     given = batch.columns
     columns = dict(zip(batch.schema.names, given, strict=True))
     reasons: list[pa.Array] = []
@@ -49,7 +49,7 @@ def complete(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatch
                 reasons.append(why)
     for name in ("timeout", "extend"):
         if name in wanted and name in columns:
-            columns[name], why = microseconds_of(columns[name], name)
+            columns[name], why = duration_column(columns[name], name)
             reasons.append(why)
     for name, column in columns.items():
         if (name == "key" or wanted.get(name) == "text") and kinds.is_integer(column.type):
@@ -81,7 +81,7 @@ def _default(column: str, rows: int) -> pa.Array:
 
 
 def _whole(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
-    """Return the numbers as integers, and for each row why that cannot be."""
+    """Return the numbers as 64-bit integers, and the reason for each row that cannot be converted."""
     try:
         return column.cast(pa.int64()), pa.nulls(len(column), pa.string())
     except pa.ArrowInvalid:
@@ -89,7 +89,7 @@ def _whole(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
     whole = [_integer(value) for value in values]
     return pa.array(whole, pa.int64()), pa.array(
         [
-            unreadable(name, "bigint", _text(value)) if number is None and value is not None else None
+            unreadable_reason(name, "bigint", _text(value)) if number is None and value is not None else None
             for number, value in zip(whole, values, strict=True)
         ],
         pa.string(),
@@ -97,7 +97,7 @@ def _whole(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
 
 
 def _with_integers(kind: pa.DataType) -> pa.DataType | None:
-    """Return the type of lists of watches whose `required` are integers; None for one that is so already."""
+    """Return a type of lists of watches with an integer `required`; None if `kind` has that already."""
     if kinds.is_null(kind) or kinds.is_null(kind.value_type):
         return None
     fields = [kind.value_type.field(n) for n in range(kind.value_type.num_fields)]
@@ -109,7 +109,7 @@ def _with_integers(kind: pa.DataType) -> pa.DataType | None:
 
 
 def _whole_watches(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
-    """Return the watches with integers, as lists of this type, and for each row why that cannot be."""
+    """Return the watches as lists of the type `kind`, and the reason for each row that cannot be converted."""
     try:
         return column.cast(kind), pa.nulls(len(column), pa.string())
     except pa.ArrowInvalid:
@@ -119,7 +119,7 @@ def _whole_watches(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Ar
         for watch in filter(None, watches or ()):
             value, watch["required"] = watch["required"], _integer(watch["required"])
             if watch["required"] is None and value is not None and reasons[place] is None:
-                reasons[place] = unreadable("required", "bigint", _text(value))
+                reasons[place] = unreadable_reason("required", "bigint", _text(value))
     return pa.array(rows, kind), pa.array(reasons, pa.string())
 
 
