@@ -1,7 +1,7 @@
 """What the documentation site needs besides its pages. MkDocs calls these hooks; see mkdocs.yml.
 
 - Files of the repository that a page links to (`../examples/...`) come along, so the links work on the site too.
-- The reference of the command line is what `--help` prints.
+- The reference of the command line is what `--help` prints; the list of all names is what the reference's pages name.
 - A page that would load anything from elsewhere ends the build.
 """
 
@@ -16,12 +16,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import griffe
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(?<=\]\()([^)#\s:]+)")
 COMMANDS = "<!-- The site puts each command's --help here. -->"
+NAMES = "<!-- The site puts every name of the reference here. -->"
 LOADED = re.compile(
     r"""<(?:script|img|iframe)[^>]* src="?(?:https?:)?//|<link[^>]* rel="?(?:stylesheet|preconnect)"?[^>]*//"""
 )
@@ -65,7 +67,29 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
     if COMMANDS in markdown:
         markdown = markdown.replace(COMMANDS, "\n\n".join(_commands()))
+    if NAMES in markdown:
+        markdown = markdown.replace(NAMES, "\n".join(_names()))
     return LINK.sub(rewritten, markdown)
+
+
+def _names() -> Iterator[str]:
+    """A section for each module: its names, what each is, and what it has."""
+    package = griffe.load("abeyant", search_paths=[ROOT / "src"], resolve_aliases=True, allow_inspection=False)
+    found: dict[str, list[tuple[str, str]]] = {}
+    for page in sorted((ROOT / "docs/reference").glob("*.md")):
+        for path in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE):
+            found.setdefault(".".join(path.split(".")[:-1][:2]), []).append((path, page.name))
+    for module in sorted(found):
+        yield f"## `{module}`\n"
+        for path, page_name in sorted(found[module], key=lambda named: named[0].rpartition(".")[2].lower()):
+            one: Any = package[path.removeprefix("abeyant.")]
+            if one.is_module:  # a function named as its module
+                one = one.members[one.name]
+            said = one.docstring.value.partition("\n\n")[0].replace("\n", " ") if one.docstring else ""
+            line = f"- [`{one.name}`]({page_name}#{path})" + (f": {said}" if said else "")
+            members = [name for name in one.all_members if not name.startswith("_")] if one.is_class else []
+            yield line + (f" *{', '.join(members)}*" if members else "")
+        yield ""
 
 
 def _commands() -> Iterator[str]:
