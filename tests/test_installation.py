@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from abeyant.installation import command, install_command
+from abeyant import cli
+from abeyant.installation import command, install_command, lacking_by_extra
 from abeyant.lazy import missing, needs
 
 ROOT = Path(__file__).parents[1]
@@ -125,3 +128,22 @@ def test_all_that_is_missing_is_named_with_one_command() -> None:
     assert said == (
         f"analyze needs no_such_spark, no_such_arrow and no_such_plot: {install_command('spark', 'report')}"
     )
+
+
+def test_info_names_each_extra_that_is_not_here_and_one_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(lacking_by_extra()) == set(declared) - {"dev"}
+
+    def without(name: str) -> importlib.metadata.Distribution:
+        if name in ("h11", "plotly"):
+            raise importlib.metadata.PackageNotFoundError(name)
+        return distribution(name)
+
+    monkeypatch.setattr(importlib.metadata, "distribution", without)
+    assert {extra for extra, names in lacking_by_extra().items() if names} == {"report", "window"}
+    assert cli.main(["info"]) == 0
+    said = capsys.readouterr().out
+    assert "not here: report (plotly), window (h11); to have them: pip install" in said
+    assert "[report,window]" in said

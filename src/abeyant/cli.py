@@ -21,7 +21,7 @@ from abeyant.command_line import CommandParser
 from abeyant.ending import OutputError, add_json, discard_output, print_json, standard_output
 from abeyant.engine import is_compiled
 from abeyant.errors import AbeyantError
-from abeyant.installation import install_command
+from abeyant.installation import install_command, lacking_by_extra
 
 _READER_GONE: Final = 141
 """As a shell says of a command that SIGPIPE has ended."""
@@ -80,7 +80,8 @@ def _parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     info = commands.add_parser(
         "info",
         help="what runs here, and what is missing",
-        description="Print the versions in use, whether the engine is compiled, and which Java Spark would get.",
+        description="Print the versions in use, whether the engine is compiled, which Java Spark would get, "
+        "and which extras are here.",
     )
     add_json(info)
     info.set_defaults(run=_info)
@@ -93,9 +94,10 @@ def _info(args: argparse.Namespace) -> int:
         ("abeyant", abeyant.__version__),
         ("engine", engine),
         ("python", f"{platform.python_version()} ({sys.executable})"),
-        ("spark", _version("pyspark", "spark")),
-        ("report", _version("plotly", "report")),
+        ("spark", _version("pyspark")),
+        ("report", _version("plotly")),
         ("java", _java()),
+        ("extras", _extras()),
     ]
     if args.json:
         print_json(dict(rows))
@@ -106,13 +108,24 @@ def _info(args: argparse.Namespace) -> int:
     return 0
 
 
-def _version(distribution: str, extra: str) -> str:
+def _version(distribution: str) -> str:
     import importlib.metadata
 
     try:
         return f"{distribution} {importlib.metadata.version(distribution)}"
     except importlib.metadata.PackageNotFoundError:
-        return f"no {distribution}; to have it: {install_command(extra)}"
+        return f"no {distribution}"
+
+
+def _extras() -> str:
+    """Return which extras are here, and the one command that installs all others."""
+    extras = lacking_by_extra()
+    absent = {extra: names for extra, names in extras.items() if names}
+    said = [", ".join(extra for extra in extras if extra not in absent) or "none"]
+    if absent:
+        listed = ", ".join(f"{extra} ({', '.join(names)})" for extra, names in absent.items())
+        said += [f"not here: {listed}", f"to have them: {install_command(*absent)}"]
+    return "; ".join(said)
 
 
 def _java() -> str:

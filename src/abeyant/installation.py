@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,9 +17,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-__all__ = ["install_command"]
+__all__ = ["install_command", "lacking_by_extra"]
 
 _NAME: Final = "abeyant"
+_BROUGHT: Final = re.compile(r"""([\w.-]+)(?:\[[\w,.-]+\])?[^;]*;.*\bextra == ['"]([\w-]+)['"]""")
+_NOT_FOR_USERS: Final = "dev"
 
 
 def install_command(*extras: str) -> str:
@@ -34,6 +37,26 @@ def install_command(*extras: str) -> str:
         pass  # run from a folder on the path, or a note that is damaged
     checkout = Path(__file__).parents[2]
     return command(noted, extras, checkout if (checkout / "pyproject.toml").is_file() else None, released=released)
+
+
+def lacking_by_extra() -> dict[str, list[str]]:
+    """Return the distributions that each extra would bring and that are not here; none where nothing is installed."""
+    from importlib.metadata import PackageNotFoundError, distribution, requires
+
+    try:
+        wanted = requires(_NAME) or []
+    except PackageNotFoundError:  # run from a folder on the path
+        return {}
+    found: dict[str, list[str]] = {}
+    for name, extra in (one.groups() for one in map(_BROUGHT.match, wanted) if one is not None):
+        if extra == _NOT_FOR_USERS:
+            continue
+        absent = found.setdefault(extra, [])
+        try:
+            distribution(name)
+        except PackageNotFoundError:
+            absent.append(name)
+    return found
 
 
 def command(noted: Any, extras: tuple[str, ...], checkout: Path | None, *, released: bool) -> str:
