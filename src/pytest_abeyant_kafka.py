@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import functools
 import inspect
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,10 +56,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="abeyant",
         help="cluster of the fixture `kafka`: abeyant (default), or genuine: three brokers of Apache Kafka by Maven",
     )
-    group.addoption("--kafka-seeds", metavar="N", help="seeds of each simulated test: a number, or FIRST:END")
+    group.addoption("--kafka-seeds", metavar="N", help="seeds of each simulated test: a number, or FIRST:END,...")
     group.addoption("--kafka-repeat", metavar="ID", help="run simulated tests once, by what a failure has printed")
     group.addoption("--kafka-trace", metavar="FILE", help="append a line for each seed: number, hash, outcome, test")
     group.addoption("--kafka-story", metavar="DIR", help="write a failure's timeline there, as an HTML page")
+    group.addoption("--kafka-corpus", metavar="FILE", help="begin with the seeds in FILE; add those that reach new")
     group.addoption("--kafka-seconds", metavar="S", type=float, help="seconds after which a test begins no more seeds")
     group.addoption("--kafka-report", metavar="FILE", help=argparse.SUPPRESS)  # from the child to its parent
 
@@ -124,8 +125,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     from abeyant.broker.simulation.pytest_face import chunks
 
     seeds = _seeds(metafunc.config, metafunc.definition)
-    parts = chunks(seeds, _CHUNKS * workers)
-    metafunc.parametrize("simulation", parts, indirect=True, ids=[f"{one.start}-{one.stop - 1}" for one in parts])
+    each = 1 if metafunc.config.getoption("kafka_seconds") else _CHUNKS  # the budget is of a part
+    parts = chunks(seeds, each * workers)
+    metafunc.parametrize("simulation", parts, indirect=True, ids=[_part_id(one) for one in parts])
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -151,12 +153,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
             if config.getoption("kafka_report"):
                 pytest_face.write_report(Path(config.getoption("kafka_report")), report)
         else:
-            node = pyfuncitem.nodeid.removesuffix(f"[{order.seeds.start}-{order.seeds.stop - 1}]")
+            node = pyfuncitem.nodeid.removesuffix(f"[{_part_id(order.seeds)}]")
             report = pytest_face.run_in_child(node, config.rootpath, _arguments(config), order)
     except AbeyantError as error:
         pytest.fail(str(error), pytrace=False)
     pyfuncitem.user_properties.append(("kafka_seen", sorted(report.seen)))
     pyfuncitem.user_properties.append(("kafka_seeds", report.tried))
+    pyfuncitem.user_properties.append(("kafka_first", [_test_of(pyfuncitem), report.first]))
     if report.failed is not None:
         pytest.fail(report.failed, pytrace=False)
     return True
@@ -166,28 +169,57 @@ async def _call(test: Any, others: dict[str, Any], simulation: Any) -> None:
     await test(simulation=simulation, **others)
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say how many seeds were run, and what they have reached."""
-    seeds, seen = 0, set[str]()
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say how many seeds were run, and what they have reached; add to the corpus."""
+    seeds, seen, first = 0, set[str](), dict[str, list[tuple[int, list[str]]]]()
     for reports in terminalreporter.stats.values():
         for report in reports:
             properties = dict(getattr(report, "user_properties", ()))
             if getattr(report, "when", "") == "call" and "kafka_seeds" in properties:
                 seeds += properties["kafka_seeds"]
                 seen.update(properties["kafka_seen"])
-    if seeds:
-        errors = sorted(one for one in seen if not one.endswith(" NONE"))
-        terminalreporter.write_line(
-            f"kafka: {seeds} seeds; {len({one.split()[0] for one in seen})} APIs answered; "
-            f"errors: {', '.join(errors) or 'none'}"
-        )
+                test, reached = properties["kafka_first"]
+                first.setdefault(test, []).extend((int(seed), what) for seed, what in reached.items())
+    if not seeds:
+        return
+    from abeyant.broker.simulation.corpus import extended, read_corpus, write_corpus
+    from abeyant.broker.simulation.story import coverage
+    from abeyant.errors import AbeyantError
+
+    new = {test: extended({}, sorted(found)) for test, found in first.items()}
+    for line in coverage(seeds, seen, {test: len(found) for test, found in new.items()}):
+        terminalreporter.write_line(line)
+    path = config.getoption("kafka_corpus")
+    if path and not config.getoption("kafka_report"):
+        try:
+            corpus = read_corpus(Path(path))
+            for test, found in first.items():
+                corpus[test] = extended(corpus.get(test, {}), sorted(found))
+            write_corpus(Path(path), corpus)
+        except AbeyantError as error:
+            terminalreporter.write_line(str(error), red=True)
+            return
+        terminalreporter.write_line(f"  corpus: {sum(map(len, corpus.values()))} seeds in {path}")
 
 
-def _seeds(config: pytest.Config, item: Any) -> range:
+def _seeds(config: pytest.Config, item: Any) -> list[int]:
+    """Return a test's seeds: those of the corpus first."""
+    from abeyant.broker.simulation.corpus import read_corpus
     from abeyant.broker.simulation.pytest_face import parse_seeds
 
-    given = config.getoption("kafka_seeds")
-    return parse_seeds(str(_options(item).get("seeds", _SEEDS)) if given is None else given)
+    given, corpus = config.getoption("kafka_seeds"), config.getoption("kafka_corpus")
+    seeds = parse_seeds(str(_options(item).get("seeds", _SEEDS)) if given is None else given)
+    known = read_corpus(Path(corpus)).get(_test_of(item), {}) if corpus else {}
+    return list(dict.fromkeys([*sorted(known), *seeds]))
+
+
+def _test_of(item: Any) -> str:
+    """Return a test's name without its part of the seeds."""
+    return str(item.nodeid).partition("[")[0]
+
+
+def _part_id(seeds: Sequence[int]) -> str:
+    return f"{seeds[0]}-{seeds[-1]}"
 
 
 def _order(item: pytest.Function) -> Order:
@@ -196,7 +228,7 @@ def _order(item: pytest.Function) -> Order:
     config = item.config
     trace, stories = config.getoption("kafka_trace"), config.getoption("kafka_story")
     part = item.funcargs["simulation"]
-    seeds = part if isinstance(part, range) else _seeds(config, item)
+    seeds = part if isinstance(part, list) else _seeds(config, item)
     return Order(
         seeds,
         config.getoption("kafka_repeat"),

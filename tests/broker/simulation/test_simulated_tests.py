@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from abeyant.broker.simulation.corpus import extended, read_corpus, write_corpus
+from abeyant.broker.simulation.pytest_face import chunks, parse_seeds, written
+from abeyant.simulation import SimulationError
 
 pytest.importorskip("aiokafka")
 
@@ -42,11 +47,18 @@ def run(folder: Path, code: str, *options: str) -> tuple[int, str]:
 
 
 def test_each_seed_is_run_and_told_in_the_trace(tmp_path: Path) -> None:
-    code, said = run(tmp_path, CODE.replace("WRONG", "-1"), "--kafka-trace", str(tmp_path / "trace"))
+    trace, corpus = ("--kafka-trace", str(tmp_path / "trace")), tmp_path / "corpus.json"
+    corpus.write_text('{"test_it.py::test_orders": {"2": ["Produce NOT_SEEN"]}}')
+    code, said = run(tmp_path, CODE.replace("WRONG", "-1"), *trace, "--kafka-corpus", str(corpus))
     assert code == 0, said
     assert "kafka: 4 seeds" in said
+    assert "groups: none" in said
+    assert f"seeds in {corpus}" in said
+    known = json.loads(corpus.read_text())["test_it.py::test_orders"]
+    assert "Produce NOT_SEEN" in known["2"]
+    assert any("Produce NONE" in reached for reached in known.values())
     lines = [line.split() for line in (tmp_path / "trace").read_text().splitlines()]
-    assert [(line[0], line[2]) for line in lines] == [(str(seed), "passed") for seed in range(4)]
+    assert [(line[0], line[2]) for line in lines] == [(str(seed), "passed") for seed in (2, 0, 1, 3)]
 
 
 def test_a_failure_is_told_with_the_command_that_repeats_it(tmp_path: Path) -> None:
@@ -103,3 +115,24 @@ def test_a_misused_option_is_told_in_a_line(tmp_path: Path, options: tuple[str, 
     ended, said = run(tmp_path, CODE.replace("WRONG", "-1"), *options)
     assert ended == 1
     assert mistake in said
+
+
+def test_seeds_are_read_as_they_are_written() -> None:
+    for text, seeds in (("3", [0, 1, 2]), ("5:7", [5, 6]), ("9:10,0:2", [9, 0, 1]), ("1:3,2:4", [1, 2, 3])):
+        assert parse_seeds(text) == seeds
+        assert parse_seeds(written(seeds)) == seeds
+    with pytest.raises(SimulationError, match=r"--kafka-seeds takes .*, not '3:5,7:6'"):
+        parse_seeds("3:5,7:6")
+    assert chunks(parse_seeds("5"), 2) == [[0, 1, 2], [3, 4]]
+
+
+def test_a_corpus_takes_what_is_new_only(tmp_path: Path) -> None:
+    known = extended({7: ["a"]}, [(0, ["a"]), (1, ["a", "b"]), (2, ["b"]), (7, ["c"])])
+    assert known == {7: ["a", "c"], 1: ["b"]}
+    write_corpus(tmp_path / "corpus", {"it": known})
+    assert read_corpus(tmp_path / "corpus") == {"it": known}
+    assert read_corpus(tmp_path / "none") == {}
+    for wrong in ("def test(): ...", "[]", '{"it": 3}', '{"it": {"x": []}}'):
+        (tmp_path / "wrong").write_text(wrong)
+        with pytest.raises(SimulationError, match="wrong is not a corpus"):
+            read_corpus(tmp_path / "wrong")

@@ -31,7 +31,7 @@ _OWN: Final = ("faults", "horizon", "converge")
 class Order:
     """What the command line and the marker ask for."""
 
-    seeds: range
+    seeds: Sequence[int]
     repeat: str | None = None
     trace: Path | None = None
     seconds: float | None = None
@@ -47,13 +47,20 @@ class Report:
     failed: str | None = None
     tried: int = 0
     seen: dict[str, int] = field(default_factory=dict)
-    """How often each API answered with each error, by "API ERROR"."""
+    """How often what was reached: "API ERROR", "group FROM to TO" and so on."""
+    first: dict[str, list[str]] = field(default_factory=dict)
+    """Which seeds reached something that no earlier one of these had, and what: the corpus of this test."""
 
-    def add(self, seen: Mapping[tuple[str, str], int]) -> None:
+    def add(self, seed: int, seen: Mapping[tuple[str, str], int]) -> None:
         """Add what a run has reached."""
-        for (api, error), count in seen.items():
-            name = f"{api} {error}"
+        new = []
+        for (what, reached), count in sorted(seen.items()):
+            name = f"{what} {reached}"
+            if name not in self.seen:
+                new.append(name)
             self.seen[name] = self.seen.get(name, 0) + count
+        if new:
+            self.first[str(seed)] = new
 
 
 def options_of(marked: Mapping[str, Any]) -> Options:
@@ -75,7 +82,7 @@ def run_here(test: Callable[..., Any], name: str, options: Options, order: Order
 
         def ended(outcome: Outcome) -> bool:
             report.tried += 1
-            report.add(outcome.seen)
+            report.add(outcome.seed, outcome.seen)
             _write(trace, outcome, name)
             return order.seconds is None or time.monotonic() - began < order.seconds
 
@@ -124,7 +131,7 @@ def run_in_child(name: str, root: Path, arguments: Sequence[str], order: Order) 
     """Run a test in a child with fixed hashes; `arguments` are pytest's. Raises SimulationError where none begins."""
     with tempfile.TemporaryDirectory(prefix="abeyant-") as folder:
         path = Path(folder) / "report.json"
-        asked = ["--kafka-seeds", f"{order.seeds.start}:{order.seeds.stop}", "--kafka-report", str(path)]
+        asked = ["--kafka-seeds", written(order.seeds), "--kafka-report", str(path)]
         if order.repeat is not None:
             asked += ["--kafka-repeat", order.repeat]
         if order.trace is not None:
@@ -146,19 +153,36 @@ def write_report(path: Path, report: Report) -> None:
     path.write_text(json.dumps(vars(report)), encoding="utf-8")
 
 
-def parse_seeds(text: str) -> range:
-    """Return the seeds of "200", the first 200, or "100:300". Raises SimulationError for other text."""
-    first, colon, last = text.rpartition(":")
-    try:
-        seeds = range(int(first) if colon else 0, int(last))
-    except ValueError:
-        seeds = range(0)
-    if not seeds or seeds.start < 0:
-        raise SimulationError(f"--kafka-seeds takes a whole number from 1, or FIRST:END, not {text!r}")
-    return seeds
+def parse_seeds(text: str) -> list[int]:
+    """Return the seeds of "200", the first 200, of "100:300", or of several with commas: "17:18,100:300".
+
+    Raises SimulationError for other text.
+    """
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, colon, last = part.rpartition(":")
+        try:
+            found = range(int(first) if colon else 0, int(last))
+        except ValueError:
+            found = range(0)
+        if not found or found.start < 0:
+            raise SimulationError(f"--kafka-seeds takes a whole number from 1, or FIRST:END, not {text!r}")
+        seeds += found
+    return list(dict.fromkeys(seeds))
 
 
-def chunks(seeds: range, count: int) -> list[range]:
-    """Return `seeds` in at most `count` runs of about the same length."""
+def written(seeds: Sequence[int]) -> str:
+    """Return seeds as `parse_seeds` reads them, in the same order."""
+    parts: list[list[int]] = []
+    for seed in seeds:
+        if parts and parts[-1][1] == seed:
+            parts[-1][1] += 1
+        else:
+            parts.append([seed, seed + 1])
+    return ",".join(f"{first}:{end}" for first, end in parts)
+
+
+def chunks(seeds: Sequence[int], count: int) -> list[Sequence[int]]:
+    """Return `seeds` in at most `count` parts of about the same length."""
     size = -(-len(seeds) // max(count, 1))
     return [seeds[start : start + size] for start in range(0, len(seeds), size)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +10,7 @@ from abeyant.broker.simulation.search import RunId
 from abeyant.broker.simulation.world import Outcome
 
 _EVENTS: Final = 8
+_STEPS: Final = {"group": "groups", "transaction": "transactions", "replicas": "replicas"}
 
 
 def story(outcome: Outcome, which: RunId, tried: int, command: str, page: Path | None = None) -> str:
@@ -30,8 +31,20 @@ def story(outcome: Outcome, which: RunId, tried: int, command: str, page: Path |
     return "\n".join(lines)
 
 
-def coverage(seen: Mapping[tuple[str, str], int]) -> str:
-    """Return what the runs have reached: errors by API, in a line."""
-    errors = sorted((api, error) for api, error in seen if error != "NONE")
-    apis = len({api for api, _ in seen})
-    return f"{apis} APIs answered; errors seen: " + (", ".join(f"{api} {error}" for api, error in errors) or "none")
+def coverage(seeds: int, seen: Collection[str], first: Mapping[str, int]) -> list[str]:
+    """Return what `seeds` runs have reached, in lines; `first` is how many seeds of each test reached something new."""
+    by_kind: dict[str, list[str]] = {}
+    apis = set()
+    for one in sorted(seen):
+        what, _, reached = one.partition(" ")
+        if what in _STEPS:
+            by_kind.setdefault(_STEPS[what], []).append(reached)
+            continue
+        apis.add(what)
+        if reached != "NONE":
+            by_kind.setdefault("errors", []).append(one)
+    new = sum(first.values())
+    lines = [f"kafka: {seeds} seeds; {len(apis)} APIs answered; {new} seeds reached something new"]
+    for kind in ("errors", *_STEPS.values()):
+        lines.append(f"  {kind}: {', '.join(by_kind.get(kind, ())) or 'none'}")
+    return lines

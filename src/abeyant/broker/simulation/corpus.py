@@ -1,0 +1,52 @@
+"""A corpus: the seeds of each test that reached something new, kept in a file from run to run (`--kafka-corpus`).
+
+It is run first, so that what a long search has reached once is reached again by each short one. The file is JSON, in
+the order of tests and seeds, for a repository.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from abeyant.pages.document import write_whole
+from abeyant.simulation.errors import SimulationError
+
+Corpus = dict[str, dict[int, list[str]]]
+"""By test and seed, what that seed was the first to reach."""
+
+
+def read_corpus(path: Path) -> Corpus:
+    """Return the corpus of a file; an empty one where there is none. Raises SimulationError for another file."""
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            str(test): {int(seed): [str(one) for one in reached] for seed, reached in seeds.items()}
+            for test, seeds in found.items()
+        }
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise SimulationError(f"--kafka-corpus: {path} is not a corpus: {error}") from None
+
+
+def write_corpus(path: Path, corpus: Corpus) -> None:
+    """Write a corpus. Raises SimulationError where that fails."""
+    ordered = {test: {str(seed): seeds[seed] for seed in sorted(seeds)} for test, seeds in sorted(corpus.items())}
+    try:
+        write_whole(json.dumps(ordered, indent=1) + "\n", path)
+    except OSError as error:
+        raise SimulationError(f"--kafka-corpus: cannot write {path}: {error.strerror}") from None
+
+
+def extended(known: Mapping[int, Sequence[str]], found: Iterable[tuple[int, Sequence[str]]]) -> dict[int, list[str]]:
+    """Return a test's seeds with those that reached what none of `known` had."""
+    seeds = {seed: list(reached) for seed, reached in known.items()}
+    had = {one for reached in seeds.values() for one in reached}
+    for seed, reached in found:
+        new = [one for one in reached if one not in had]
+        if new:
+            had.update(new)
+            seeds[seed] = sorted({*seeds.get(seed, ()), *new})
+    return seeds
