@@ -33,6 +33,6 @@ async def test_each_order_is_packed_once(simulation: Simulation) -> None:
 
 
 @pytest.mark.xfail(reason="the service commits before it has packed", strict=True)
-@pytest.mark.kafka(brokers=3, seeds=40)
+@pytest.mark.kafka(brokers=3, seeds=40, faults=("kill", "pause", "lose answer"))
 async def test_the_hasty_service_loses_an_order(simulation: Simulation) -> None:
     await story(simulation, hasty_service)

@@ -301,3 +301,13 @@ class FaultRunner:
 
 def _times(fault: Fault) -> str:
     return "" if fault.times == 1 else f"{fault.times} "
+
+
+def errors_of(kind: str) -> dict[str, tuple[str, ...]]:
+    """Return the APIs whose requests a fault of this kind may hit, each with the errors that it may answer."""
+    return dict(_ERRORS) if kind == "fail" else dict.fromkeys(_APIS, ("",))
+
+
+def longest(kind: str) -> float:
+    """Return for how many seconds a fault of this kind may last."""
+    return _LONGEST.get(kind, 1.0)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from abeyant.broker.checks.history import History, Item, Place
+from abeyant.broker.checks.history import Event, History, Item, Place
+from abeyant.broker.simulation.faults import THE_FAULTS_END
 from abeyant.broker.simulation.watcher import Level, Phase, Watcher
 from abeyant.broker.simulation.world import Outcome
 
@@ -95,7 +96,7 @@ def timeline(outcome: Outcome) -> Timeline:
     for lane in lanes.values():
         lane.marks.sort()
     ordered = sorted(lanes.values(), key=lambda lane: (PARTS.index(lane.part), lane.name == THE_TEST, lane.name))
-    events = [Mark(one.at, one.until, "fault", one.what) for one in history.events]
+    events = [Mark(one.at, _until(one, history), "fault", one.what) for one in history.events]
     return Timeline(ordered, events, _last(ordered, events, end))
 
 
@@ -133,9 +134,18 @@ def _hit(watched: Watcher) -> Iterator[tuple[str, float, None, str, str]]:
 def _down(history: History) -> Iterator[tuple[str, str, float, float, str]]:
     """Yield when brokers and programs were down, or cut off."""
     for one in history.events:
-        if one.until is not None and one.subject:
+        until = _until(one, history)
+        if until is not None and one.subject:
             part = "Brokers" if one.subject.startswith("broker ") else "Programs"
-            yield part, one.subject, one.at, one.until, one.what
+            yield part, one.subject, one.at, until, one.what
+
+
+def _until(event: Event, history: History) -> float | None:
+    """Return when an event was over: a fault with the end of all faults, if it was not before."""
+    ends = next((one.at for one in history.events if one.what == THE_FAULTS_END), math.inf)
+    if event.until is None or event.at > ends or " ended with " in event.what:
+        return event.until
+    return min(event.until, ends)
 
 
 def _led(level: Level) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from abeyant.broker.checks.history import Place
 from abeyant.broker.coordinator.topics import INTERNAL
 from abeyant.broker.delayed.operation import Waiting
+from abeyant.broker.requests.common.about import name_of
 
 if TYPE_CHECKING:
     from abeyant.broker.cluster import Cluster
@@ -90,8 +91,9 @@ class Watcher:
 
     def struck(self, call: Any, what: str) -> None:
         """Note that a fault has hit a request."""
-        process = self._loop.network.owner_at(call.connection.peer)
-        self.strikes.append(Strike(self._loop.now, call.broker.id, process, f"{call.api.name} {what}"))
+        connection = getattr(call, "connection", None)  # a follower has none
+        process = call.client_id if connection is None else self._loop.network.owner_at(connection.peer)
+        self.strikes.append(Strike(self._loop.now, call.broker.id, process, f"{name_of(call)} {what}"))
         self.look()
 
     def look(self) -> None:

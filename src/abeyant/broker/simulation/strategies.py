@@ -1,0 +1,66 @@
+"""Hypothesis strategies that drive a simulation: plans of faults, and a run that fails as an assertion does.
+
+    @given(strategies.faults(kinds=("kill", "lose answer")), st.integers(1, 8))
+    def test_orders(faults, count):
+        strategies.simulate(functools.partial(story, count=count), faults=faults)
+
+Hypothesis then shrinks the faults together with all else that it draws. It is imported when a strategy is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from abeyant.broker.simulation.faults import KINDS, Fault, errors_of, longest, plan
+from abeyant.broker.simulation.world import Options, Outcome, Test, run_seed
+from abeyant.errors import AbeyantError
+from abeyant.simulation.chance import Chance
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+_TENTHS: Final = 10
+_MOST: Final = 5
+_PLACES: Final = 8
+_TIMES: Final = 3
+
+
+def faults(kinds: Sequence[str] = KINDS, *, horizon: float = 10.0, most: int = _MOST) -> SearchStrategy[list[Fault]]:
+    """Return a strategy of plans: none to `most` faults of these kinds, which begin within `horizon` seconds, by time.
+
+    They shrink to fewer, earlier and shorter ones. Raises SimulationError for a kind that there is not, and
+    AbeyantError where Hypothesis is missing.
+    """
+    try:
+        from hypothesis import strategies as st
+    except ImportError:
+        raise AbeyantError("these strategies need Hypothesis: pip install hypothesis") from None
+    plan(Chance(0).stream("faults"), horizon, kinds)  # refuses what is no kind
+
+    @st.composite
+    def fault(draw: Any) -> Fault:
+        kind = draw(st.sampled_from(list(kinds)))
+        errors = errors_of(kind)
+        api = draw(st.sampled_from(list(errors)))
+        error = draw(st.sampled_from(errors[api]))
+        at = 0 if kind == "clock" else draw(st.integers(0, int(horizon * _TENTHS)))
+        length = draw(st.integers(1, max(1, int(longest(kind) * _TENTHS))))
+        where = draw(st.integers(0, _PLACES - 1)) / _PLACES
+        return Fault(at / _TENTHS, kind, where, length / _TENTHS, api, error, draw(st.integers(1, _TIMES)))
+
+    by_time = st.lists(fault(), max_size=most).map(lambda found: sorted(found, key=lambda one: one.at))
+    return by_time if kinds else st.just([])
+
+
+def simulate(test: Test, *, faults: Sequence[Fault] = (), seed: int = 0, options: Options | None = None) -> Outcome:
+    """Run `test` by a seed with these faults in place of the seed's own; return the outcome.
+
+    Raises AssertionError with the failure's message, and the faults as they happened. The hashes of strings are those
+    of this process: the same plan is the same run in it, and not in another, unless PYTHONHASHSEED is fixed.
+    """
+    outcome = run_seed(test, seed, options or Options(), faults=faults, any_hashes=True)
+    if outcome.failure is not None:
+        happened = "".join(f"\n  at {event.at:.1f} s {event.what}" for event in outcome.history.events)
+        raise AssertionError(f"{outcome.failure.message}{happened}\n{outcome.failure.text}".rstrip())
+    return outcome
