@@ -51,6 +51,7 @@ FLOORS = (
     ("broker.requests",),
     ("broker.requests.common",),
     ("broker.groups", "broker.transactions"),
+    ("broker.shares",),
     ("broker.coordinator",),
     ("broker.delayed",),
     ("broker.replica",),

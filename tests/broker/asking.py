@@ -58,6 +58,18 @@ def asked(api: Api, version: int, kafka: Cluster) -> dict[str, Any]:
             "subscribed_topic_names": ["there"], "topic_partitions": [],
         },
         "ConsumerGroupDescribe": {"group_ids": ["absent"]},
+        "ShareGroupHeartbeat": {
+            "group_id": f"sharing-{version}", "member_id": "one", "member_epoch": 0,
+            "subscribed_topic_names": ["there"],
+        },
+        "ShareGroupDescribe": {"group_ids": ["absent"]},
+        "ShareFetch": {"group_id": "sharing", "member_id": "one", "max_wait": timedelta(0), "topics": []},
+        "ShareAcknowledge": {"group_id": "sharing", "member_id": "nobody", "share_session_epoch": 1},
+        "InitializeShareGroupState": {"group_id": "sharing", "topics": [{**topic, "partitions": [{"partition": 0}]}]},
+        "ReadShareGroupState": {"group_id": "sharing", "topics": [{**topic, "partitions": [{"partition": 1}]}]},
+        "WriteShareGroupState": {"group_id": "sharing", "topics": [{**topic, "partitions": [{"partition": 1}]}]},
+        "DeleteShareGroupState": {"group_id": "sharing", "topics": [{**topic, "partitions": [{"partition": 1}]}]},
+        "ReadShareGroupStateSummary": {"group_id": "sharing", "topics": [{**topic, "partitions": [{"partition": 1}]}]},
         "CreateTopics": {
             "topics": [{"name": f"made-{version}", "num_partitions": 1, "replication_factor": 1}], "timeout": SECOND,
         },

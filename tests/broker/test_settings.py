@@ -40,7 +40,9 @@ def test_what_a_setting_does_is_said_of_those_that_the_code_asks_for_and_of_no_o
     sources = [path for path in room.rglob("*.py") if "genuine" not in path.parts and path.name not in others]
     named = set(re.findall(r'"\{?([a-z]+(?:\.[a-z]+)+)\}?"', "".join(path.read_text("utf-8") for path in sources)))
     fallbacks = {one.fallback for scope in ("topic", "group") for one in definitions(scope).values() if one.text}
-    limits = re.compile(r"group\.consumer\.(max|min)\.(session|heartbeat)\..*")  # their names are put together
+    limits = re.compile(
+        r"group\.(consumer\.(max|min)\.(session|heartbeat)|share\.(max|min)\.(session|heartbeat|record|delivery|partition))\..*"
+    )  # their names are put together
     without = {"log.roll.jitter.ms", "log.roll.jitter.hours"}  # asked for, and not heeded
     found = definitions("broker").values()
     told = {one.name for one in found if one.has_effect and not limits.fullmatch(one.name)}

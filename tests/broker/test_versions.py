@@ -21,6 +21,7 @@ def kafka() -> Iterator[Cluster]:
         cluster.create_topic("there", partitions=2)
         with WireClient(cluster.bootstrap) as client:
             client.ask(10, 6, key_type=0, coordinator_keys=["group"])  # so that there are coordinators
+            client.ask(10, 6, key_type=2, coordinator_keys=["group:AAAAAAAAAAAAAAAAAAAAAA:0"])
         yield cluster
 
 
@@ -45,6 +46,10 @@ EXPECTED: dict[str | tuple[str, int], ErrorCode] = {
     "DescribeAcls": ErrorCode.security_disabled,
     "CreateAcls": ErrorCode.security_disabled,
     "DeleteAcls": ErrorCode.security_disabled,
+    "ShareGroupDescribe": ErrorCode.group_id_not_found,
+    "ShareAcknowledge": ErrorCode.share_session_not_found,
+    "ReadShareGroupState": ErrorCode.invalid_request,  # nobody has initialized it
+    "WriteShareGroupState": ErrorCode.invalid_request,
     "DeleteTopics": ErrorCode.unknown_topic_or_partition,
     "CreatePartitions": ErrorCode.invalid_partitions,
     "ElectLeaders": ErrorCode.election_not_needed,

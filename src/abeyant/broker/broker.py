@@ -14,11 +14,12 @@ import struct
 import uuid
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from abeyant import IdleDetector, Purgatory
 from abeyant.broker.coordinator.coordinator import Coordinator
-from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
+from abeyant.broker.coordinator.topics import OFFSETS, SHARES, TRANSACTIONS
 from abeyant.broker.delayed.operation import Waiting
 from abeyant.broker.delayed.throttle import ThrottledChannels
 from abeyant.broker.housekeeping import Housekeeping
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from abeyant.broker.partition_state import PartitionState, Topic
     from abeyant.broker.replica.ports import Timer
     from abeyant.broker.settings import Settings
+    from abeyant.broker.shares.partitions import SharePartitions
+    from abeyant.broker.shares.sessions import ShareSessions
+    from abeyant.broker.shares.state.shard import ShareStateShard
     from abeyant.purgatory.ports import Stoppable
 
 _HEADER = struct.Struct(">hhi")  # API key, version, correlation id: the same in every version
@@ -117,14 +121,17 @@ class Broker:
         self.elect_leader_purgatory = self._purgatory("ElectLeader")
         self.rebalance_purgatory = self._purgatory("Rebalance")
         self.heartbeat_purgatory = self._purgatory("Heartbeat")
+        self.share_fetch_purgatory = self._purgatory("ShareFetch")
+        self.share_lock_purgatory = self._purgatory("ShareLock")
         self.inter_broker_purgatory = self._purgatory("InterBroker")
         self.held_purgatory = self._purgatory("Held")  # requests that a fault delays
         self.throttled = ThrottledChannels(self._purgatory("Throttle"), self.now)
         self.group_coordinator = Coordinator(self, OFFSETS, _group_shard)
         self.transaction_coordinator = Coordinator(self, TRANSACTIONS, TransactionShard)
+        self.share_coordinator = Coordinator(self, SHARES, _share_state_shard)
         self.coordinators: dict[str, Coordinator[Any]] = {
             coordinator.topic.name: coordinator
-            for coordinator in (self.group_coordinator, self.transaction_coordinator)
+            for coordinator in (self.group_coordinator, self.transaction_coordinator, self.share_coordinator)
         }
         self.request_timeout: float = settings["request.timeout.ms"] / 1000
         self.housekeeping = Housekeeping(self)
@@ -142,6 +149,20 @@ class Broker:
     def _purgatory(self, name: str) -> Purgatory[Any]:
         self.purgatories.append(Purgatory(name, self.timer))
         return self.purgatories[-1]
+
+    @cached_property
+    def shares(self) -> SharePartitions:
+        """Return its share partitions. Imported here, as most clusters have no share groups."""
+        from abeyant.broker.shares.partitions import SharePartitions
+
+        return SharePartitions(self)
+
+    @cached_property
+    def share_sessions(self) -> ShareSessions:
+        """Return its clients' share sessions."""
+        from abeyant.broker.shares.sessions import ShareSessions
+
+        return ShareSessions(self.shares, self.cluster.settings["group.share.max.share.sessions"])
 
     @property
     def log_dir(self) -> str:
@@ -286,7 +307,9 @@ class Broker:
             if partition.topic_id == topic.id:
                 self._forget(partition)
         for shard in self.group_coordinator.loaded():
-            shard.forget_topic(topic.name)
+            shard.forget_topic(topic.name, topic.id)
+        for states in self.share_coordinator.loaded():
+            states.forget_topic(topic.id)
 
     def _forget(self, partition: Partition) -> None:
         del self.partitions[partition.topic, partition.index]
@@ -346,6 +369,8 @@ class Broker:
     def disconnected(self, connection: Connection) -> None:
         """Forget a connection."""
         self.connections.pop(connection, None)
+        if "share_sessions" in self.__dict__ and not self.stopped:
+            self.run(self.share_sessions.disconnected, connection)
         self._quotas.leave(connection)
         self.throttled.forget(connection)
         if self._listener is not None:
@@ -470,3 +495,10 @@ def _group_shard(broker: CoordinatorBroker, partition: Partition) -> GroupShard:
     from abeyant.broker.groups.shard import GroupShard
 
     return GroupShard(broker, partition)
+
+
+def _share_state_shard(broker: CoordinatorBroker, partition: Partition) -> ShareStateShard:
+    """Create a shard of share partitions' states. Imported here, as most clusters have none."""
+    from abeyant.broker.shares.state.shard import ShareStateShard
+
+    return ShareStateShard(broker, partition)

@@ -42,11 +42,12 @@ class GroupSettings:
     def value(self, group_id: str, name: str) -> Any:
         """Return a group's typed value, by default the brokers'. Raises ConfigError for an unknown name. O(1)."""
         text = self._groups[group_id].get(name) if group_id in self._groups else None
-        if text is None:
+        if text is None and f"group.{name}" in definitions("broker"):
             return self._brokers[f"group.{name}"]
         key = group_id, name
         if key not in self._values:
-            self._values[key] = definition("group", name).parse(text)
+            found = definition("group", name)
+            self._values[key] = found.parse(found.default if text is None else text)
         return self._values[key]
 
     def check(self, settings: Mapping[str, str]) -> None:

@@ -68,6 +68,8 @@ def _until(operation: Any, named: list[str]) -> str:
         "DelayedHeartbeat": f"only the deadline: a heartbeat of {listed} moves it",
         "HeldRequest": "only the deadline: a fault delays it",
         "ThrottledChannel": "only the deadline: a quota or a fault throttles the connection",
+        "DelayedShareFetch": f"records on {listed} that are free to acquire",
+        "AcquisitionLock": "acknowledgements of all its records",
         "DelayedElectLeader": f"a new leader for {listed}",
         "DelayedPeerAnswer": "the other broker's response",
     }.get(kind, "")

@@ -11,7 +11,6 @@ _WHOLE_BATCHES = "Kafka cuts the last batch off where the bytes end, and consume
 _DELAY = "group.initial.rebalance.delay.ms is 0 by default, so that tests need not wait"
 
 DIFFERENCES: dict[tuple[str, str], str] = {
-    ("api_versions", "finalized_features: share"): "ours has no share groups, and does not finalize their feature",
     ("api_versions", "finalized_features: streams"): "ours has no streams groups, and does not finalize their feature",
     ("transactions", "marker_is_written: of_an_older_epoch"): "Kafka fails inside; ours says what is wrong",
     ("fetch", "bytes_at_most: partition_max_of_one_batch_and_a_half"): _WHOLE_BATCHES,

@@ -16,6 +16,7 @@ from abeyant.broker.groups.classic.group import ClassicGroup
 from abeyant.broker.groups.consumer.group import ConsumerGroup
 from abeyant.broker.groups.offsets.records import Offset, OffsetKey
 from abeyant.broker.groups.shard import GroupShard
+from abeyant.broker.groups.share.group import ShareGroup
 from abeyant.broker.log import LogError
 from abeyant.broker.log.batch import make_batch
 from abeyant.broker.log.records import Record, encode
@@ -60,7 +61,7 @@ class GroupState(NamedTuple):
 
     id: str
     protocol: str
-    """"classic" or "consumer" (KIP-848)."""
+    """"classic", "consumer" (KIP-848) or "share" (KIP-932)."""
     state: str
     """By Kafka's names: "Stable", "PreparingRebalance", "Empty" and so on."""
     generation: int
@@ -175,16 +176,15 @@ def groups(cluster: BaseCluster) -> list[str]:
 def group_state(cluster: BaseCluster, name: str) -> GroupState:
     """Return a group. Raises AbeyantError where there is none."""
     for number, shard in every_shard(cluster):
-        group = shard.groups.get(name) or shard.consumers.get(name)
+        group = shard.find(name)
         if group is not None:
             return _group_state(cluster, number, shard, group)
     raise AbeyantError(f"there is no group {name!r}{did_you_mean(str(name), groups(cluster))}")
 
 
 def _group_state(
-    cluster: BaseCluster, coordinator: int, shard: GroupShard, group: ClassicGroup | ConsumerGroup
+    cluster: BaseCluster, coordinator: int, shard: GroupShard, group: ClassicGroup | ConsumerGroup | ShareGroup
 ) -> GroupState:
-    classic = isinstance(group, ClassicGroup)
     members = tuple(
         GroupMember(one.id, one.instance_id, one.client_id, one.client_host) for one in group.members.values()
     )
@@ -193,7 +193,7 @@ def _group_state(
         for (topic, partition), offset in sorted(shard.offsets.all_committed(group.id, shard.replicated))
     )
     generation = group.generation if isinstance(group, ClassicGroup) else group.epoch
-    protocol = "classic" if classic else "consumer"
+    protocol = "classic" if isinstance(group, ClassicGroup) else group.type
     return GroupState(group.id, protocol, group.state.value, generation, coordinator, members, offsets)
 
 

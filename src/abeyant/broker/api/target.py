@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
 from abeyant.broker.api.base import BaseCluster
-from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
+from abeyant.broker.coordinator.topics import INTERNAL
 from abeyant.broker.requests.common.about import (
     NAME_GROUPS,
     NAME_NEW_TOPICS,
@@ -51,7 +51,7 @@ class NearMiss(NamedTuple):
 
 _TYPES = {"topic": str, "partition": int, "broker": int, "client_id": str, "group": str, "transactional_id": str}
 _SASL = ("SaslAuthenticate", "SaslHandshake")
-_INTERNAL = (OFFSETS.name, TRANSACTIONS.name)  # made when the first client needs them
+_INTERNAL = tuple(INTERNAL)  # made when the first client needs them
 _OTHERS = "choose by broker= or client_id="
 
 

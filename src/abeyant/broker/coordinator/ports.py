@@ -15,6 +15,8 @@ class Broker(ports.Broker, Protocol):
 
     rebalance_purgatory: Purgatory[Any]
     heartbeat_purgatory: Purgatory[Any]
+    share_fetch_purgatory: Purgatory[Any]
+    share_lock_purgatory: Purgatory[Any]
     request_timeout: float  # seconds
 
     def ask(

@@ -46,7 +46,21 @@ TRANSACTIONS = InternalTopic(
 )
 """Holds the state of transactional ids."""
 
-INTERNAL = {topic.name: topic for topic in (OFFSETS, TRANSACTIONS)}
+SHARES = InternalTopic(
+    "__share_group_state",
+    "share.coordinator.state.topic.num.partitions",
+    "share.coordinator.state.topic.replication.factor",
+    {
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "min.insync.replicas": "{share.coordinator.state.topic.min.isr}",
+        "retention.ms": "-1",
+        "segment.bytes": "{share.coordinator.state.topic.segment.bytes}",
+    },
+)
+"""Holds the state of share partitions."""
+
+INTERNAL = {topic.name: topic for topic in (OFFSETS, TRANSACTIONS, SHARES)}
 
 
 def ensure_topic(controller: Controller, settings: Settings, topic: InternalTopic) -> Topic:

@@ -13,11 +13,13 @@ class Waiting(NamedTuple):
 
     broker: int
     kind: str
-    """The purgatory: "Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat", "InterBroker" (a
-    broker's request to another), "Throttle" (a connection from which no request is read). For a held request its API,
-    for instance "Metadata", or "ReplicaFetch"."""
+    """The purgatory: "Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat", "ShareFetch",
+    "ShareLock" (records that a member of a share group has), "InterBroker" (a broker's request to another), "Throttle"
+    (a connection from which no request is read). For a held request its API, for instance "Metadata", or
+    "ReplicaFetch"."""
     keys: tuple[tuple[str, int | str], ...]
-    """What it waits for: topics and partitions; for rebalances and sessions, groups and members."""
+    """What it waits for: topics and partitions; for rebalances and sessions, groups and members; for a share
+    lock both, and ("offsets", "first-last")."""
     client: str
     """The client id. A follower's is "broker-2-fetcher-0", as in Kafka."""
     since: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,6 +22,10 @@ from abeyant.broker.groups.migration.conversion import Migration
 from abeyant.broker.groups.offsets import records as offset_records
 from abeyant.broker.groups.offsets.committed import Offsets
 from abeyant.broker.groups.offsets.records import Offset, OffsetKey
+from abeyant.broker.groups.share import records as share_records
+from abeyant.broker.groups.share.group import ShareGroup, ShareMember, ShareState
+from abeyant.broker.groups.share.protocol import JOINS, OnHeartbeat, ShareHeartbeat, ShareProtocol
+from abeyant.broker.groups.share.states import ShareStates
 from abeyant.broker.groups.subscription import CONSUMER
 from abeyant.broker.groups.waits import Waits
 from abeyant.broker.wire.schema import ErrorCode
@@ -32,10 +37,11 @@ if TYPE_CHECKING:
     from abeyant.broker.replica.partition import Partition
     from abeyant.purgatory.ports import Stoppable
 
-GroupT = TypeVar("GroupT", ClassicGroup, ConsumerGroup)
+GroupT = TypeVar("GroupT", ClassicGroup, ConsumerGroup, ShareGroup)
+AnyGroup = ClassicGroup | ConsumerGroup | ShareGroup
 
 _MINUTE = 60_000  # ms
-_EMPTY = (State.EMPTY, ConsumerState.EMPTY)
+_EMPTY = (State.EMPTY, ConsumerState.EMPTY, ShareState.EMPTY)
 
 
 class GroupShard(Shard):
@@ -46,7 +52,8 @@ class GroupShard(Shard):
         super().__init__(broker, partition)
         settings = broker.cluster.settings
         self.groups: dict[str, ClassicGroup] = {}
-        self.consumers: dict[str, ConsumerGroup] = {}  # an id is in only one of the two
+        self.consumers: dict[str, ConsumerGroup] = {}
+        self.shares: dict[str, ShareGroup] = {}  # an id is in only one of the three
         self.offsets = Offsets()
         waits = Waits(broker.rebalance_purgatory, broker.heartbeat_purgatory, broker.now, self._expired)
         max_classic = settings["group.max.size"]
@@ -67,6 +74,11 @@ class GroupShard(Shard):
         self.consumer_protocol = ConsumerProtocol(
             waits, targets, self.consumers, self.write_and_replay, self._downgrade_without, self._session_timeout,
             max_size=max_consumers,
+        )  # fmt: skip
+        self.share_states = ShareStates(broker, self.write_and_replay)
+        self.share_protocol = ShareProtocol(
+            waits, targets, self.shares, self.share_states, self.write_and_replay, self._share_session_timeout,
+            broker.now_ms, max_size=settings["group.share.max.size"],
         )  # fmt: skip
         self.classic_members = ClassicInConsumerGroup(self.consumer_protocol, self.migration, self._downgrade)
         self._timeout: float = settings["offsets.commit.timeout.ms"] / 1000
@@ -94,6 +106,8 @@ class GroupShard(Shard):
                 self.groups[group_id] = classic_records.read_group_value(group_id, record.value)
         elif kind in consumer_records.KINDS:
             self._replay_consumers(kind, *consumer_records.read_key(kind, record.key), record.value)
+        elif kind in share_records.KINDS:
+            self._replay_shares(kind, *share_records.read_key(kind, record.key), record.value)
 
     def _replay_consumers(self, kind: int, group_id: str, member_id: str, value: bytes | None) -> None:
         group = self.consumers.get(group_id)
@@ -121,6 +135,34 @@ class GroupShard(Shard):
             read = consumer_records.read_member if kind == consumer_records.MEMBER else consumer_records.read_current
             group.put(read(value, known))
 
+    def _replay_shares(self, kind: int, group_id: str, member_id: str, value: bytes | None) -> None:
+        if kind == share_records.STATES:
+            self.share_states.replay(group_id, None if value is None else share_records.read_states(value))
+            return
+        group = self.shares.get(group_id)
+        if group is None:
+            if value is None:
+                return
+            self.groups.pop(group_id, None)  # it was empty
+            self.consumers.pop(group_id, None)
+            group = self.shares[group_id] = ShareGroup(group_id)
+        if kind == share_records.GROUP and value is None:
+            del self.shares[group_id]
+        elif kind == share_records.GROUP and value is not None:
+            group.epoch = share_records.read_epoch(kind, value)
+        elif kind == share_records.TARGET and value is not None:
+            group.target_epoch = share_records.read_epoch(kind, value)
+        elif kind == share_records.TARGET_OF_MEMBER:
+            group.target.pop(member_id, None)
+            if value is not None:
+                group.target[member_id] = share_records.read_target(value)
+        elif kind == share_records.MEMBER and value is None:
+            group.members.pop(member_id, None)
+        elif value is not None and kind in (share_records.MEMBER, share_records.CURRENT):
+            known = group.members.get(member_id) or ShareMember(member_id)
+            read = share_records.read_member if kind == share_records.MEMBER else share_records.read_current
+            group.members[member_id] = read(value, known)
+
     def _replay_offset(self, key: OffsetKey, record: Record, batch: Batch) -> None:
         if record.value is None:
             self.offsets.forget(key)
@@ -144,6 +186,9 @@ class GroupShard(Shard):
             self.classic_protocol.resume(group)
         for consumers in self.consumers.values():
             self.consumer_protocol.resume(consumers)
+        for shares in self.shares.values():
+            self.share_protocol.resume(shares)
+        self.share_states.resume()
 
     def end(self) -> None:
         """Stop all sessions and answer pending requests, as another broker coordinates these groups now."""
@@ -154,8 +199,12 @@ class GroupShard(Shard):
             self.classic_protocol.end(group)
         for consumers in self.consumers.values():
             self.consumer_protocol.end(consumers)
+        for shares in self.shares.values():
+            self.share_protocol.end(shares)
         self.groups.clear()
         self.consumers.clear()
+        self.shares.clear()
+        self.share_states.clear()
 
     @property
     def replicated(self) -> int:
@@ -179,23 +228,33 @@ class GroupShard(Shard):
         """Return a consumer group. Raises ApiError: GROUP_ID_NOT_FOUND."""
         return self._require(self.consumers, group_id, "a consumer group")
 
+    def share_group(self, group_id: str) -> ShareGroup:
+        """Return a share group. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        return self._require(self.shares, group_id, "a share group")
+
+    def find(self, group_id: str) -> AnyGroup | None:
+        """Return a group of any protocol, if it exists."""
+        return self.groups.get(group_id) or self.consumers.get(group_id) or self.shares.get(group_id)
+
     def _require(self, groups: dict[str, GroupT], group_id: str, what: str) -> GroupT:
         if group_id not in groups:
-            is_another = group_id in self.groups or group_id in self.consumers
+            is_another = self.find(group_id) is not None
             problem = f"is not {what}" if is_another else "not found"
             raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} {problem}.")
         return groups[group_id]
 
-    def all_groups(self) -> list[ClassicGroup | ConsumerGroup]:
-        """Return all groups, of both protocols."""
-        return [*self.groups.values(), *self.consumers.values()]
+    def all_groups(self) -> list[AnyGroup]:
+        """Return all groups, of all protocols."""
+        return [*self.groups.values(), *self.consumers.values(), *self.shares.values()]
 
     def group_or_new(self, group_id: str) -> ClassicGroup:
         """Return a classic group. Create it if it does not exist, and in place of an empty consumer group.
 
-        Raises ApiError: INCONSISTENT_GROUP_PROTOCOL if a consumer group of that id has members.
+        Raises ApiError: INCONSISTENT_GROUP_PROTOCOL if that is a share group, or a consumer group with members.
         """
         group = self.groups.get(group_id)
+        if group_id in self.shares:
+            raise ApiError(ErrorCode.inconsistent_group_protocol)
         consumers = self.consumers.get(group_id)
         if consumers is not None:
             if consumers.members:
@@ -211,6 +270,8 @@ class GroupShard(Shard):
 
         Raises ApiError: GROUP_ID_NOT_FOUND if the classic group cannot be upgraded.
         """
+        if group_id in self.shares:
+            self.consumer_group(group_id)  # raises
         group = self.consumers.get(group_id)
         first: list[Entry] = []
         classic = self.groups.get(group_id)
@@ -233,6 +294,17 @@ class GroupShard(Shard):
         """Return the session time-out of a consumer group's members, in seconds."""
         timeout: int = self._group_settings.value(group_id, "consumer.session.timeout.ms")
         return timeout / 1000
+
+    def _share_session_timeout(self, group_id: str) -> float:
+        """Return the session time-out of a share group's members, in seconds."""
+        timeout: int = self._group_settings.value(group_id, "share.session.timeout.ms")
+        return timeout / 1000
+
+    def share_heartbeat(self, group_id: str, request: ShareHeartbeat, then: OnHeartbeat) -> None:
+        """Let a member join or stay in a share group, which is created for the first one. Raises ApiError."""
+        is_new = request.epoch == JOINS and self.find(group_id) is None
+        group = ShareGroup(group_id) if is_new else self.share_group(group_id)
+        self.share_protocol.heartbeat(group, request, then)
 
     def _downgrade_without(
         self, group: ConsumerGroup, gone: Collection[str], then: Callable[[ErrorCode], object]
@@ -265,7 +337,7 @@ class GroupShard(Shard):
 
     def members(self, group_id: str) -> dict[str, tuple[str | None, str]] | None:
         """Return the instance id and client id of each member by id; None if the group does not exist."""
-        group = self.groups.get(group_id) or self.consumers.get(group_id)
+        group = self.find(group_id)
         if group is None:
             return None
         return {member.id: (member.instance_id, member.client_id) for member in group.members.values()}
@@ -274,6 +346,8 @@ class GroupShard(Shard):
         """Remove a member as if its session had expired."""
         if group_id in self.consumers:
             self.consumer_protocol.expire(group_id, member_id)
+        elif group_id in self.shares:
+            self.share_protocol.expire(group_id, member_id)
         else:
             self.classic_protocol.remove(self.groups[group_id], member_id)
 
@@ -282,7 +356,7 @@ class GroupShard(Shard):
         results: dict[str, ErrorCode] = {}
         entries: list[Entry] = []
         for group_id in group_ids:
-            group = self.groups.get(group_id) or self.consumers.get(group_id)
+            group = self.find(group_id)
             if group is None or group.state is State.DEAD:
                 results[group_id] = ErrorCode.group_id_not_found
             elif group.state not in _EMPTY:
@@ -304,6 +378,8 @@ class GroupShard(Shard):
             (offset_records.offset_key(key), None) for key in self.offsets.every_key(group_id) if offsets
         ]
         consumers = self.consumers.get(group_id)
+        if group_id in self.shares:
+            return entries + share_records.tombstones(self.shares[group_id])
         if consumers is None:
             return [*entries, (classic_records.group_key(group_id), None)]
         return entries + consumer_records.tombstones(consumers)
@@ -320,6 +396,8 @@ class GroupShard(Shard):
         group = self.groups.get(group_id)
         if group is not None:
             self.classic_protocol.expire(group, member_id)
+        elif group_id in self.shares:
+            self.share_protocol.expire(group_id, member_id)
         else:
             self.consumer_protocol.expire(group_id, member_id)
 
@@ -352,8 +430,9 @@ class GroupShard(Shard):
         else:
             then(ErrorCode.none)
 
-    def forget_topic(self, topic: str) -> None:
-        """Delete the offsets of a deleted topic."""
+    def forget_topic(self, topic: str, topic_id: uuid.UUID) -> None:
+        """Delete the offsets of a deleted topic, and forget its states of share groups."""
+        self.share_states.forget_topic(topic_id)
         gone = [key for group in self.all_groups() for key in self.offsets.every_key(group.id) if key.topic == topic]
         if gone:
             self.forget_offsets(gone, ignore)
@@ -368,7 +447,8 @@ class GroupShard(Shard):
     def delete_old(self, now_ms: int) -> None:
         """Delete offsets past their retention, and empty groups without offsets."""
         entries: list[Entry] = []
-        for group in self.all_groups():
+        found: list[ClassicGroup | ConsumerGroup] = [*self.groups.values(), *self.consumers.values()]
+        for group in found:  # empty share groups stay, as in Kafka
             keys = self.offsets.keys(group.id)
             old = [key for key in keys if self._is_old(group, key, now_ms)]
             entries += [(offset_records.offset_key(key), None) for key in old]

@@ -8,7 +8,7 @@ broker's purgatories.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from abeyant.broker.clock import until_scan
@@ -43,6 +43,7 @@ class Partition:
         self.remotes: dict[int, Remote] = {}  # its followers, while it leads
         self.verifications = Verifications(log)
         self.min_isr = 1
+        self.watchers: dict[object, Callable[[], object]] = {}  # called after a change of leader, offsets or log start
         self._lag_check: Stoppable | None = None
         self.configure(topic)
 
@@ -189,6 +190,7 @@ class Partition:
         """Send the new log start to the followers."""
         self._notify_followers()
         self.broker.fetch_purgatory.check_and_complete(self)
+        self._call_watchers()
 
     @property
     def last_stable_offset(self) -> int:
@@ -349,3 +351,9 @@ class Partition:
         self.broker.produce_purgatory.check_and_complete(self)
         self.broker.fetch_purgatory.check_and_complete(self)
         self.broker.delete_records_purgatory.check_and_complete(self)
+        self._call_watchers()
+
+    def _call_watchers(self) -> None:
+        if self.watchers:
+            for changed in list(self.watchers.values()):
+                changed()

@@ -58,13 +58,13 @@ def _member(call: Call, group: ConsumerGroup, member: ConsumerMember) -> Message
         client_host=member.client_host,
         subscribed_topic_names=member.topics,
         subscribed_topic_regex=member.regex or "",
-        assignment=_assignment(call, member.assigned | member.revoking),
-        target_assignment=_assignment(call, group.target.get(member.id, NOTHING)),
+        assignment=describe_assignment(call, member.assigned | member.revoking),
+        target_assignment=describe_assignment(call, group.target.get(member.id, NOTHING)),
         member_type=_CONSUMER if member.classic is None else _CLASSIC,
     )
 
 
-def _assignment(call: Call, assignment: Assignment) -> Message:
+def describe_assignment(call: Call, assignment: Assignment) -> Message:
     """Return an assignment without deleted topics, whose names are no longer known."""
     topics = call.broker.cluster.controller.by_id
     rows = [row for row in topic_partitions(assignment) if row.topic_id in topics]

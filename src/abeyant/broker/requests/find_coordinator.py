@@ -1,12 +1,12 @@
-"""FindCoordinator (key 10, versions 0-6): find the broker that coordinates a group or a transactional id.
+"""FindCoordinator (key 10, versions 0-6): find the coordinator of a group, a transactional id or a share partition.
 
 It is the leader of the id's partition in the coordinator's topic.
 Kafka: `KafkaApis.handleFindCoordinatorRequest`.
-Not implemented: the coordinators of share groups.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from abeyant.broker.coordinator import topics
@@ -16,7 +16,10 @@ from abeyant.broker.requests.common.topics import host_for
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"FindCoordinatorRequest": {"key": None, "key_type": 0, "coordinator_keys": ()}}
-_TOPICS = {0: topics.OFFSETS, 1: topics.TRANSACTIONS}
+_TOPICS = {0: topics.OFFSETS, 1: topics.TRANSACTIONS, 2: topics.SHARES}
+_SHARE_PARTITIONS = 2  # a type of key: of "group:topic id:partition"
+_SHARES_SINCE = 6  # the version
+_SHARE_KEY = re.compile(r".+:[\w-]{22}:\d+", re.DOTALL)
 _BATCHED_SINCE = 4  # the version
 _NOT_AVAILABLE = "The coordinator is not available."
 
@@ -24,7 +27,8 @@ _NOT_AVAILABLE = "The coordinator is not available."
 def handle(call: Call) -> None:
     """Return the coordinators. Create their topic if it does not exist."""
     request = call.request
-    if request.key_type not in _TOPICS:
+    shares = request.key_type == _SHARE_PARTITIONS
+    if request.key_type not in _TOPICS or (shares and call.version < _SHARES_SINCE):
         call.answer(error_response(request, ErrorCode.invalid_request, INVALID_REQUEST))
     elif call.version >= _BATCHED_SINCE:
         found = [_coordinator(call, key) for key in request.coordinator_keys]
@@ -45,6 +49,8 @@ def error_response(request: Any, error: ErrorCode, message: str | None = None) -
 def _coordinator(call: Call, key: str) -> Message:
     cluster = call.broker.cluster
     controller = cluster.controller
+    if call.request.key_type == _SHARE_PARTITIONS and not _SHARE_KEY.fullmatch(key):
+        return _none(key, ErrorCode.invalid_request, "")
     try:
         topic = topics.ensure_topic(controller, cluster.settings, _TOPICS[call.request.key_type])
     except ApiError:

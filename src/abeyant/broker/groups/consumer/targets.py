@@ -30,6 +30,10 @@ class Targets:
         self._topics = topics
         self._by_id = by_id
 
+    def by_name(self) -> Mapping[str, Topic]:
+        """Return the cluster's topics by name."""
+        return self._topics()
+
     def find_topics(self, subscriptions: Iterable[Subscription]) -> Subscribed:
         """Return the existing topics of these subscriptions, with their ids and partition counts."""
         topics = self._topics()

@@ -17,8 +17,9 @@ NAME_PARTITIONS = frozenset(
     {
         "AddPartitionsToTxn", "AlterPartitionReassignments", "AlterReplicaLogDirs", "DeleteRecords", "DescribeLogDirs",
         "DescribeProducers", "DescribeQuorum", "ElectLeaders", "Fetch", "ListOffsets", "ListPartitionReassignments",
-        "OffsetCommit", "OffsetDelete", "OffsetFetch", "OffsetForLeaderEpoch", "Produce", "TxnOffsetCommit",
-        "WriteTxnMarkers",
+        "DeleteShareGroupState", "InitializeShareGroupState", "OffsetCommit", "OffsetDelete", "OffsetFetch",
+        "OffsetForLeaderEpoch", "Produce", "ReadShareGroupState", "ReadShareGroupStateSummary", "ShareAcknowledge",
+        "ShareFetch", "TxnOffsetCommit", "WriteShareGroupState", "WriteTxnMarkers",
     }
 )  # fmt: skip
 """The APIs whose requests name partitions."""
@@ -35,7 +36,9 @@ NAME_GROUPS = frozenset(
     {
         "AddOffsetsToTxn", "ConsumerGroupDescribe", "ConsumerGroupHeartbeat", "DeleteGroups", "DescribeGroups",
         "FindCoordinator", "Heartbeat", "JoinGroup", "LeaveGroup", "OffsetCommit", "OffsetDelete", "OffsetFetch",
-        "SyncGroup", "TxnOffsetCommit",
+        "DeleteShareGroupState", "InitializeShareGroupState", "ReadShareGroupState", "ReadShareGroupStateSummary",
+        "ShareAcknowledge", "ShareFetch", "ShareGroupDescribe", "ShareGroupHeartbeat", "SyncGroup", "TxnOffsetCommit",
+        "WriteShareGroupState",
     }
 )  # fmt: skip
 """The APIs whose requests name groups."""

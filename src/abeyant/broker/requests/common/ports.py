@@ -19,6 +19,9 @@ from abeyant.broker.replica.messages import Key
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.fetch_sessions import FetchSessions
 from abeyant.broker.security.protocol import Security
+from abeyant.broker.shares.partitions import SharePartitions
+from abeyant.broker.shares.sessions import ShareSessions
+from abeyant.broker.shares.state.shard import ShareStateShard
 from abeyant.broker.transactions.shard import TransactionShard
 
 
@@ -68,10 +71,19 @@ class Broker(ports.Broker, Protocol):
     inter_broker_purgatory: Purgatory[Any]
     group_coordinator: Coordinator[GroupShard]
     transaction_coordinator: Coordinator[TransactionShard]
+    share_coordinator: Coordinator[ShareStateShard]
 
     @property
     def cluster(self) -> Cluster:
         """Return its cluster."""
+
+    @property
+    def shares(self) -> SharePartitions:
+        """Return its share partitions."""
+
+    @property
+    def share_sessions(self) -> ShareSessions:
+        """Return its clients' share sessions."""
 
     @property
     def log_dir(self) -> str:

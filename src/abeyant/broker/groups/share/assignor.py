@@ -1,0 +1,62 @@
+"""The server-side assignor of share groups, `simple`: a partition may have several members.
+
+With more members than partitions each member gets one partition, and the partitions have about equally many members;
+else each partition has one member, and the members have about equally many partitions. What members have already stays
+as far as that allows. Deterministic, whatever the order of its input. Kafka: `SimpleAssignor`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment, Subscriptions
+
+
+def assign(
+    members: Subscriptions, partitions: Mapping[uuid.UUID, Collection[int]], present: Mapping[str, Assignment]
+) -> dict[str, Assignment]:
+    """Return each member's partitions. `partitions` are those that can be assigned, by topic id.
+
+    O(members x partitions) if members differ in their subscriptions.
+    """
+    sizes: Counter[frozenset[uuid.UUID]] = Counter(members.values())
+    assigned: dict[str, Assignment] = {}
+    taken: Counter[tuple[uuid.UUID, int]] = Counter()
+    for subscribed in sorted(sizes, key=sorted):
+        same = sorted(member for member, topics in members.items() if topics == subscribed)
+        targets = [(topic, index) for topic in sorted(subscribed) for index in sorted(partitions.get(topic, ()))]
+        shares = _shares(len(same), len(targets))
+        most = -(-sum(shares) // len(targets)) if targets else 0
+        kept = {
+            member: _kept(present.get(member, NOTHING), targets, share)
+            for member, share in zip(same, shares, strict=True)
+        }
+        held: Counter[tuple[uuid.UUID, int]] = Counter()
+        for member in same:
+            mine = {one for one in kept[member] if held[one] < most}
+            held.update(mine)
+            kept[member] = mine
+        for member, share in zip(same, shares, strict=True):
+            mine = kept[member]
+            while len(mine) < share:
+                free = [one for one in targets if one not in mine]
+                best = min(free, key=lambda one: (held[one], taken[one], targets.index(one)))
+                mine.add(best)
+                held[best] += 1
+            assigned[member] = frozenset(mine)
+        taken.update(held)
+    return assigned
+
+
+def _shares(members: int, partitions: int) -> list[int]:
+    """Return how many partitions each of so many members gets: the sum is a multiple of the partitions."""
+    if not partitions:
+        return [0] * members
+    total = -(-members // partitions) * partitions
+    return [min(total * (n + 1) // members - total * n // members, partitions) for n in range(members)]
+
+
+def _kept(present: Assignment, targets: list[tuple[uuid.UUID, int]], share: int) -> set[tuple[uuid.UUID, int]]:
+    return set(sorted(present.intersection(targets))[:share])

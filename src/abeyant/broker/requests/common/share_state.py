@@ -1,0 +1,69 @@
+"""What the APIs of share group state have in common: a result for each partition, each from its own shard."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.shares.persister import coordinator_key
+from abeyant.broker.shares.state.records import ShareKey
+from abeyant.broker.wire.schema import ErrorCode, Message
+
+if TYPE_CHECKING:
+    from abeyant.broker.requests.common.call import Call
+    from abeyant.broker.shares.state.shard import ShareStateShard
+
+Finish = Callable[[ErrorCode], object]
+"""Called once when what was done is written, with the error or NONE."""
+
+Do = Callable[["ShareStateShard", ShareKey, Any, Message, Finish], object]
+"""Does what a partition of the request says, and sets the fields of its result. Raises ApiError."""
+
+
+def answer_each(call: Call, do: Do) -> None:
+    """Answer with the result of `do` for each partition, once all are written."""
+    topics: dict[uuid.UUID | None, dict[int, Message]] = {topic.topic_id: {} for topic in call.request.topics}
+    left = sum(len(topic.partitions) for topic in call.request.topics)
+
+    def finish(topic_id: uuid.UUID | None, row: Message, error: ErrorCode) -> None:
+        nonlocal left
+        if error is not ErrorCode.none:
+            row.error_code = error
+        topics[topic_id][row.partition] = row
+        left -= 1
+        if not left:
+            call.answer(_response(topics))
+
+    if not left:
+        call.answer(_response(topics))
+    for topic in call.request.topics:
+        for asked in topic.partitions:
+            row = Message(partition=asked.partition)
+            done = partial(finish, topic.topic_id, row)
+            try:
+                if topic.topic_id is None:
+                    raise ApiError(ErrorCode.invalid_request, "The topic id cannot be null.")
+                key = ShareKey(call.request.group_id, topic.topic_id, asked.partition)
+                shard = call.broker.share_coordinator.shard(coordinator_key(*key))
+                do(shard, key, asked, row, done)
+            except ApiError as error:
+                row.error_message = error.message
+                done(error.code)
+
+
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
+    topics: dict[uuid.UUID | None, dict[int, Message]] = {
+        topic.topic_id: {row.partition: Message(partition=row.partition, error_code=error) for row in topic.partitions}
+        for topic in request.topics
+    }
+    return _response(topics)
+
+
+def _response(topics: dict[uuid.UUID | None, dict[int, Message]]) -> Message:
+    return Message(
+        results=[Message(topic_id=topic_id, partitions=list(rows.values())) for topic_id, rows in topics.items()]
+    )

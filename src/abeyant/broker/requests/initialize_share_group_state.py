@@ -1,0 +1,26 @@
+"""InitializeShareGroupState (key 83, versions 0-0): create the state of share partitions, or start it again.
+
+Group coordinators send it.
+Kafka: `ShareCoordinatorService.initializeState`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.share_state import Finish, answer_each, error_response
+from abeyant.broker.shares.state.records import ShareKey
+from abeyant.broker.shares.state.shard import ShareStateShard
+from abeyant.broker.wire.schema import Message
+
+__all__ = ["error_response", "handle"]
+
+
+def handle(call: Call) -> None:
+    """Create the states, and answer."""
+    answer_each(call, _one)
+
+
+def _one(shard: ShareStateShard, key: ShareKey, asked: Any, row: Message, finish: Finish) -> None:
+    shard.initialize(key, asked.state_epoch, asked.start_offset, finish)

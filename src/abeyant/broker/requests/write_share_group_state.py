@@ -1,0 +1,34 @@
+"""WriteShareGroupState (key 85, versions 0-1): write what became of the records of share partitions.
+
+Kafka: `ShareCoordinatorService.writeState`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.share_state import Finish, answer_each, error_response
+from abeyant.broker.shares.spans import StateBatch
+from abeyant.broker.shares.state.records import ShareKey
+from abeyant.broker.shares.state.shard import ShareStateShard
+from abeyant.broker.wire.schema import Message
+
+__all__ = ["error_response", "handle"]
+FILL: dict[str, dict[str, object]] = {"PartitionData": {"delivery_complete_count": -1}}
+
+
+def handle(call: Call) -> None:
+    """Write the changes, and answer."""
+    answer_each(call, _one)
+
+
+def _one(shard: ShareStateShard, key: ShareKey, asked: Any, row: Message, finish: Finish) -> None:
+    batches = [
+        StateBatch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count)
+        for one in asked.state_batches
+    ]
+    shard.update(
+        key, state_epoch=asked.state_epoch, leader_epoch=asked.leader_epoch, start=asked.start_offset,
+        complete=asked.delivery_complete_count, batches=batches, then=finish,
+    )  # fmt: skip

@@ -1,0 +1,123 @@
+"""A broker's share partitions: those of the partitions that it leads, from a group's first fetch on."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.shares.partition import Phase, SharePartition
+from abeyant.broker.shares.persister import Persister, Then
+from abeyant.broker.shares.settings import ShareSettings
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.coordinator.ports import Broker
+    from abeyant.broker.replica.partition import Partition
+
+Key = tuple[str, uuid.UUID, int]
+"""A group, a topic's id and a partition's index."""
+
+_LOST = (ErrorCode.not_leader_or_follower, ErrorCode.group_id_not_found, ErrorCode.unknown_topic_or_partition)
+_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?", re.IGNORECASE)
+
+
+class SharePartitions:
+    """Opens, finds and fences share partitions. Use from the loop's thread only."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._shares: dict[Key, SharePartition] = {}
+
+    def __len__(self) -> int:
+        return len(self._shares)
+
+    def all(self) -> list[SharePartition]:
+        """Return all of them."""
+        return list(self._shares.values())
+
+    def settings(self, group: str) -> ShareSettings:
+        """Return a group's settings."""
+        return ShareSettings(self._broker.cluster.controller.groups, group)
+
+    def get(self, group: str, topic_id: uuid.UUID, index: int) -> SharePartition | None:
+        """Return a share partition, if it was opened here."""
+        return self._shares.get((group, topic_id, index))
+
+    def open(self, group: str, partition: Partition, then: Then) -> SharePartition:
+        """Return the share partition of a partition that this broker leads. Load it if it is new.
+
+        `then` gets the error if it cannot be loaded, else None when it has been loaded. Raises ApiError if this broker
+        does not lead.
+        """
+        partition.check_leader(-1)
+        key = group, partition.topic_id, partition.index
+        share = self._shares.get(key)
+        if share is not None:
+            return share
+        share = self._shares[key] = SharePartition(self._broker, group, partition, self.settings(group))
+        opened = share
+
+        def loaded(error: ApiError | None) -> None:
+            if error is not None:
+                self._forget(opened)
+            then(error)
+            self._broker.share_fetch_purgatory.check_and_complete(opened)
+
+        partition.watchers[share] = partial(self._partition_changed, share)
+        share.load(Persister(self._broker), partial(self._reset_offset, share), loaded)
+        return share
+
+    def lost(self, share: SharePartition, error: ApiError | None) -> None:
+        """Forget a share partition if an error tells that its state is another's now."""
+        if error is not None and error.code in _LOST:
+            self._forget(share)
+
+    def forget_group(self, group: str) -> None:
+        """Forget a group's share partitions, as it has no members left here. What is stored stays."""
+        for share in self.all():
+            if share.group == group:
+                self._forget(share)
+
+    def _forget(self, share: SharePartition) -> None:
+        key = share.group, share.partition.topic_id, share.partition.index
+        if self._shares.get(key) is share:
+            del self._shares[key]
+            share.partition.watchers.pop(share, None)
+        if share.phase is not Phase.FENCED:
+            share.fence()
+
+    def _partition_changed(self, share: SharePartition) -> None:
+        """Move the start with the log's, and check the fetches. Fence it if this broker does not lead any more."""
+        if not share.partition.leads:
+            self._forget(share)
+            return
+        share.move_start(share.partition.log.start_offset)
+        self._broker.share_fetch_purgatory.check_and_complete(share)
+
+    def _reset_offset(self, share: SharePartition) -> int:
+        """Return where a group starts without stored state, by `share.auto.offset.reset`."""
+        log, where = share.partition.log, share.settings.reset
+        if where == "earliest":
+            return log.start_offset
+        if where == "latest":
+            return share.partition.high_watermark
+        found = log.offset_for_time(self._broker.now_ms() - milliseconds(where.partition(":")[2]))
+        return share.partition.high_watermark if found is None else found.offset
+
+
+def milliseconds(duration: str) -> int:
+    """Return an ISO 8601 duration of days, hours, minutes and seconds in ms."""
+    found = _DURATION.fullmatch(duration)
+    assert found is not None, f"{duration!r} was checked when it was set"
+    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
+
+
+def release_all(shares: Iterable[SharePartition], member: str, lost: SharePartitions) -> None:
+    """Make available what a member has acquired of these."""
+    for share in shares:
+        share.release(member, partial(lost.lost, share))

@@ -1,0 +1,57 @@
+"""The settings of a share group that its partitions use, read when they are needed, as they may change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from abeyant.broker.group_settings import GroupSettings
+
+
+class ShareSettings:
+    """One group's settings, by default the brokers'."""
+
+    __slots__ = ("_group", "_settings")
+
+    def __init__(self, settings: GroupSettings, group: str) -> None:
+        self._settings = settings
+        self._group = group
+
+    def _value(self, name: str) -> Any:
+        return self._settings.value(self._group, f"share.{name}")
+
+    @property
+    def lock_seconds(self) -> float:
+        """Return how long a lock lasts, in seconds."""
+        milliseconds: int = self._value("record.lock.duration.ms")
+        return milliseconds / 1000
+
+    @property
+    def delivery_limit(self) -> int:
+        """Return how often a record is delivered at most."""
+        limit: int = self._value("delivery.count.limit")
+        return limit
+
+    @property
+    def max_locks(self) -> int:
+        """Return how many records of a partition may be in flight."""
+        limit: int = self._value("partition.max.record.locks")
+        return limit
+
+    @property
+    def renew(self) -> bool:
+        """Return whether members may renew locks (KIP-1222)."""
+        allowed: bool = self._value("renew.acknowledge.enable")
+        return allowed
+
+    @property
+    def read_committed(self) -> bool:
+        """Return whether records of open and aborted transactions are withheld."""
+        level: str = self._value("isolation.level")
+        return level == "read_committed"
+
+    @property
+    def reset(self) -> str:
+        """Return where a group without stored state starts: earliest, latest or by_duration:..."""
+        where: str = self._value("auto.offset.reset")
+        return where
