@@ -98,3 +98,30 @@ def test_who_is_named(name: str) -> None:
 def test_there_are_twelve_causes_and_three_recordings_without_one() -> None:
     assert {name for name in NAMES if not name.startswith("clean-")} == RULES.keys() | UNNAMED
     assert len(NAMES) == 15
+
+
+def reader(slow_ms: list[float], others_ms: float = 0.2) -> pa.Table:
+    """Return the fetches of three consumers, of which one reads some responses slowly."""
+    rows = []
+    for client, sends in (("report", slow_ms), ("app-a", []), ("app-b", [])):
+        for second in range(60):
+            send = sends[second - 20] if 20 <= second < 20 + len(sends) else others_ms if 20 <= second < 40 else 0.2
+            fixed = {"instance": "b1", "kind": "FETCH_CONSUMER", "client_id": client, "outcome": "completed"}
+            times = {"start_us": second * 1_000_000, "wait_us": 5_000, "local_ms": 0.2, "throttle_ms": 0.0}
+            quick = {**fixed, **times, "send_ms": 0.2, "keys": ["clicks-0"], "error_code": 0, "size_bytes": 900_000}
+            rows += [quick] * 9 + [{**quick, "send_ms": send}]
+    return pa.Table.from_pylist(rows, OPERATIONS)
+
+
+@pytest.mark.parametrize("slow_ms", [[400.0] * 12, [120.0] * 20, [5000.0, 0.2, 5000.0, 0.2, 4000.0]])
+def test_a_client_that_reads_some_responses_slowly_is_named(slow_ms: list[float]) -> None:
+    _, incidents, suspects = examined_operations(reader(slow_ms))
+    assert [one.trouble for one in incidents] == ["sent"]
+    assert [(one.suspect, one.kind) for one in suspects] == [("client report", "slow_reader")]
+
+
+def test_a_few_slow_responses_or_a_slow_network_are_no_slow_reader() -> None:
+    assert not examined_operations(reader([400.0] * 5))[1]
+    _, incidents, suspects = examined_operations(reader([400.0] * 12, others_ms=300.0))
+    assert [one.trouble for one in incidents] == ["sent"]
+    assert {one.kind for one in suspects} <= {"slow_sending"}

@@ -14,7 +14,8 @@ The rule. An operation *suffers* from the first trouble of these that it has:
 
 A *burst* is a run of operations of one kind and trouble, on any broker, in which no `GAP_S` whole seconds pass between
 the end of one and the end of the next. A burst of at least `LEAST` operations is an incident. Handling, sending and
-joining take so long for a few requests in a healthy cluster: of these `LEAST_MANY`, unless one took `STUCK_MS`.
+joining take so long for a few requests in a healthy cluster: of these `LEAST_MANY`, unless one took `STUCK_MS`, or
+`UNREAD_MS` to send: so long a client that reads leaves no response.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ __all__ = [
     "MOST_KEYS",
     "STUCK_MS",
     "SUFFERING",
+    "UNREAD_MS",
     "incident_rows",
     "incidents",
     "long_waits",
@@ -61,6 +63,7 @@ LEAST: Final = 3
 LEAST_MANY: Final = 10
 LEAST_USUAL_MS: Final = 25
 STUCK_MS: Final = 10_000
+UNREAD_MS: Final = 2_000
 MOST_KEYS: Final = 5
 """Keys that an incident names: those on which most of its operations waited."""
 
@@ -191,7 +194,9 @@ def incident_rows(rows: pa.Table) -> pa.Table:
     is_key = rows["first_us"].is_null()
     at_instances = rows.filter(pc.invert(is_key)).group_by(["burst", *_BURST], use_threads=False)
     bursts = _plain(at_instances.aggregate([*_MERGED.items(), ("instance", "distinct")]))
-    many = pc.and_(pc.is_in(bursts["trouble"], pa.array(_MANY)), pc.less(bursts["longest_us"], STUCK_MS * 1000))
+    stuck_ms = pc.if_else(pc.equal(bursts["trouble"], "sent"), UNREAD_MS, STUCK_MS)
+    is_stuck = pc.greater_equal(bursts["longest_us"], pc.multiply(stuck_ms, 1000))
+    many = pc.and_(pc.is_in(bursts["trouble"], pa.array(_MANY)), pc.invert(is_stuck))
     bursts = bursts.filter(pc.greater_equal(bursts["operations"], pc.if_else(many, LEAST_MANY, LEAST)))
     struck = rows.filter(is_key).group_by(["burst", "key"], use_threads=False).aggregate([("operations", "sum")])
     keys: dict[int, list[str]] = {}

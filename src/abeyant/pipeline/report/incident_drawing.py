@@ -89,9 +89,10 @@ def _legend(kinds: dict[str, str]) -> dict[str, str]:
 
 
 def _title(incident: dict[Any, Any]) -> str:
-    expired = f", {incident['expired']:,} expired" if incident["expired"] else ""
     number = counted(incident["operations"], "operation")
-    return escaped(f"{incident['first']:%H:%M:%S} {shortened(incident['kind'], 24)}: {number}{expired}")
+    if incident["expired"]:  # no longer than fits on 400 px
+        number = f"{incident['expired']:,} of {incident['operations']:,} expired"
+    return escaped(f"{incident['first']:%H:%M:%S} {shortened(incident['kind'], 24)}: {number}")
 
 
 def _incident(incident: dict[Any, Any], waits: pd.DataFrame, kinds: list[str]) -> dict[str, Any]:

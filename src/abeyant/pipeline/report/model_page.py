@@ -129,7 +129,12 @@ def _agreement(rows: pd.DataFrame) -> Figure | None:
             y=mine["predicted_ms"],
             mode="markers",
             name=outcome,
-            marker={"color": colour, "opacity": 0.75, "size": 3 + 2.2 * mine["produces"] ** 0.33},
+            marker={
+                "color": colour,
+                "opacity": 0.75,
+                "size": 3 + 2.2 * mine["produces"] ** 0.33,
+                "line": {"width": 0},  # plotly's is white, in the dark as well
+            },
             customdata=mine["produces"],
             hovertemplate="logged about %{x:,.2~r} ms, predicted about %{y:,.2~r} ms: %{customdata:,d}",
         )
