@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import subprocess
@@ -35,6 +36,16 @@ def test_misuse_is_named(misuse: Callable[[], Any], said: str) -> None:
     with pytest.raises(simulation.SimulationError, match=said) as caught:
         simulation.run(main, seed=1, any_hashes=True)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("misuse", "said"), REFUSED[:5], ids=[said for _, said in REFUSED[:5]])
+def test_misuse_is_named_where_the_program_catches_it(misuse: Callable[[], Any], said: str) -> None:
+    async def main() -> None:
+        with contextlib.suppress(Exception):
+            misuse()
+
+    with pytest.raises(simulation.SimulationError, match=said):
+        simulation.run(main, seed=1, any_hashes=True)
 
 
 @pytest.mark.parametrize(

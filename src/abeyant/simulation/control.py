@@ -32,6 +32,7 @@ _EXTRA: Final = {"clocks": ["time_machine"]}
 _NODE: Final = 0x02_00_00_00_00_01  # for uuid.uuid1: a hardware address of nobody
 
 _loop: SimulationLoop | None = None
+_refusals: Refusals | None = None  # of the run
 _thread = 0
 
 
@@ -60,7 +61,7 @@ class Control:
 
     def begin(self) -> None:
         """Take over. Raises SimulationError where another run has, or where the clocks are patched."""
-        global _loop, _thread
+        global _loop, _thread, _refusals
         if _loop is not None:
             raise SimulationError("a simulation runs already in this process: one at a time")
         try:
@@ -69,7 +70,7 @@ class Control:
             raise SimulationError(f"a simulation needs Python's own clocks and chance: {error}") from None
         self._take_random()
         self._take_wall_clock()
-        _loop, _thread = self._loop, threading.get_ident()
+        _loop, _thread, _refusals = self._loop, threading.get_ident(), self._refusals
         for one in diverted:
             one.begin()
             self._undo.append(one.end)
@@ -87,6 +88,10 @@ class Control:
     def foreign_threads(self) -> str | None:
         """Return which threads have begun in C since `begin`, which nothing controls; None for none."""
         return self._refusals.foreign_threads()
+
+    def refused(self) -> SimulationError | None:
+        """Return the first refusal since `begin`, caught by the program or not; None for none."""
+        return self._refusals.first
 
     def _take_random(self) -> None:
         chance = self._loop.chance
@@ -155,8 +160,8 @@ def _urandom() -> Diverted:
 
 def _sleep() -> Diverted:
     def sleep(seconds: float) -> None:
-        if _here() is not None:
-            raise SimulationError(f"time.sleep({seconds!r}) blocks the loop, and no time passes: await asyncio.sleep")
+        if _here() is not None and _refusals is not None:
+            _refusals.raise_for(f"time.sleep({seconds!r}) blocks the loop, and no time passes: await asyncio.sleep")
         diverted.real(seconds)
 
     diverted = Diverted(time.sleep, sleep)

@@ -29,6 +29,8 @@ class Refusals:
         self._thread = threading.get_ident()
         self._undo: list[Callable[[], object]] = []
         self._natives: set[int] = set()
+        self.first: SimulationError | None = None
+        """The first refusal: also where the program has caught it, the run must not pass for one under control."""
 
     def begin(self) -> None:
         """Refuse from now on, in the loop's thread."""
@@ -76,18 +78,21 @@ class Refusals:
         def refuse(*args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != self._thread:
                 return real(*args, **kwargs)
-            return _raise(message.format(said(*args, **kwargs)))
+            return self.raise_for(message.format(said(*args, **kwargs)))
 
         self._replace(owner, name, refuse)
+
+    def raise_for(self, message: str) -> Never:
+        """Raise SimulationError with this message, and keep it."""
+        error = SimulationError(message)
+        if self.first is None:
+            self.first = error
+        raise error
 
     def _replace(self, owner: Any, name: str, value: object) -> None:
         real = getattr(owner, name)
         self._undo.append(lambda: setattr(owner, name, real))
         setattr(owner, name, value)
-
-
-def _raise(message: str) -> Never:
-    raise SimulationError(message)
 
 
 def _name_of(native_id: int) -> str:

@@ -71,18 +71,20 @@ def run(
     if asyncio._get_running_loop() is not None:
         raise SimulationError("a simulation has a loop of its own: it cannot begin in a running event loop")
     with _garbage_of_its_own():
-        result, foreign = _attempt(
+        result, foreign, refused = _attempt(
             main, SimulationLoop(Chance(seed, tape), latency=latency, limit=limit, keep_trace=keep_trace)
         )
     if foreign is not None:
         raise SimulationError(foreign)
     if isinstance(result.error, SimulationError):
         raise result.error
+    if refused is not None:
+        raise refused
     return result
 
 
-def _attempt(main: Main, loop: SimulationLoop) -> tuple[Run, str | None]:
-    """Run `main` on a loop; return what came of it, and which threads in C nobody controls."""
+def _attempt(main: Main, loop: SimulationLoop) -> tuple[Run, str | None, SimulationError | None]:
+    """Run `main` on a loop; return what came of it, which threads in C nobody controls, and what was refused."""
     control = Control(loop)
     value: Any = None
     failure: BaseException | None = None
@@ -106,7 +108,7 @@ def _attempt(main: Main, loop: SimulationLoop) -> tuple[Run, str | None]:
         control.end()
         asyncio.set_event_loop(None)
         loop.close()
-    return result, foreign
+    return result, foreign, control.refused()
 
 
 @contextlib.contextmanager
