@@ -55,9 +55,14 @@ class Refusals:
             self._undo.pop()()
 
     def foreign_threads(self) -> str | None:
-        """Return what to say of threads that have begun in C since `begin`; None for none."""
+        """Return what to say of threads that have begun in C since `begin`; None for none.
+
+        Of a kind of client that was there before, none is said to be the run's.
+        """
         pythons = {thread.native_id for thread in threading.enumerate()}
-        begun = [_name_of(one) for one in sorted(native_threads() - self._natives - pythons)]
+        names = [_name_of(one) for one in sorted(native_threads() - self._natives - pythons)]
+        older = {_name_of(one)[:4] for one in self._natives} & set(_KNOWN)  # these begin threads when they like
+        begun = [name for name in names if name[:4] not in older]
         if not begun:
             return None
         for beginning, what in _KNOWN.items():
