@@ -47,7 +47,7 @@ class Client(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport
-        self.alive_at = 0.0  # the server cannot have seen it before this
+        self.alive_at = self._pinged_at = 0.0  # the server cannot have seen it before this
         self.echoed = 0
         self.dropped_at: float | None = None
 
@@ -57,12 +57,13 @@ class Client(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.echoed += len(data)
+        self.alive_at = self._pinged_at  # what was not echoed may have come too late
 
     def connection_lost(self, error: Exception | None) -> None:
         self.dropped_at = time.monotonic()
 
     def ping(self) -> None:
-        self.alive_at = time.monotonic()
+        self._pinged_at = time.monotonic()
         self.transport.write(b"ping")
 
 
