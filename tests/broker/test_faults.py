@@ -99,6 +99,17 @@ def test_followers_fetches_are_struck_by_their_own_name() -> None:
         assert settle(producer, late) == [None]
 
 
+def test_a_followers_fetch_is_delayed(caplog: pytest.LogCaptureFixture) -> None:
+    with Cluster(brokers=2, clock="held") as kafka, producing(kafka, acks="all") as producer:
+        kafka.create_topic(TOPIC, replicas=2)
+        with kafka.delay("ReplicaFetch", seconds=1.0, times=2):
+            late = send(producer, TOPIC, b"late")
+            kafka.until_waiting("Produce")
+            kafka.clock.advance(5)
+            assert settle(producer, late) == [None]
+    assert not caplog.records
+
+
 def test_connections_are_dropped_and_clients_come_back() -> None:
     with Cluster() as kafka, producing(kafka, client_id="one", retries=5, retry_backoff_ms=1) as producer:
         kafka.create_topic(TOPIC)

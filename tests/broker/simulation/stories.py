@@ -7,7 +7,7 @@ import contextlib
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, ProducerFenced
 
 from abeyant.broker import checks as kafka_checks
 from abeyant.broker.simulation import Simulation
@@ -109,6 +109,7 @@ async def passing_on(run: Simulation) -> None:
                 await producer.send_and_wait("parcels", record.value, partition=0)
                 await asyncio.sleep(run.choose(0, 0.2))
                 await producer.send_offsets_to_transaction({place: record.offset + 1}, "pack")
+                await asyncio.sleep(run.choose(0, 0.1))
 
     async def reader() -> None:
         consumer = await started(
@@ -136,3 +137,73 @@ async def passing_on(run: Simulation) -> None:
         kafka_checks.state_is_consistent(),
         kafka_checks.replicas_agree(),
     )
+
+
+async def lagging(run: Simulation) -> None:
+    """The same two members, with followers that fetch late."""
+    run.kafka.delay("ReplicaFetch", seconds=0.3, times=None)
+    await working(run)
+
+
+async def idling(run: Simulation) -> None:
+    """The same two members, with nothing to do for longer than a session."""
+    await working(run)
+    await asyncio.sleep(25)
+
+
+async def handing_over(run: Simulation) -> None:
+    """A packer, and later a second one with the same transactional id, which fences the first: it ends then."""
+    for topic in ("orders", "parcels"):
+        run.kafka.create_topic(topic, partitions=1, config={"min.insync.replicas": 2})
+    place = TopicPartition("orders", 0)
+
+    async def packer(wait: float) -> None:
+        await asyncio.sleep(wait)
+        producer = await started(AIOKafkaProducer(bootstrap_servers=run.bootstrap, transactional_id="packer"))
+        consumer = await started(
+            AIOKafkaConsumer(
+                bootstrap_servers=run.bootstrap, group_id="pack", enable_auto_commit=False,
+                auto_offset_reset="earliest", isolation_level="read_committed",
+            )
+        )  # fmt: skip
+        consumer.assign([place])
+        while True:
+            record = await consumer.getone()
+            try:
+                async with producer.transaction():
+                    await producer.send_and_wait("parcels", record.value, partition=0)
+                    await asyncio.sleep(run.choose(0, 0.2))
+                    await producer.send_offsets_to_transaction({place: record.offset + 1}, "pack")
+            except ProducerFenced:
+                return
+
+    run.process(packer, 0.0)
+    run.process(packer, run.choose(0.5, 3), name="the next packer")
+    await send_orders(run, 1)
+    run.check(
+        kafka_checks.each_effect_once(
+            lambda: [one.item.value for one in run.history.stored_committed if one.topic == "parcels"], lambda: ORDERS
+        ),
+        kafka_checks.no_zombie_writes(),
+        kafka_checks.transactions_are_atomic(),
+    )
+
+
+async def committing_once(run: Simulation) -> None:
+    """Six groups commit once each, at some time, with followers that fetch late."""
+    run.kafka.create_topic("orders", partitions=1)
+    run.kafka.seed("orders", ORDERS)
+    run.kafka.delay("ReplicaFetch", seconds=3.0, times=None)
+
+    async def member(group: str, offset: int) -> None:
+        await asyncio.sleep(run.choose(0, 6))
+        consumer = await started(
+            AIOKafkaConsumer(bootstrap_servers=run.bootstrap, group_id=group, enable_auto_commit=False)
+        )
+        consumer.assign([TopicPartition("orders", 0)])
+        await consumer.commit({TopicPartition("orders", 0): offset})
+
+    members = [run.process(member, f"group-{number}", number + 1, name=f"member {number}") for number in range(6)]
+    while any(one.running for one in members):
+        await asyncio.sleep(0.5)
+    run.check(*(kafka_checks.commits_are_kept(f"group-{number}") for number in range(6)))

@@ -12,6 +12,7 @@ from abeyant.broker.checks.history import (
     Committed,
     Ended,
     Event,
+    Found,
     Group,
     Handed,
     History,
@@ -137,6 +138,17 @@ def test_commits_are_kept() -> None:
     assert "offset 2 was committed, and 1 is there" in said(check, offsets={("work", *PLACE): 1}, **commits)
     assert "and nothing is there" in said(check, **commits)
     assert "saw no partition with a commit" in said(check)
+
+
+def test_commits_are_kept_from_then_on() -> None:
+    check = checks.commits_are_kept("work")
+    given: dict[str, Any] = {"committed": [committed(1, 1.0), committed(2, 2.0)], "offsets": {("work", *PLACE): 2}}
+    assert not said(
+        check, found=[Found(3.0, "work", *PLACE, 1, since=2.0), Found(3.0, "work", *PLACE, 2, 2.5)], **given
+    )
+    assert "work was told -1 for orders-0, and 1 was committed" in said(
+        check, found=[Found(3.0, "work", *PLACE, -1, since=1.5)], **given
+    )
 
 
 def test_commits_of_transactions_are_kept_once_these_are_committed() -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from abeyant.broker.checks.check import Check, Verdict
 from abeyant.broker.checks.consuming import in_order
-from abeyant.broker.checks.history import Committed, Ended, Handed, History, Item, Place
+from abeyant.broker.checks.history import Committed, Ended, Found, Handed, History, Item, Place
 from abeyant.broker.checks.ledger import Ledger
 
 _NEVER: Final = float("inf")
@@ -127,39 +127,62 @@ def commits_never_go_back(group: str, topic: str) -> Check:
 
 
 def commits_are_kept(group: str) -> Check:
-    """Check that what `group` has now for each partition is not below the last commit that was acknowledged.
+    """Check that what `group` is told, and has in the end, is not below the last commit that was acknowledged before.
 
-    It may be above: a commit whose answer was lost counts, too. A group whose own commits went back is left alone, and
-    so are commits of transactions that have not been committed.
+    It may be above: a commit whose answer was lost counts, too. A partition for which the group's own commits went back
+    is left alone; a transaction's commits count once it is committed, and then in the end only.
     """
 
     def look(history: History) -> Verdict:
         last: dict[Place, int] = {}
         back: set[Place] = set()
+        wrong = []
         pending: dict[object, list[Committed]] = defaultdict(list)
-        moments: list[Committed | Ended] = [*history.committed, *history.ended]
-        for moment in sorted(moments, key=lambda one: (one.at, isinstance(one, Ended))):
+        moments: list[Committed | Ended | Found] = [*history.committed, *history.ended, *history.found]
+        for moment in sorted(moments, key=_moment):
+            if isinstance(moment, Found):
+                place = moment.topic, moment.partition
+                if moment.group == group and moment.offset < last.get(place, -1) and place not in back:
+                    what = (
+                        f"{group} was told {moment.offset} for {place[0]}-{place[1]}, and {last[place]} was committed"
+                    )
+                    wrong.append(f"at {moment.at:.3f} s {what}")
+                continue
             if moment.error != "NONE":
                 continue
             writer = moment.transactional_id, moment.producer
-            effective = [moment] if isinstance(moment, Committed) else pending.pop(writer, [])
             if isinstance(moment, Committed) and moment.transactional_id is not None:
                 pending[writer].append(moment)
                 continue
+            effective = [moment] if isinstance(moment, Committed) else pending.pop(writer, [])
             for one in effective if isinstance(moment, Committed) or moment.committed else []:
                 if one.group == group:
                     place = one.topic, one.partition
-                    if one.offset < last.get(place, -1):
+                    if one.offset < last.get(place, -1) or one.transactional_id is not None:
                         back.add(place)
                     last[place] = one.offset
         missing = []
         for (topic, partition), offset in sorted(last.items()):
             now = history.offsets.get((group, topic, partition))
-            if (now is None or now < offset) and (topic, partition) not in back:
+            if (now is None or now < offset) and not _went_back(history, group, (topic, partition)):
                 missing.append(f"{topic}-{partition} offset {offset} was committed, and {now or 'nothing'} is there")
-        return Verdict(len(last), f"partition with a commit of {group}", (), tuple(missing))
+        return Verdict(len(last), f"partition with a commit of {group}", tuple(wrong), tuple(missing))
 
     return Check(f"commits are kept ({group})", look)
+
+
+def _moment(one: Committed | Ended | Found) -> tuple[float, bool]:
+    """Return when a commit was acknowledged, or when a question came: with the same time before the commit."""
+    return (one.since, False) if isinstance(one, Found) else (one.at, True)
+
+
+def _went_back(history: History, group: str, place: Place) -> bool:
+    offsets = [
+        one.offset
+        for one in history.committed
+        if (one.group, one.error, (one.topic, one.partition)) == (group, "NONE", place) and one.transactional_id is None
+    ]
+    return offsets != sorted(offsets)
 
 
 def everything_is_committed(group: str, topic: str) -> Check:

@@ -72,6 +72,19 @@ class Committed(NamedTuple):
     """Producer id and epoch, of a commit in a transaction."""
 
 
+class Found(NamedTuple):
+    """A broker's response to a group that asks what it has committed for a partition: OffsetFetch."""
+
+    at: float
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    """-1 where nothing is committed."""
+    since: float
+    """When the request arrived."""
+
+
 class Initialized(NamedTuple):
     """A broker's response to a producer that wants an id: with a transactional id, it fences the producer before it."""
 
@@ -217,6 +230,7 @@ class History:
     produced: list[Produced] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     committed: list[Committed] = field(default_factory=list)
+    found: list[Found] = field(default_factory=list)
     initialized: list[Initialized] = field(default_factory=list)
     memberships: list[Membership] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)

@@ -19,6 +19,8 @@ class ReplicaFetchCall:
     def __init__(self, broker: Broker, fetch: ReplicaFetch) -> None:
         self.broker = broker  # the leader
         self.fetch = fetch
+        self.since = broker.now()  # seconds on the broker's clock
+        self.local: float | None = None
 
     @property
     def api(self) -> Api:

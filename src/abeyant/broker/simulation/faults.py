@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from abeyant.broker.checks.history import Event, History
 from abeyant.broker.coordinator.topics import INTERNAL, OFFSETS, TRANSACTIONS
 from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.common.about import REPLICA_FETCH
 from abeyant.errors import AbeyantError
 from abeyant.simulation.errors import SimulationError
 
@@ -36,6 +37,7 @@ _APIS: Final = (
     "OffsetFetch", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn",
     "ListOffsets", "LeaveGroup",
 )  # fmt: skip
+_FOLLOWERS: Final = {"lose": (REPLICA_FETCH,), "delay": (REPLICA_FETCH,)}  # replication is behind for a while
 _ERRORS: Final = {
     "Produce": ("NOT_LEADER_OR_FOLLOWER", "NOT_ENOUGH_REPLICAS", "REQUEST_TIMED_OUT"),
     "Fetch": ("NOT_LEADER_OR_FOLLOWER",),
@@ -77,7 +79,7 @@ def plan(stream: Stream, horizon: float, kinds: Sequence[str] = KINDS, most: int
     faults = []
     for _ in range(stream.below(most + 1) if weights else 0):
         kind = _weighted(stream, weights)
-        api = stream.choose([*_ERRORS] if kind == "fail" else _APIS)
+        api = stream.choose([*_ERRORS] if kind == "fail" else (*_APIS, *_FOLLOWERS.get(kind, ())))
         error = stream.choose(_ERRORS[api]) if kind == "fail" else ""
         length = _LONGEST.get(kind, 1.0) * stream.draw() ** 2  # mostly short
         at = 0.0 if kind == "clock" else stream.between(0.05, horizon)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from abeyant.broker.checks.history import Committed, Ended, History, Initialized, Item, Membership, Produced, Stored
+from abeyant.broker.checks.history import (
+    Committed,
+    Ended,
+    Found,
+    History,
+    Initialized,
+    Item,
+    Membership,
+    Produced,
+    Stored,
+)
 from abeyant.broker.coordinator.topics import INTERNAL
 from abeyant.broker.log.batch import split
 from abeyant.broker.log.records import decode
@@ -37,6 +47,7 @@ class Recorder:
             "Produce": self._produce, "OffsetCommit": self._commit, "TxnOffsetCommit": self._commit,
             "EndTxn": self._end, "InitProducerId": self._initialize, "JoinGroup": self._member,
             "SyncGroup": self._member, "Heartbeat": self._member, "LeaveGroup": self._leave,
+            "OffsetFetch": self._find,
         }  # fmt: skip
 
     def log_response(self, call: Any, response: Any) -> None:
@@ -135,6 +146,18 @@ class Recorder:
                         (getattr(request, "producer_id", -1), getattr(request, "producer_epoch", -1)),
                     )
                 )  # fmt: skip
+
+    def _find(self, call: Any, response: Any, _: str) -> None:
+        request = call.request
+        for asked in getattr(response, "groups", None) or [response]:
+            error = self._error("OffsetFetch", getattr(asked, "error_code", None))
+            group = getattr(asked, "group_id", None) or request.group_id
+            for topic in asked.topics if error == "NONE" else ():
+                for one in topic.partitions:
+                    if not one.error_code:
+                        place = self._topic(call, topic), one.partition_index
+                        offset = one.committed_offset
+                        self.history.found.append(Found(self._loop.now, group, *place, offset, self._since(call)))
 
     def _end(self, call: Any, response: Any, process: str) -> None:
         request = call.request
