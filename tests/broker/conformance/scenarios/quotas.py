@@ -149,8 +149,15 @@ def connect(stage: Stage, name: str = "till") -> tuple[Connection, str]:
     return stage.connect(client_id=full), full
 
 
-def records(stage: Stage, *sizes: int) -> Batch:
-    return Batch(tuple(map(bytes, sizes)), at=stage.base_time)
+def records(stage: Stage, size: int, names: int = 0) -> Batch:
+    """One record. Throttle times count each byte: `names` is how many names of this scenario there are beside it."""
+    return Batch((bytes(size - names * len(stage.name(""))),), at=stage.base_time)
+
+
+def topic_names(stage: Stage) -> int:
+    """How many topic names a request for one topic has: newer versions have ids."""
+    version = stage.scenario.version
+    return int(version is not None and version < 13)
 
 
 @scenario("Produce")
@@ -159,7 +166,7 @@ def produced_too_much(stage: Stage) -> None:
     topic = stage.topic()
     connection, name = connect(stage)
     quota(stage, {"client-id": name}, **{PRODUCE: 1000.0})
-    stage.ask("Produce", produce(topic, records(stage, 10_500), acks=1), over=connection)
+    stage.ask("Produce", produce(topic, records(stage, 10_500, 1 + topic_names(stage)), acks=1), over=connection)
     connection.send("Produce", stage.version("Produce"), produce(topic, records(stage, 1), acks=1))
     stage.brokers.await_read(1)
     stage.note("is muted", connection.is_waiting(0.05))
@@ -211,7 +218,7 @@ def one_holds(stage: Stage, seconds: int, *entities: Names) -> None:
         quota(stage, one, **{PRODUCE: 1000.0 + 1000 * number})
     if seconds:  # what other scenarios have produced as this user
         stage.brokers.elapse(seconds)
-    stage.ask("Produce", produce(topic, records(stage, 30_000), acks=1), over=connection)
+    stage.ask("Produce", produce(topic, records(stage, 30_000, 1), acks=1), over=connection)
     for one in names:
         quota(stage, one, **{PRODUCE: None})
 
@@ -220,7 +227,7 @@ def one_holds(stage: Stage, seconds: int, *entities: Names) -> None:
 def fetched_too_much(stage: Stage) -> None:
     """A batch that is larger than the windows allow: an empty answer, and no session begins."""
     topic = stage.topic()
-    stage.do("Produce", produce(topic, records(stage, 10_500)))
+    stage.do("Produce", produce(topic, records(stage, 10_500, topic_names(stage))))
     connection, name = connect(stage)
     quota(stage, {"client-id": name}, **{FETCH: 1000.0})
     stage.ask("Fetch", fetch(topic, session_id=0, session_epoch=0), over=connection)
@@ -251,7 +258,9 @@ def fetched_in_a_session(stage: Stage) -> None:
     said = stage.ask("Fetch", fetch(topic, session_id=0, session_epoch=0), over=connection)
     quota(stage, {"client-id": name}, **{FETCH: 100.0})
     in_session = fetch(session_id=said["session_id"], session_epoch=1)
-    stage.ask("Fetch", in_session, over=connection)
+    said = connection.ask("Fetch", stage.version("Fetch"), in_session)
+    stage.note("throttled for longer than", said.pop("throttle_time") // 10_000 * 10_000)
+    stage.note("in the session", said)
     quota(stage, {"client-id": name}, **{FETCH: None})
     with stage.connect(client_id=name) as other:
         stage.ask("Fetch", in_session | {"session_epoch": 2}, over=other)
