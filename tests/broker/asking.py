@@ -108,6 +108,12 @@ def asked(api: Api, version: int, kafka: Cluster) -> dict[str, Any]:
             ],
         },
         "DescribeClientQuotas": {"components": []},
+        "AlterUserScramCredentials": {
+            "deletions": [],
+            "upsertions": [
+                {"name": "alice", "mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": bytes(32)}
+            ],
+        },
         "DescribeUserScramCredentials": {"users": None},
         "DescribeQuorum": {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]},
         "ListConfigResources": {"resource_types": []},

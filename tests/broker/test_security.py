@@ -21,6 +21,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
 )
 
 from abeyant import aio
@@ -85,6 +89,32 @@ def test_an_administrator_sees_who_may_come_by_scram(enabled: tuple[str, ...]) -
         scram = {name.replace("-", "_") for name in enabled[1:]}
         assert told == (dict.fromkeys(USERS, scram) if scram else {})
         assert {one.iterations for user in found.values() for one in user.scram_credential_infos} <= {4096}
+
+
+def test_an_administrator_adds_and_removes_a_user(tmp_path: Path) -> None:
+    """And whom he has added is there after a restart."""
+
+    def left(kafka: Cluster, password: str) -> int:
+        producer = Producer({**settings(kafka, "SCRAM-SHA-256", "dora", password), "log_level": 0})
+        producer.produce("orders", b"one")
+        found = producer.flush(1 if password == "wrong" else 20)
+        producer.purge()
+        return found
+
+    mechanism = ScramMechanism.SCRAM_SHA_256
+    with Cluster(security="SASL_PLAINTEXT", users=USERS, data=tmp_path) as kafka:
+        kafka.create_topic("orders")
+        admin = AdminClient(settings(kafka, "PLAIN"))
+        added = UserScramCredentialUpsertion("dora", ScramCredentialInfo(mechanism, 8192), b"secret")
+        admin.alter_user_scram_credentials([added])["dora"].result(20)
+        assert (left(kafka, "wrong"), left(kafka, "secret")) == (1, 0)
+    with Cluster(security="SASL_PLAINTEXT", users=USERS, data=tmp_path) as kafka:
+        assert left(kafka, "secret") == 0
+        admin = AdminClient(settings(kafka, "PLAIN"))
+        admin.alter_user_scram_credentials([UserScramCredentialDeletion("dora", mechanism)])["dora"].result(20)
+        asked: Any = admin.describe_user_scram_credentials(["dora"])
+        with pytest.raises(KafkaException, match="does not exist"):
+            asked["dora"].result(20)
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])

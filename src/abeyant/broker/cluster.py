@@ -209,7 +209,8 @@ class Cluster(ClusterApi):
         if self.directory is not None:
             self.directory.on_deletion = self._delete_files_at
         self.network = Network(loop)
-        self.controller = Controller(self.clock, self.network, self.settings, tuple(self._ports), journal)
+        known = self.security.credentials
+        self.controller = Controller(self.clock, self.network, self.settings, tuple(self._ports), journal, known)
         for number in self._ports:
             self._start(number)
         self.network.settle()

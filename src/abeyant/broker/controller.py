@@ -23,6 +23,8 @@ from abeyant.broker.partition_state import NO_LEADER, PartitionState, Topic
 from abeyant.broker.placement import check_assignments, check_name, check_replicas, place_replicas
 from abeyant.broker.quotas.limits import MutationQuotas, Record
 from abeyant.broker.quotas.table import QuotaTable
+from abeyant.broker.scram_users import ScramUsers
+from abeyant.broker.security.credentials import Credentials
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError
 from abeyant.reporting import logger
@@ -65,6 +67,7 @@ class Controller:
         settings: Settings,
         brokers: Collection[int],
         journal: Journal | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         """`brokers` are the ids of all brokers, started or not. With a `journal`, continue from its state.
 
@@ -87,6 +90,7 @@ class Controller:
         self._store = MetadataStore(journal)
         self.groups = GroupSettings(settings, self._store)
         self.quotas = QuotaTable(self._store)
+        self.scram = ScramUsers(credentials or Credentials(), self._store)
         self.mutation_quotas = MutationQuotas(self.quotas, settings, clock.now)
         self._restore()
         self._schedule_rebalance()

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import uuid
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.partition_state import PartitionState
+from abeyant.broker.security.credentials import Credential
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
@@ -113,6 +115,21 @@ class MetadataStore:
     def put_quotas(self, entity: tuple[tuple[str, str | None], ...], values: Mapping[str, float]) -> None:
         """Store all quotas of an entity."""
         self._put(f"quota/{json.dumps(entity)}", dict(values) or None)
+
+    def credentials(self) -> Iterator[tuple[str, str, Credential]]:
+        """Yield the mechanism, the user and the SCRAM credential of each."""
+        if self._journal is not None:
+            for key, (*parts, iterations) in self._journal.items("scram/"):
+                _, mechanism, user = key.split("/", 2)
+                salt, stored, server = map(b64decode, parts)
+                yield mechanism, user, Credential(salt, stored, server, iterations)
+
+    def put_credential(self, mechanism: str, user: str, credential: Credential | None) -> None:
+        """Store a user's SCRAM credential; None removes it."""
+        value = None
+        if credential is not None:
+            value = [*(b64encode(part).decode() for part in credential[:3]), credential.iterations]
+        self._put(f"scram/{mechanism}/{user}", value)
 
     def put_partition(self, state: PartitionState) -> None:
         """Store a partition's state."""

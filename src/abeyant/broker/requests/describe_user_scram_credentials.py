@@ -1,7 +1,6 @@
 """DescribeUserScramCredentials (key 50, versions 0-0): list users' SCRAM mechanisms and iterations.
 
 Kafka: `KafkaApis.handleDescribeUserScramCredentialsRequest`.
-Not implemented: altering them.
 """
 
 from __future__ import annotations
@@ -11,14 +10,13 @@ from collections import Counter
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.results import results
+from abeyant.broker.security.credentials import SCRAM
 from abeyant.broker.wire.schema import ErrorCode, Message
-
-_MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}  # Kafka's numbers
 
 
 def handle(call: Call) -> None:
     """Describe the users of the request, or all of them."""
-    known = call.broker.cluster.security.scram_iterations()
+    known = call.broker.cluster.security.credentials.iterations()
     names = Counter(user.name for user in call.request.users or ())
 
     def describe(name: str) -> Message:
@@ -28,8 +26,8 @@ def handle(call: Call) -> None:
         if name not in known:
             text = f"Attempt to describe a user credential that does not exist: {name}"
             raise ApiError(ErrorCode.resource_not_found, text)
-        infos = [Message(mechanism=_MECHANISMS[one], iterations=count) for one, count in known[name].items()]
-        return Message(user=name, credential_infos=infos)
+        infos = [Message(mechanism=SCRAM[one], iterations=count) for one, count in known[name].items()]
+        return Message(user=name, error_message="", credential_infos=infos)
 
     call.answer(Message(error_message="", results=results(names or known, describe, _failed)))
 

@@ -7,19 +7,16 @@ or bare after version 0 of the handshake, as in Kafka's `SaslServerAuthenticator
 
 from __future__ import annotations
 
-import hashlib
 import hmac
-import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from abeyant.broker.security.credentials import SCRAM, Credential, Credentials
 from abeyant.lazy import needs
 
 __all__ = ["MECHANISMS", "AuthenticationError", "Login", "Users"]
 
-_SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-MECHANISMS: Final = ("PLAIN", *_SCRAM)
-_ITERATIONS: Final = 4096  # as Kafka's own
+MECHANISMS: Final = ("PLAIN", *SCRAM)
 _BEFORE: Final = ("ApiVersions", "SaslHandshake", "SaslAuthenticate")  # the requests before authentication
 
 
@@ -30,22 +27,26 @@ class AuthenticationError(Exception):
 class Users:
     """Names and passwords, and the SASL mechanisms that are enabled."""
 
-    def __init__(self, passwords: Mapping[str, str], mechanisms: tuple[str, ...]) -> None:
-        """Hash the passwords. Raises AbeyantError if a mechanism's library is missing, ValueError for non-strings."""
+    def __init__(
+        self, passwords: Mapping[str, str], mechanisms: tuple[str, ...], credentials: Credentials | None = None
+    ) -> None:
+        """Hash the passwords into `credentials`, which may change later.
+
+        Raises AbeyantError if a mechanism's library is missing, ValueError for non-strings.
+        """
+        credentials = credentials or Credentials()
         for name, password in passwords.items():
             if not (isinstance(name, str) and isinstance(password, str) and name and password):
                 raise ValueError(f"users: names and passwords must be non-empty strings, not {name!r}: ...")
         self.passwords = dict(passwords)
         self.mechanisms = mechanisms
-        self._scram: dict[str, tuple[Any, dict[str, Any]]] = {}
+        self._scram: dict[str, tuple[Any, dict[str, Credential]]] = {}
         for mechanism in mechanisms:
-            if mechanism in _SCRAM:
-                known = {name: _verifier(mechanism, password) for name, password in passwords.items()}
+            if mechanism in SCRAM:
+                known = credentials.of(mechanism)
+                for name, password in passwords.items():
+                    known[name] = Credential.of_password(mechanism, password)
                 self._scram[mechanism] = _scramp().ScramMechanism(mechanism), known
-
-    def scram_iterations(self) -> dict[str, dict[str, int]]:
-        """Return the number of hash iterations by user and SCRAM mechanism."""
-        return {name: dict.fromkeys(self._scram, _ITERATIONS) for name in self.passwords if self._scram}
 
     def conversation(self, mechanism: str) -> Conversation:
         """Start one client's authentication with a mechanism."""
@@ -171,18 +172,6 @@ class _Scram(Conversation):
         sent, ours = final.partition(",r=")[2].partition(",")[0], self._server.nonce
         if sent.endswith(str(ours)):
             self._server.nonce = type(ours)(sent)
-
-
-def _verifier(mechanism: str, password: str) -> tuple[bytes, bytes, bytes, int]:
-    """Return the salt, stored key, server key and iterations of a password (RFC 5802, section 3).
-
-    Without SASLprep, as in Kafka and librdkafka: it maps some passwords to others, and refuses some.
-    """
-    algorithm = mechanism.removeprefix("SCRAM-").replace("-", "")
-    salt = os.urandom(16)
-    salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, _ITERATIONS)
-    stored = hashlib.new(algorithm, hmac.digest(salted, b"Client Key", algorithm)).digest()
-    return salt, stored, hmac.digest(salted, b"Server Key", algorithm), _ITERATIONS
 
 
 def _scramp() -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from abeyant.broker.definitions import definition
+from abeyant.broker.security.credentials import Credentials
 from abeyant.broker.security.login import MECHANISMS, Login, Users
 from abeyant.errors import AbeyantError
 
@@ -19,7 +20,7 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class Security:
-    """The security protocol of a cluster's clients. Created before the loop runs, and immutable."""
+    """The security protocol of a cluster's clients. Created before the loop runs; then only credentials change."""
 
     def __init__(self, protocol: str, users: Mapping[str, str] | None, host: str, settings: Settings) -> None:
         """`users` maps names to passwords. Raises ValueError for invalid arguments, AbeyantError for bad settings."""
@@ -32,11 +33,12 @@ class Security:
                 raise AbeyantError(f"{name} has no effect: the only listener's settings begin with {own}")
         self.certificates: Certificates | None = None
         self._users: Users | None = None
+        self.credentials = Credentials()
         self._largest: int = settings["sasl.server.max.receive.size"]
         if protocol.startswith("SASL"):
             if not users:
                 raise ValueError(f'{protocol} needs users, for instance users={{"alice": "a-password"}}')
-            self._users = Users(users, _mechanisms(settings))
+            self._users = Users(users, _mechanisms(settings), self.credentials)
         elif users:
             raise ValueError(f"users need SASL_PLAINTEXT or SASL_SSL, not {protocol}")
         if protocol.endswith("SSL"):
@@ -61,10 +63,6 @@ class Security:
     def login(self) -> Login | None:
         """Return the authentication of a new connection; None without SASL."""
         return Login(self._users, self._largest) if self._users else None
-
-    def scram_iterations(self) -> dict[str, dict[str, int]]:
-        """Return the number of hash iterations by user and SCRAM mechanism."""
-        return self._users.scram_iterations() if self._users else {}
 
     def close(self) -> None:
         """Remove the certificate files."""

@@ -99,6 +99,7 @@ APIS = (
     Api(48, "DescribeClientQuotas", 0, 1, "describe_client_quotas"),
     Api(49, "AlterClientQuotas", 0, 1, "alter_client_quotas"),
     Api(50, "DescribeUserScramCredentials", 0, 0, "describe_user_scram_credentials"),
+    Api(51, "AlterUserScramCredentials", 0, 0, "alter_user_scram_credentials"),
     Api(55, "DescribeQuorum", 0, 2, "describe_quorum"),
     Api(60, "DescribeCluster", 0, 2, "describe_cluster"),
     Api(61, "DescribeProducers", 0, 0, "describe_producers"),

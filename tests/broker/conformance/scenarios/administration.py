@@ -133,3 +133,44 @@ def moved_what_is_not_there(stage: Stage, name: str | None, partition: int) -> N
 @scenario("AlterReplicaLogDirs")
 def moved_nothing(stage: Stage) -> None:
     stage.ask("AlterReplicaLogDirs", {"dirs": []})
+
+
+def upserted(name: str, mechanism: int = 1, iterations: int = 4096, salted: bytes = bytes(32)) -> dict[str, Plain]:
+    return {
+        "name": name, "mechanism": mechanism, "iterations": iterations, "salt": b"salt", "salted_password": salted,
+    }  # fmt: skip
+
+
+@table("AlterUserScramCredentials", at=(0,),
+       nothing=((), ()), without_a_name=((), (("",),)), another_mechanism=((), (("alice", 3),)),
+       too_few_iterations=((), (("alice", 1, 4095),)), too_many_iterations=((), (("alice", 1, 16_385),)),
+       one_twice=((), (("alice",), ("alice", 2))), added_and_removed=((("alice", 1),), (("alice",),)),
+       removed_that_is_not_there=((("alice", 1),), ()), removed_of_another_mechanism=((("alice", 0),), ()),
+       removed_without_a_name=((("", 1),), ()), removed_twice=((("alice", 1), ("alice", 1)), ()),
+       two_of_which_one_is_wrong=((("bob", 1),), (("", 1),)))  # fmt: skip
+def password_that_cannot_be(stage: Stage, removed: tuple[tuple[str, int], ...], added: tuple[Plain, ...]) -> None:
+    deletions = [{"name": name, "mechanism": mechanism} for name, mechanism in removed]
+    body = {"deletions": deletions, "upsertions": [upserted(*one) for one in added]}
+    stage.ask("AlterUserScramCredentials", body)
+
+
+@scenario("AlterUserScramCredentials", at=(0,))
+def password_added_changed_and_removed(stage: Stage) -> None:
+    name = stage.name("alice")
+
+    def known(expected: int) -> None:
+        def there() -> bool:
+            (row,) = stage.do("DescribeUserScramCredentials", {"users": [{"name": name}]})["results"]
+            return len(row["credential_infos"]) == expected
+
+        stage.until(there, f"{expected} passwords")
+        stage.ask("DescribeUserScramCredentials", {"users": [{"name": name}]})
+
+    for mechanism, iterations, count in ((1, 4096, 1), (2, 8192, 2)):
+        body = {"deletions": [], "upsertions": [upserted(name, mechanism, iterations, bytes(32 * mechanism))]}
+        stage.ask("AlterUserScramCredentials", body)
+        known(count)
+    for mechanism, count in ((1, 1), (2, 0)):
+        body = {"deletions": [{"name": name, "mechanism": mechanism}], "upsertions": []}
+        stage.ask("AlterUserScramCredentials", body)
+        known(count)

@@ -1,0 +1,78 @@
+"""Change the SCRAM credentials of users. Kafka: `ScramControlManager`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.security.credentials import SCRAM, Credential
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.metadata_store import MetadataStore
+    from abeyant.broker.security.credentials import Credentials
+
+_LEAST, _MOST = 4096, 16_384  # iterations, as in Kafka
+_NAMES: Final = {number: name for name, number in SCRAM.items()}
+
+
+class ScramUsers:
+    """The SCRAM credentials, and their store. Use from the loop's thread only."""
+
+    def __init__(self, credentials: Credentials, store: MetadataStore) -> None:
+        """Read the stored credentials into `credentials`."""
+        self.credentials = credentials
+        self._store = store
+        for mechanism, user, credential in store.credentials():
+            credentials.of(mechanism)[user] = credential
+
+    def alter(self, deletions: Iterable[Any], upsertions: Iterable[Any]) -> dict[str, ApiError | None]:
+        """Delete, add and replace credentials; return each user's error, or None. Each user by himself."""
+        changes: dict[str, tuple[str, Credential | None]] = {}
+        errors: dict[str, ApiError | None] = {}
+        for one, removes in (*((one, True) for one in deletions), *((one, False) for one in upsertions)):
+            if one.name in errors:
+                continue
+            try:
+                if changes.pop(one.name, None) is not None:
+                    text = "A user credential cannot be altered twice in the same request"
+                    raise ApiError(ErrorCode.duplicate_resource, text)
+                changes[one.name] = self._deletion(one) if removes else self._upsertion(one)
+            except ApiError as error:
+                errors[one.name] = error
+        for user, (mechanism, credential) in changes.items():
+            self._store.put_credential(mechanism, user, credential)
+            known = self.credentials.of(mechanism)
+            if credential is None:
+                del known[user]
+            else:
+                known[user] = credential
+            errors[user] = None
+        return errors
+
+    def _deletion(self, one: Any) -> tuple[str, None]:
+        mechanism = _mechanism(one)
+        if one.name not in self.credentials.of(mechanism):
+            text = "Attempt to delete a user credential that does not exist"
+            raise ApiError(ErrorCode.resource_not_found, text)
+        return mechanism, None
+
+    def _upsertion(self, one: Any) -> tuple[str, Credential]:
+        mechanism = _mechanism(one)
+        if not _LEAST <= one.iterations <= _MOST:
+            text = f"Too {'few' if one.iterations < _LEAST else 'many'} iterations"
+            raise ApiError(ErrorCode.unacceptable_credential, text)
+        if not one.salted_password:
+            raise ApiError(ErrorCode.unknown_server_error)
+        return mechanism, Credential.of_salted(mechanism, one.salt, one.salted_password, one.iterations)
+
+
+def _mechanism(one: Any) -> str:
+    """Return the mechanism that a change names. Raises ApiError for an unknown one, and without a user."""
+    if not one.name:
+        raise ApiError(ErrorCode.unacceptable_credential, "Username must not be empty")
+    found = _NAMES.get(one.mechanism)
+    if found is None:
+        raise ApiError(ErrorCode.unsupported_sasl_mechanism, "Unknown SCRAM mechanism")
+    return found
