@@ -59,7 +59,11 @@ def test_settings_without_effect_are_named(caplog: pytest.LogCaptureFixture) -> 
     ("name", "given", "why"),
     [
         ("listeners", "PLAINTEXT://:9092", "=PLAINTEXT://:9092 has no effect in this broker: give the cluster"),
-        ("authorizer.class.name", "an.Authorizer", "any authenticated client has full access"),
+        (
+            "authorizer.class.name",
+            "an.Authorizer",
+            "is not there: leave it out, or use org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        ),
         ("transaction.two.phase.commit.enable", True, "has no effect in this broker"),
         (
             "sasl.jaas.config",

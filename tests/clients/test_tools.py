@@ -9,6 +9,7 @@ import pytest
 
 from abeyant.broker import Cluster
 from abeyant.broker.genuine import Kafka
+from abeyant.broker.settings import AUTHORIZER
 from broker.clients import producing, send, settle
 from broker.groups.members import Confluent
 from clients.java import SMALL
@@ -183,6 +184,18 @@ def test_kafka_configs_of_quotas(kafka: Cluster, tools: Tools) -> None:
         assert 10 < throttled.deadline - throttled.since < 11
     tools.configs("--alter", *till, "--delete-config", "producer_byte_rate")
     assert tools.configs("--describe", *till).strip().endswith("are consumer_byte_rate=2000.0")
+
+
+def test_kafka_acls(jars: Kafka) -> None:
+    on: dict[str, object] = {"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS"}
+    with Cluster(settings=on) as kafka:
+        tools = Tools(jars, kafka)
+        rule = ("--allow-principal", "User:alice", "--operation", "Read", "--topic", TOPIC)
+        tools.acls("--add", *rule)
+        told = tools.acls("--list", "--topic", TOPIC)
+        assert "(principal=User:alice, host=*, operation=READ, permissionType=ALLOW)" in told
+        tools.acls("--remove", "--force", *rule)
+        assert "User:alice" not in tools.acls("--list")
 
 
 def test_kafka_metadata_quorum(tools: Tools) -> None:

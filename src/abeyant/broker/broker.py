@@ -363,6 +363,7 @@ class Broker:
             connection.abort()
             return
         connection.login = self.cluster.security.login()
+        connection.user = self.cluster.security.user_of(connection.certificate)
         self.connections[connection] = None
         self._idle.seen(connection)
 

@@ -14,6 +14,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from abeyant.broker.acls import Acls
 from abeyant.broker.definitions import ConfigError
 from abeyant.broker.errors import ApiError
 from abeyant.broker.group_settings import GroupSettings
@@ -89,6 +90,7 @@ class Controller:
         self.changed: Callable[[PartitionState], object] | None = None  # called after every change; for tests
         self._store = MetadataStore(journal)
         self.groups = GroupSettings(settings, self._store)
+        self.acls = Acls(settings, self._store)
         self.quotas = QuotaTable(self._store)
         self.scram = ScramUsers(credentials or Credentials(), self._store)
         self.mutation_quotas = MutationQuotas(self.quotas, settings, clock.now)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -130,6 +130,16 @@ class MetadataStore:
         if credential is not None:
             value = [*(b64encode(part).decode() for part in credential[:3]), credential.iterations]
         self._put(f"scram/{mechanism}/{user}", value)
+
+    def acls(self) -> Iterator[list[Any]]:
+        """Yield the fields of each ACL."""
+        if self._journal is not None:
+            for key, _ in self._journal.items("acl/"):
+                yield json.loads(key.removeprefix("acl/"))
+
+    def put_acl(self, acl: Sequence[Any], *, exists: bool) -> None:
+        """Store an ACL, or remove it."""
+        self._put(f"acl/{json.dumps(acl)}", True if exists else None)
 
     def put_partition(self, state: PartitionState) -> None:
         """Store a partition's state."""

@@ -20,6 +20,7 @@ from abeyant.broker.reconfiguration import check_change, check_together
 # DescribeConfigs' numbers for the source of a value
 TOPIC, BROKER, ALL_BROKERS, STATIC, DEFAULT = range(1, 6)
 MIN_ISR = "min.insync.replicas"
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 _HOUR = 3_600_000  # ms
 # Times with settings in several units. The first one that is set counts, and the last one has a default.
@@ -277,6 +278,8 @@ def _check_start(found: Definition, text: str) -> None:
         raise ConfigError(
             f"{found.name} can only be set while brokers run: use kafka-configs --alter, or IncrementalAlterConfigs"
         )
+    if base == "authorizer.class.name" and value not in ("", AUTHORIZER):
+        raise ConfigError(f"{found.name}={text} is not there: leave it out, or use {AUTHORIZER}")
     # Kafka's default of "listeners" is not ours: a cluster without it listens on free ports.
     is_default = base != "listeners" and value == found.parse(definition("broker", base).default)
     if found.unsupported is not None and not is_default:

@@ -1,21 +1,37 @@
-"""CreateAcls (key 30, versions 1-3): answer SECURITY_DISABLED, as Kafka without an authorizer does.
+"""CreateAcls (key 30, versions 1-3): add ACLs.
 
-Kafka: `AclApis.handleCreateAcls`.
-Not implemented: ACLs.
+Kafka: `AclApis.handleCreateAcls`, `AclControlManager.createAcls`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from abeyant.broker.acls import Acl
 from abeyant.broker.errors import NO_AUTHORIZER
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode, Message
 
+FILL: dict[str, dict[str, object]] = {"AclCreation": {"resource_pattern_type": 3}}
+
 
 def handle(call: Call) -> None:
-    """Answer with the error for each ACL."""
-    call.answer(error_response(call.request, ErrorCode.security_disabled, NO_AUTHORIZER))
+    """Add the ACLs. Answer with a result for each."""
+    acls = call.broker.cluster.controller.acls
+    if not acls.enabled:
+        call.answer(error_response(call.request, ErrorCode.security_disabled, NO_AUTHORIZER))
+        return
+    errors = acls.create(
+        Acl(
+            one.resource_type, one.resource_name, one.resource_pattern_type, one.principal, one.host, one.operation,
+            one.permission_type,
+        )
+        for one in call.request.creations
+    )  # fmt: skip
+    results = [
+        Message() if error is None else Message(error_code=error.code, error_message=error.message) for error in errors
+    ]
+    call.answer(Message(results=results))
 
 
 def error_response(request: Any, error: ErrorCode, message: str | None = None) -> Message:

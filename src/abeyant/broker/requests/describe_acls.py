@@ -1,16 +1,34 @@
-"""DescribeAcls (key 29, versions 1-3): answer SECURITY_DISABLED, as Kafka without an authorizer does.
+"""DescribeAcls (key 29, versions 1-3): list the ACLs that match a filter.
 
 Kafka: `AclApis.handleDescribeAcls`.
-Not implemented: ACLs.
 """
 
 from __future__ import annotations
 
+from abeyant.broker.acls import Acl
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import ErrorCode
+from abeyant.broker.wire.schema import ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {"DescribeAclsRequest": {"pattern_type_filter": 3}}
 
 
 def handle(call: Call) -> None:
-    """Raise ApiError, always."""
-    raise ApiError(ErrorCode.security_disabled, "No Authorizer is configured on the broker")
+    """List the ACLs by resource."""
+    acls = call.broker.cluster.controller.acls
+    if not acls.enabled:
+        raise ApiError(ErrorCode.security_disabled, "No Authorizer is configured on the broker")
+    request = call.request
+    wanted = Acl(
+        request.resource_type_filter, request.resource_name_filter, request.pattern_type_filter,
+        request.principal_filter, request.host_filter, request.operation, request.permission_type,
+    )  # fmt: skip
+    resources: dict[tuple[int, str | None, int], list[Message]] = {}
+    for acl in acls.matching(wanted):
+        row = Message(principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission)
+        resources.setdefault(acl[:3], []).append(row)
+    rows = [
+        Message(resource_type=kind, resource_name=name, pattern_type=pattern, acls=found)
+        for (kind, name, pattern), found in resources.items()
+    ]
+    call.answer(Message(resources=rows))

@@ -16,6 +16,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.log import LogError
 from abeyant.broker.quotas.table import FETCH
 from abeyant.broker.replica.partition import Partition
+from abeyant.broker.requests.common.authorization import may_read
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.fetch_sessions import NO_SESSION, FetchSession, Key
 from abeyant.broker.requests.common.topics import MOVED, leaders_of, name_leader
@@ -220,6 +221,8 @@ class FetchReader:
         query = result.query
         if max_bytes < 0:
             raise ApiError(ErrorCode.unknown_server_error)
+        if not may_read(self._call, query.name, query.topic_id):
+            raise ApiError(ErrorCode.topic_authorization_failed)
         partition = self._call.partition(query.name, query.topic_id, query.index)
         if self._from_a_replica:
             raise ApiError(ErrorCode.not_leader_or_follower)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,25 @@ Values = Callable[[str], Any]
 _NAMES: Final = ("localhost", "127.0.0.1", "::1")
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+
+
+_ATTRIBUTES: Final = {
+    "commonName": "CN", "countryName": "C", "domainComponent": "DC", "localityName": "L", "organizationName": "O",
+    "organizationalUnitName": "OU", "stateOrProvinceName": "ST", "streetAddress": "STREET", "userId": "UID",
+}  # fmt: skip
+_ESCAPED: Final = re.compile(r'([,+"\\<>;]|^[# ]| $)')
+
+
+def distinguished_name(certificate: Mapping[str, Any]) -> str:
+    """Return a certificate's subject as Kafka's principals have it (RFC 2253): CN=till,OU=shop,O=Example."""
+    parts = [
+        "+".join(
+            f"{_ATTRIBUTES.get(name, name)}={_ESCAPED.sub(lambda found: chr(92) + found[0], value)}"
+            for name, value in one
+        )
+        for one in certificate.get("subject", ())
+    ]
+    return ",".join(reversed(parts))
 
 
 class Certificates:

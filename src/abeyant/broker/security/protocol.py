@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from abeyant.broker.definitions import definition
 from abeyant.broker.security.credentials import Credentials
@@ -63,6 +63,14 @@ class Security:
     def login(self) -> Login | None:
         """Return the authentication of a new connection; None without SASL."""
         return Login(self._users, self._largest) if self._users else None
+
+    def user_of(self, certificate: Mapping[str, Any] | None) -> str:
+        """Return the user that a client's certificate names, by its subject: "ANONYMOUS" without one, or with SASL."""
+        if self.protocol != "SSL" or not certificate:
+            return "ANONYMOUS"
+        from abeyant.broker.security.certificates import distinguished_name
+
+        return distinguished_name(certificate)
 
     def close(self) -> None:
         """Remove the certificate files."""

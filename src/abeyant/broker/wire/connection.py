@@ -16,8 +16,9 @@ Ground rules
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from struct import Struct
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from abeyant.reporting import logger
 
@@ -63,7 +64,7 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_backlog", "_busy", "_choked", "_filled", "_frame", "_loop", "_max_request", "_need", "_paused", "_receiver",
-        "_scheduled", "_staging", "_transport", "client_id", "host", "login", "peer", "software", "user",
+        "_scheduled", "_staging", "_transport", "certificate", "client_id", "host", "login", "peer", "software", "user",
     )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop, receiver: Receiver, staging: Staging, max_request: int) -> None:
@@ -84,6 +85,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer = "?"
         self.host = ""  # our address that the client connected to
         self.client_id = ""  # of the last request
+        self.certificate: Mapping[str, Any] | None = None  # the client's, of TLS
         self.login: Login | None = None  # the authentication in progress
         self.user = "ANONYMOUS"  # until authenticated
         self.software = ("unknown", "unknown")  # the client's name and version
@@ -134,6 +136,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register the new client with the receiver."""
+        self.certificate = transport.get_extra_info("peercert")
         self._transport = cast("asyncio.Transport", transport)  # uvloop's has its methods, but is not a subclass
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from datetime import timedelta
 from struct import Struct
 from typing import TYPE_CHECKING, Any
@@ -46,12 +47,16 @@ class BaseCall:
     def proceed(self) -> None:
         """Handle the request. Answer an ApiError of the handler with that error for everything in the request."""
         try:
+            self.authorize()
             self.api.module.handle(self)
         except ApiError as error:
             response = self.api.error_response(self.request, error.code)
             if error.message is not None:
                 response.error_message = error.message
             self.answer(response)
+
+    def authorize(self) -> None:
+        """Raise ApiError if the sender may not do this. Brokers may do everything."""
 
     def lose_answer(self) -> None:
         """Drop the response when it comes, and close a client's connection instead."""
@@ -61,7 +66,7 @@ class BaseCall:
 class Call(BaseCall):
     """A client's request at a broker. Call `answer`, `refuse`, `drop`, or `done` (no response), once."""
 
-    __slots__ = ("codec", "connection", "correlation_id", "size", "throttle_seconds", "throttled_by")
+    __slots__ = ("amendments", "codec", "connection", "correlation_id", "size", "throttle_seconds", "throttled_by")
 
     def __init__(
         self, broker: Broker, connection: Connection, api: Api, version: int, codec: Codec, header: Any, request: Any
@@ -71,6 +76,7 @@ class Call(BaseCall):
         self.codec = codec
         self.connection = connection
         self.correlation_id: int = header.correlation_id
+        self.amendments: list[Callable[[Any], None]] = []  # of the response, by authorization
         self.size = 0  # bytes of the request
         self.throttle_seconds = 0.0  # for which no further request of the connection is read
         self.throttled_by = ""  # a quota, or a fault
@@ -103,6 +109,8 @@ class Call(BaseCall):
         if self._lost:
             self.connection.abort()
             return
+        for amend in self.amendments:
+            amend(response)
         if self.broker.client_quotas.table.enabled:
             self.charge_time()
         if self.throttle_seconds:
@@ -169,8 +177,18 @@ class Call(BaseCall):
         self.codec.write_response(parts.append, response)
         return parts
 
+    def authorize(self) -> None:
+        """Raise ApiError if the client may not send this; take out of the request what it may not use."""
+        if self.broker.cluster.controller.acls.enabled:
+            from abeyant.broker.requests.common.authorization import authorize
+
+            authorize(self)
+
     def done(self) -> None:
-        """Send no response (acks=0), and go on to the next request."""
+        """Send no response (acks=0), and go on to the next request; without authorization, close the connection."""
+        if self.amendments:
+            self.connection.close()
+            return
         self.broker.answered[self.api.name] += 1
         observer = self.broker.cluster.observer
         if observer is not None:

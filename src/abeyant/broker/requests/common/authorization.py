@@ -1,0 +1,336 @@
+"""Authorize a request: refuse it, or handle the part that is allowed and answer the rest with errors.
+
+Most requests name several topics or groups, of which a client may use some. Those that it may not use are taken out of
+the request, and their errors are added to the response. Fetch, which keeps its topics in sessions, asks for itself.
+Kafka: `KafkaApis`, `ControllerApis`, `AuthHelper`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+from abeyant.broker.acls import (
+    ALTER,
+    ALTER_CONFIGS,
+    CLUSTER,
+    CLUSTER_ACTION,
+    CLUSTER_NAME,
+    CREATE,
+    DELETE,
+    DESCRIBE,
+    DESCRIBE_CONFIGS,
+    GROUP,
+    IDEMPOTENT_WRITE,
+    READ,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    WRITE,
+    Client,
+)
+from abeyant.broker.errors import ApiError
+from abeyant.broker.wire.schema import ErrorCode
+
+__all__ = ["authorize", "may_read"]
+
+FAILED: Final = {
+    TOPIC: ErrorCode.topic_authorization_failed, GROUP: ErrorCode.group_authorization_failed,
+    CLUSTER: ErrorCode.cluster_authorization_failed,
+    TRANSACTIONAL_ID: ErrorCode.transactional_id_authorization_failed,
+}  # fmt: skip
+_FIELDS: Final = {
+    GROUP: ("group_id",), TRANSACTIONAL_ID: ("transactional_id", "v3_and_below_transactional_id"),
+}  # fmt: skip
+
+# What the whole request needs; without a rule here or below, a request needs CLUSTER_ACTION.
+_WHOLE: Final[dict[str, tuple[tuple[int, int], ...]]] = {
+    **dict.fromkeys(
+        ("ApiVersions", "DescribeCluster", "SaslAuthenticate", "SaslHandshake", "Fetch", "InitProducerId"), ()
+    ),
+    **dict.fromkeys(
+        ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "ConsumerGroupHeartbeat"),
+        ((READ, GROUP),),
+    ),
+    **dict.fromkeys(("Produce", "EndTxn", "AddPartitionsToTxn"), ((WRITE, TRANSACTIONAL_ID),)),
+    **dict.fromkeys(("AddOffsetsToTxn", "TxnOffsetCommit"), ((WRITE, TRANSACTIONAL_ID), (READ, GROUP))),
+    **dict.fromkeys(
+        (
+            "CreateAcls", "DeleteAcls", "AlterPartitionReassignments", "ElectLeaders", "AlterUserScramCredentials",
+            "AlterReplicaLogDirs",
+        ),
+        ((ALTER, CLUSTER),),
+    ),
+    **dict.fromkeys(
+        (
+            "DescribeAcls", "DescribeQuorum", "ListPartitionReassignments", "DescribeUserScramCredentials",
+            "DescribeLogDirs",
+        ),
+        ((DESCRIBE, CLUSTER),),
+    ),
+    "OffsetDelete": ((DELETE, GROUP),),
+    "AlterClientQuotas": ((ALTER_CONFIGS, CLUSTER),),
+    **dict.fromkeys(("DescribeClientQuotas", "ListConfigResources"), ((DESCRIBE_CONFIGS, CLUSTER),)),
+}  # fmt: skip
+
+# The operation and type of the items in a request's field, by API: topics, groups, transactional ids.
+_ITEMS: Final[dict[str, tuple[tuple[str, ...], int, int]]] = {
+    "Produce": (("topic_data",), WRITE, TOPIC),
+    "ListOffsets": (("topics",), DESCRIBE, TOPIC),
+    "OffsetForLeaderEpoch": (("topics",), DESCRIBE, TOPIC),
+    "DescribeTopicPartitions": (("topics",), DESCRIBE, TOPIC),
+    "Metadata": (("topics",), DESCRIBE, TOPIC),
+    "OffsetCommit": (("topics",), READ, TOPIC),
+    "TxnOffsetCommit": (("topics",), READ, TOPIC),
+    "DescribeProducers": (("topics",), READ, TOPIC),
+    "DeleteRecords": (("topics",), DELETE, TOPIC),
+    "DeleteTopics": (("topics", "topic_names"), DELETE, TOPIC),
+    "CreateTopics": (("topics",), CREATE, TOPIC),
+    "CreatePartitions": (("topics",), ALTER, TOPIC),
+    "DescribeGroups": (("groups",), DESCRIBE, GROUP),
+    "ConsumerGroupDescribe": (("group_ids",), DESCRIBE, GROUP),
+    "DeleteGroups": (("groups_names",), DELETE, GROUP),
+    "OffsetFetch": (("groups",), DESCRIBE, GROUP),
+    "DescribeTransactions": (("transactional_ids",), DESCRIBE, TRANSACTIONAL_ID),
+    "DescribeConfigs": (("resources",), DESCRIBE_CONFIGS, TOPIC),
+    "AlterConfigs": (("resources",), ALTER_CONFIGS, TOPIC),
+    "IncrementalAlterConfigs": (("resources",), ALTER_CONFIGS, TOPIC),
+    "FindCoordinator": (("coordinator_keys",), DESCRIBE, GROUP),
+    "ListGroups": ((), DESCRIBE, GROUP),
+    "ListTransactions": ((), DESCRIBE, TRANSACTIONAL_ID),
+}
+_WHOLE_CLUSTER: Final = {"CreateTopics": CREATE, "DeleteTopics": DELETE, "ListGroups": DESCRIBE}
+"""With this right to the cluster, a client needs none to the items."""
+
+_CONFIGS: Final = {2: TOPIC, 4: CLUSTER, 8: CLUSTER, 16: CLUSTER, 32: GROUP}
+_NO_OPERATIONS: Final = -(1 << 31)
+
+
+def client_of(call: Any) -> Client:
+    """Return who sends a request."""
+    return Client(f"User:{call.connection.user}", call.connection.peer.rpartition(":")[0])
+
+
+def may_read(call: Any, name: str | None, topic_id: Any) -> bool:
+    """Return whether a client may fetch from a topic, which a fetch names either way."""
+    acls = call.broker.cluster.controller.acls
+    if not acls.enabled:
+        return True
+    name = name or _topic_name(call, topic_id)
+    return name is None or acls.allows(client_of(call), READ, TOPIC, name)
+
+
+def authorize(call: Any) -> None:
+    """Take out of a request what its client may not use. Raises ApiError if it may not send it at all."""
+    api, request = call.api.name, call.request
+    if request is None:
+        return
+    for operation, kind in _WHOLE.get(api, () if api in _ITEMS else ((CLUSTER_ACTION, CLUSTER),)):
+        name = CLUSTER_NAME if kind == CLUSTER else _first(request, _FIELDS[kind])
+        if name is not None and not _allows(call, operation, kind, name):
+            raise ApiError(FAILED[kind])
+    special = _SPECIAL.get(api)
+    if special is not None:
+        special(call)
+    if api in _ITEMS:
+        _take_out(call, *_ITEMS[api])
+    _amend(call, api)
+
+
+def _allows(call: Any, operation: int, kind: int, name: str) -> bool:
+    allowed: bool = call.broker.cluster.controller.acls.allows(client_of(call), operation, kind, name)
+    return allowed
+
+
+def _first(request: Any, names: Iterable[str]) -> str | None:
+    return next((found for name in names if (found := getattr(request, name, None)) is not None), None)
+
+
+def _topic_name(call: Any, topic_id: Any) -> str | None:
+    topic = call.broker.cluster.controller.by_id.get(topic_id)
+    return None if topic is None else topic.name
+
+
+def _refusal(call: Any, item: Any, operation: int, kind: int) -> ErrorCode | None:
+    """Return the error for an item of a request; None if it is allowed."""
+    api = call.api.name
+    if isinstance(item, str):
+        name: str | None = item
+        if api == "FindCoordinator":
+            kind = {0: GROUP, 1: TRANSACTIONAL_ID}.get(call.request.key_type, CLUSTER)
+    elif hasattr(item, "resource_type"):
+        kind = _CONFIGS.get(item.resource_type, CLUSTER)
+        name = CLUSTER_NAME if kind == CLUSTER else item.resource_name
+    elif kind == GROUP:
+        name = item.group_id
+    else:
+        name = _first(item, ("name", "topic", "topic_name")) or _topic_name(call, getattr(item, "topic_id", None))
+    if name is None:
+        return None  # an unknown id: nothing is told by saying so
+    if not _allows(call, operation, kind, name):
+        return FAILED[kind]
+    if api == "Metadata" and name not in call.broker.cluster.controller.topics and _creates(call):
+        may = _allows(call, CREATE, CLUSTER, CLUSTER_NAME) or _allows(call, CREATE, TOPIC, name)
+        return None if may else FAILED[TOPIC]
+    return None
+
+
+def _creates(call: Any) -> bool:
+    settings = call.broker.cluster.settings
+    return bool(call.request.allow_auto_topic_creation and settings["auto.create.topics.enable"])
+
+
+def _take_out(call: Any, fields: tuple[str, ...], operation: int, kind: int) -> None:
+    wider = _WHOLE_CLUSTER.get(call.api.name)
+    if wider is not None and _allows(call, wider, CLUSTER, CLUSTER_NAME):
+        return
+    for field in fields:
+        items = getattr(call.request, field, None)
+        if not items:
+            continue
+        refused: dict[ErrorCode, list[Any]] = {}
+        kept = []
+        for item in items:
+            error = _refusal(call, item, operation, kind)
+            if error is None:
+                kept.append(item)
+            else:
+                refused.setdefault(error, []).append(item)
+        for error, some in refused.items():
+            rows = call.api.error_response(replace(call.request, **{field: tuple(some)}), error)
+            call.amendments.append(_adding(rows, alone=not kept and not call.amendments))
+        if refused:
+            call.request = replace(call.request, **{field: tuple(kept)})
+
+
+def _adding(rows: Any, *, alone: bool) -> Callable[[Any], None]:
+    """Return what adds the rows of one response to another, or replaces that one's, as nothing else was allowed."""
+
+    def add(response: Any) -> None:
+        for name, value in vars(rows).items():
+            if isinstance(value, (list, tuple)) and value:
+                before = () if alone else getattr(response, name, None) or ()
+                setattr(response, name, [*before, *value])
+
+    return add
+
+
+# -- requests with rules of their own
+
+
+def _init_producer_id(call: Any) -> None:
+    name = call.request.transactional_id
+    if name is not None:
+        if not _allows(call, WRITE, TRANSACTIONAL_ID, name):
+            raise ApiError(FAILED[TRANSACTIONAL_ID])
+        return
+    acls = call.broker.cluster.controller.acls
+    if not _allows(call, IDEMPOTENT_WRITE, CLUSTER, CLUSTER_NAME) and not acls.allows_any(
+        client_of(call), WRITE, TOPIC
+    ):
+        raise ApiError(FAILED[CLUSTER])
+
+
+def _find_coordinator(call: Any) -> None:
+    if call.request.key is not None:
+        error = _refusal(call, call.request.key, DESCRIBE, GROUP)
+        if error is not None:
+            raise ApiError(error)
+
+
+def _offset_fetch(call: Any) -> None:
+    request = call.request
+    one = getattr(request, "group_id", None) if request.groups is None else None
+    if one is not None and not _allows(call, DESCRIBE, GROUP, one):
+        raise ApiError(FAILED[GROUP])
+
+
+def _each_topic(operation: int, field: str) -> Callable[[Any], None]:
+    """Return what refuses a whole request for one of its topics."""
+
+    def check(call: Any) -> None:
+        for item in getattr(call.request, field, None) or ():
+            if not _allows(call, operation, TOPIC, item if isinstance(item, str) else item.name):
+                raise ApiError(FAILED[TOPIC])
+
+    return check
+
+
+def _add_partitions(call: Any) -> None:
+    """Refuse all partitions for one topic that may not be written: the others are not attempted."""
+    if hasattr(call.request, "transactions"):  # between brokers
+        if not _allows(call, CLUSTER_ACTION, CLUSTER, CLUSTER_NAME):
+            raise ApiError(FAILED[CLUSTER])
+        return
+    topics = call.request.v3_and_below_topics
+    refused = [topic for topic in topics if not _allows(call, WRITE, TOPIC, topic.name)]
+    if refused:
+        for some, error in (
+            (refused, FAILED[TOPIC]),
+            ([topic for topic in topics if topic not in refused], ErrorCode.operation_not_attempted),
+        ):
+            rows = call.api.error_response(replace(call.request, v3_and_below_topics=tuple(some)), error)
+            call.amendments.append(_adding(rows, alone=not call.amendments))
+        call.request = replace(call.request, v3_and_below_topics=())
+
+
+_SPECIAL: Final[dict[str, Callable[[Any], None]]] = {
+    "InitProducerId": _init_producer_id,
+    "FindCoordinator": _find_coordinator,
+    "OffsetFetch": _offset_fetch,
+    "AddPartitionsToTxn": _add_partitions,
+    "ConsumerGroupHeartbeat": _each_topic(DESCRIBE, "subscribed_topic_names"),
+    "OffsetDelete": _each_topic(READ, "topics"),
+}
+
+
+# -- responses that list what was not named
+
+
+def _amend(call: Any, api: str) -> None:
+    if api in ("Metadata", "DescribeTopicPartitions") and not call.request.topics and not call.amendments:
+        call.amendments.append(lambda response: _keep(call, response, "topics", "name", DESCRIBE, TOPIC))
+    if api == "ListGroups" and not _allows(call, DESCRIBE, CLUSTER, CLUSTER_NAME):
+        call.amendments.append(lambda response: _keep(call, response, "groups", "group_id", DESCRIBE, GROUP))
+    if api == "ListTransactions":
+        what = "transaction_states", "transactional_id", DESCRIBE, TRANSACTIONAL_ID
+        call.amendments.append(lambda response: _keep(call, response, *what))
+    if api == "OffsetFetch":
+        call.amendments.append(lambda response: _hide_offsets(call, response))
+    if api in ("Metadata", "DescribeTopicPartitions", "DescribeCluster", "DescribeGroups", "ConsumerGroupDescribe"):
+        call.amendments.append(lambda response: _limit_operations(call, response))
+
+
+def _keep(call: Any, response: Any, field: str, name: str, operation: int, kind: int) -> None:
+    rows = getattr(response, field, None) or ()
+    setattr(response, field, [row for row in rows if _allows(call, operation, kind, getattr(row, name))])
+
+
+def _hide_offsets(call: Any, response: Any) -> None:
+    """Hide the offsets of topics that the client may not describe."""
+    asked = {one.group_id: one.topics for one in call.request.groups or ()}
+    for group in response.groups if call.request.groups is not None else (response,):
+        topics = []
+        all_of_them = (asked.get(group.group_id) if asked else getattr(call.request, "topics", None)) is None
+        for topic in getattr(group, "topics", None) or ():
+            name = getattr(topic, "name", None) or _topic_name(call, getattr(topic, "topic_id", None))
+            if name is None or _allows(call, DESCRIBE, TOPIC, name):
+                topics.append(topic)
+            elif not all_of_them:
+                for one in topic.partitions:
+                    one.error_code, one.committed_offset = FAILED[TOPIC], -1
+                    one.committed_leader_epoch, one.metadata = -1, ""
+                topics.append(topic)
+        group.topics = topics
+
+
+def _limit_operations(call: Any, response: Any) -> None:
+    """Leave those among the authorized operations that the client has."""
+    rows = [(response, "cluster_authorized_operations", CLUSTER, CLUSTER_NAME)]
+    rows += [(row, "topic_authorized_operations", TOPIC, row.name) for row in getattr(response, "topics", None) or ()]
+    rows += [(row, "authorized_operations", GROUP, row.group_id) for row in getattr(response, "groups", None) or ()]
+    for row, field, kind, name in rows:
+        every = getattr(row, field, _NO_OPERATIONS)
+        if every != _NO_OPERATIONS and name is not None:
+            bits = (bit for bit in range(READ, IDEMPOTENT_WRITE + 1) if every >> bit & 1)
+            setattr(row, field, sum(1 << bit for bit in bits if _allows(call, bit, kind, name)))

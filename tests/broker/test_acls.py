@@ -1,0 +1,284 @@
+"""ACLs: who is let do what, the errors that clients see, and that nothing is told of what they may not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from abeyant.broker import Cluster
+from abeyant.broker.acls import DESCRIBE, READ, TOPIC, WRITE, Acl, Acls, Client
+from abeyant.broker.log.journal import Journal
+from abeyant.broker.metadata_store import MetadataStore
+from abeyant.broker.settings import AUTHORIZER, Settings
+from abeyant.broker.wire.apis import APIS
+from abeyant.errors import AbeyantError
+from broker.asking import asked
+from broker.test_versions import errors
+from broker.wire import WireClient
+
+USERS = {"root": "r", "alice": "a", "bob": "b"}
+ON: dict[str, object] = {"authorizer.class.name": AUTHORIZER, "super.users": "User:root"}
+LITERAL, PREFIXED, DENY, ALLOW = 3, 4, 2, 3
+
+
+def config(kafka: Cluster, user: str, **more: Any) -> dict[str, Any]:
+    base = {
+        "bootstrap.servers": kafka.bootstrap, "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN",
+        "sasl.username": user, "sasl.password": USERS[user], "log_level": 0, "linger.ms": 0,
+    }  # fmt: skip
+    return base | {name.replace("_", "."): value for name, value in more.items()}
+
+
+@pytest.fixture
+def kafka() -> Iterator[Cluster]:
+    with Cluster(security="SASL_PLAINTEXT", users=USERS, settings=ON) as cluster:
+        cluster.create_topic("orders")
+        yield cluster
+
+
+def grant(
+    kafka: Cluster, user: str, operation: str, kind: str, name: str, pattern: str = "LITERAL", permission: str = "ALLOW"
+) -> None:
+    admin = AdminClient(config(kafka, "root"))
+    binding = AclBinding(
+        ResourceType[kind], name, ResourcePatternType[pattern], f"User:{user}", "*", AclOperation[operation],
+        AclPermissionType[permission],
+    )  # fmt: skip
+    admin.create_acls([binding])[binding].result(20)
+
+
+def produced(kafka: Cluster, user: str, topic: str = "orders", **more: Any) -> str | None:
+    errors: list[str | None] = []
+    producer = Producer(config(kafka, user, **more))
+    producer.produce(topic, b"tea", on_delivery=lambda error, _: errors.append(None if error is None else error.name()))
+    assert producer.flush(20) == 0
+    return errors[0]
+
+
+def read(kafka: Cluster, user: str, group: str = "shop") -> str:
+    """What a consumer of a group gets: a record, or an error's name."""
+    consumer = Consumer(config(kafka, user, group_id=group, auto_offset_reset="earliest"))
+    try:
+        consumer.subscribe(["orders"])
+        while True:
+            message = consumer.poll(20)
+            assert message is not None
+            error = message.error()
+            if error is None:
+                return (message.value() or b"").decode()
+            if error.name() not in ("UNKNOWN_TOPIC_OR_PART", "_PARTITION_EOF"):
+                return error.name()
+    finally:
+        consumer.close()
+
+
+def test_who_has_no_right_is_refused_and_who_gets_it_is_let_in(kafka: Cluster) -> None:
+    assert produced(kafka, "alice") == "TOPIC_AUTHORIZATION_FAILED"
+    grant(kafka, "alice", "WRITE", "TOPIC", "orders")
+    assert produced(kafka, "alice") is None
+    assert [record.value for record in kafka.records("orders")] == [b"tea"]
+    assert read(kafka, "bob") == "GROUP_AUTHORIZATION_FAILED"
+    grant(kafka, "bob", "READ", "GROUP", "*")
+    assert read(kafka, "bob") == "TOPIC_AUTHORIZATION_FAILED"
+    grant(kafka, "bob", "READ", "TOPIC", "ord", pattern="PREFIXED")
+    assert read(kafka, "bob") == "tea"
+    grant(kafka, "bob", "READ", "TOPIC", "orders", permission="DENY")
+    assert read(kafka, "bob", "another") == "TOPIC_AUTHORIZATION_FAILED"
+    assert produced(kafka, "root") is None, "who is a super user needs no right"
+
+
+def test_a_transactional_id_needs_a_right_of_its_own(kafka: Cluster) -> None:
+    grant(kafka, "alice", "WRITE", "TOPIC", "orders")
+    producer = Producer(config(kafka, "alice", transactional_id="till"))
+    with pytest.raises(KafkaException, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
+        producer.init_transactions(20)
+    grant(kafka, "alice", "WRITE", "TRANSACTIONAL_ID", "till")
+    producer = Producer(config(kafka, "alice", transactional_id="till"))
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce("orders", b"tea")
+    producer.commit_transaction(20)
+
+
+def test_topics_that_may_not_be_described_are_not_listed(kafka: Cluster) -> None:
+    kafka.create_topic("secret")
+    grant(kafka, "alice", "DESCRIBE", "TOPIC", "orders")
+    assert list(AdminClient(config(kafka, "alice")).list_topics(timeout=20).topics) == ["orders"]
+    assert list(AdminClient(config(kafka, "bob")).list_topics(timeout=20).topics) == []
+    assert set(AdminClient(config(kafka, "root")).list_topics(timeout=20).topics) >= {"orders", "secret"}
+
+
+def test_topics_that_may_be_created_are_while_others_are_refused(kafka: Cluster) -> None:
+    grant(kafka, "alice", "CREATE", "TOPIC", "alices-", pattern="PREFIXED")
+    admin = AdminClient(config(kafka, "alice"))
+    made = admin.create_topics([NewTopic("alices-tea", 1, 1), NewTopic("bobs-tea", 1, 1)])
+    made["alices-tea"].result(20)
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        made["bobs-tea"].result(20)
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        admin.delete_topics(["orders"])["orders"].result(20)
+    assert "bobs-tea" not in kafka.topics()
+    assert "orders" in kafka.topics()
+
+
+def test_offsets_of_topics_that_may_not_be_described_are_hidden(kafka: Cluster) -> None:
+    kafka.commit("shop", {("orders", 0): 0})
+    grant(kafka, "alice", "READ", "GROUP", "shop")
+    consumer = Consumer(config(kafka, "alice", group_id="shop"))
+    [found] = consumer.committed([TopicPartition("orders", 0)], 20)
+    consumer.close()
+    assert found.error is not None
+    assert (found.error.name(), found.offset < 0) == ("TOPIC_AUTHORIZATION_FAILED", True)
+
+
+def test_administrators_need_rights_to_the_cluster(kafka: Cluster) -> None:
+    nothing: Any = None
+    everything = AclBindingFilter(
+        ResourceType.ANY, nothing, ResourcePatternType.ANY, nothing, nothing, AclOperation.ANY, AclPermissionType.ANY
+    )
+    alice = AdminClient(config(kafka, "alice"))  # which has to outlive its requests
+    mine = AclBinding(
+        ResourceType.TOPIC, "mine", ResourcePatternType.LITERAL, "User:alice", "*", AclOperation.ALL,
+        AclPermissionType.ALLOW,
+    )  # fmt: skip
+    with pytest.raises(KafkaException, match="CLUSTER_AUTHORIZATION_FAILED"):
+        alice.create_acls([mine])[mine].result(20)
+    grant(kafka, "alice", "WRITE", "TOPIC", "orders")
+    grant(kafka, "alice", "DESCRIBE", "BROKER", "kafka-cluster")
+    found = alice.describe_acls(everything).result(20)
+    assert {(one.restype, one.name, one.operation) for one in found} == {
+        (ResourceType.TOPIC, "orders", AclOperation.WRITE),
+        (ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE),
+    }
+    root = AdminClient(config(kafka, "root"))
+    assert len(root.delete_acls([everything])[everything].result(20)) == 2
+    assert produced(kafka, "alice") == "TOPIC_AUTHORIZATION_FAILED"
+
+
+def test_everyone_may_use_what_no_acl_is_about() -> None:
+    with Cluster(settings={**ON, "allow.everyone.if.no.acl.found": True}) as kafka:
+        kafka.create_topic("orders")
+        producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+        producer.produce("orders", b"tea")
+        assert producer.flush(20) == 0
+        assert len(kafka.records("orders")) == 1
+
+
+def test_a_client_of_tls_is_known_by_its_certificate(tmp_path: Path) -> None:
+    import trustme
+
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "clients.pem")
+    given = {"ssl.client.auth": "required", "ssl.truststore.location": str(tmp_path / "clients.pem")}
+    till = {"super.users": "User:CN=till\\, one,OU=Shop,O=Example"}
+    with Cluster(security="SSL", settings={**ON, **given, **till}) as kafka:
+        kafka.create_topic("orders")
+        errors: list[str | None] = []
+        for name in ("till, one", "another"):
+            file = tmp_path / f"{name}.pem"
+            certificate = authority.issue_cert(
+                "client@example.org", common_name=name, organization_name="Example", organization_unit_name="Shop"
+            )
+            certificate.private_key_and_cert_chain_pem.write_to_path(file)
+            tls = {"ssl.ca.location": str(kafka.ca_file), "ssl.certificate.location": str(file)}
+            config = {"bootstrap.servers": kafka.bootstrap, "security.protocol": "SSL", "ssl.key.location": str(file)}
+            producer = Producer({**config, **tls, "log_level": 0})
+            producer.produce(
+                "orders", b"tea", on_delivery=lambda error, _: errors.append(None if error is None else error.name())
+            )
+            assert producer.flush(20) == 0
+        assert errors == [None, "TOPIC_AUTHORIZATION_FAILED"]
+
+
+OPEN = {"ApiVersions", "DescribeCluster", "SaslHandshake", "SaslAuthenticate", "ListGroups", "ListTransactions"}
+
+
+def test_who_has_no_right_can_do_nothing() -> None:
+    """Every API in every version."""
+    with Cluster(settings={"authorizer.class.name": AUTHORIZER}) as kafka:
+        kafka.create_topic("there", partitions=2)
+        before = kafka.topics(), len(kafka.records("there"))
+        with WireClient(kafka.bootstrap) as client:
+            for api in APIS:
+                for version in range(api.lowest, api.highest + 1):
+                    if api.name not in OPEN:
+                        response = client.ask(api.key, version, **asked(api, version, kafka))
+                        found = {error.name for error in errors(response)}
+                        assert found, (api, version)
+                        assert all(name.endswith("_authorization_failed") for name in found), (api, version, found)
+        assert (kafka.topics(), len(kafka.records("there"))) == before
+
+
+def test_another_authorizer_is_refused() -> None:
+    with pytest.raises(AbeyantError, match=r"authorizer\.class\.name=an\.Authorizer is not there"):
+        Cluster(settings={"authorizer.class.name": "an.Authorizer"})
+
+
+def acls(*rules: Acl, **settings: object) -> Acls:
+    found = Acls(Settings({**ON, **settings}), MetadataStore(None))
+    assert found.create(rules) == [None] * len(rules)
+    return found
+
+
+def rule(operation: int, name: str = "orders", *, pattern: int = LITERAL, permission: int = ALLOW, **more: str) -> Acl:
+    who = {"principal": "User:alice", "host": "*"} | more
+    return Acl(TOPIC, name, pattern, who["principal"], who["host"], operation, permission)
+
+
+@pytest.mark.parametrize(
+    ("rules", "allowed"),
+    [
+        ([rule(READ)], True),
+        ([rule(WRITE)], False),
+        ([rule(2)], True),
+        ([rule(READ, principal="User:*")], True),
+        ([rule(READ, principal="User:bob")], False),
+        ([rule(READ, host="10.0.0.1")], True),
+        ([rule(READ, host="10.0.0.2")], False),
+        ([rule(READ, "*")], True),
+        ([rule(READ, "ord")], False),
+        ([rule(READ, "ord", pattern=PREFIXED)], True),
+        ([rule(READ), rule(READ, "or", pattern=PREFIXED, permission=DENY)], False),
+        ([rule(READ), rule(DESCRIBE, permission=DENY)], True),
+        ([], False),
+    ],
+)
+def test_rules(rules: list[Acl], allowed: bool) -> None:
+    alice = Client("User:alice", "10.0.0.1")
+    assert acls(*rules).allows(alice, READ, TOPIC, "orders") is allowed
+    open_to_all = acls(*rules, **{"allow.everyone.if.no.acl.found": True})
+    known = any(one.covers("orders") for one in rules)
+    assert open_to_all.allows(alice, READ, TOPIC, "orders") is (allowed or not known)
+
+
+def test_to_write_or_read_is_to_describe() -> None:
+    for operation in (READ, WRITE):
+        assert acls(rule(operation)).allows(Client("User:alice", "h"), DESCRIBE, TOPIC, "orders")
+
+
+def test_rules_are_there_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    for expected in (0, 1, 0):
+        journal = Journal(path)
+        found = Acls(Settings(ON), MetadataStore(journal))
+        known = found.matching(Acl(1, None, 1, None, None, 1, 1))
+        assert len(known) == expected
+        if known:
+            found.delete(known)
+        elif expected == 0 and not known:
+            found.create([rule(READ)])
+        journal.close()
