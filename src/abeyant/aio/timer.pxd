@@ -46,9 +46,8 @@ cdef class Timer(_Timer):
     @cython.locals(now=cython.longlong)
     cpdef object _set_back(self, object loop)
     @cython.locals(due_at=cython.longlong, left=cython.int, ends=cython.longlong, now=cython.longlong)
+    @cython.locals(late=cython.longlong, began=cython.longlong, looked=cython.longlong, measured=cython.bint)
     cpdef object _turn(self)
-    @cython.locals(late=cython.longlong, began=cython.longlong)
-    cpdef object _run_measured(self, object item)
     cdef object _arm_for(self, long long deadline)
     cpdef bint _arm_at_earliest(self) except -1
     @cython.locals(upcoming=cython.longlong)

@@ -309,7 +309,8 @@ class Timer(_Timer):
         self._sleeps_until = _AWAKE
         self._wakeups += 1
         left = _BATCH
-        ends = monotonic_ns() + _SLICE
+        looked = monotonic_ns()
+        ends = looked + _SLICE
         now = self._due_by()
         try:
             while left > 0:
@@ -324,21 +325,16 @@ class Timer(_Timer):
                     leave(self)
                 if item is None:
                     break
-                if self._meter is None or not self._meter._due():
-                    self._run(item)
-                else:
-                    self._run_measured(item)
+                measured = self._meter is not None and self._meter._due()
+                late = self._due_by() - self._wheel._now() if measured else 0  # the clock shows the tick of what is due
+                self._run(item)
                 item = None  # so that it is not kept alive while polling for the next one
-                left = 0 if monotonic_ns() > ends else left - 1
+                began, looked = looked, monotonic_ns()
+                if measured and self._meter is not None:
+                    self._meter._add(late, looked - began)
+                left = 0 if looked > ends else left - 1
         finally:
             self._arm(now < due_at)
-
-    def _run_measured(self, item: object) -> None:
-        late = self._due_by() - self._wheel._now()  # the wheel's clock shows the tick of what is due
-        began = monotonic_ns()
-        self._run(item)
-        if self._meter is not None:
-            self._meter._add(late, monotonic_ns() - began)
 
     def _arm_for(self, deadline: int) -> None:
         """After an alarm, set the loop's handle again, unless it is already early enough."""

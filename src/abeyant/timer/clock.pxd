@@ -20,12 +20,27 @@ cdef extern from *:
         return now.tv_sec * 1000000000LL + now.tv_nsec;
     }
     #endif
+
+    #if defined(__GNUC__)
+    #define abeyant_bit_length(value) ((value) ? 64 - __builtin_clzll((unsigned long long) (value)) : 0)
+    #else
+    static inline int abeyant_bit_length(long long value) {
+        int bits = 0;
+        for (; value > 0; value >>= 1) ++bits;
+        return bits;
+    }
+    #endif
     """
     long long abeyant_monotonic_ns() noexcept nogil
+    int abeyant_bit_length(long long value) noexcept nogil
 
 
 cdef inline long long monotonic_ns() noexcept:
     return abeyant_monotonic_ns()
+
+
+cdef inline int bit_length(long long value) noexcept:
+    return abeyant_bit_length(value)
 
 
 cdef inline long long whole(double value) noexcept:

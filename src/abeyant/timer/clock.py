@@ -1,4 +1,4 @@
-"""The machine's monotonic clock and one conversion, as the interpreted timers use them (compiled: clock.pxd).
+"""The machine's monotonic clock and two helpers, as the interpreted timers use them (compiled: clock.pxd).
 
 It is the machine's own, whoever patches `time.monotonic`: what goes by it sleeps in the system, really, or measures how
 long something took. So the names below are bound where nobody who looks through modules for Python's clocks finds them.
@@ -11,7 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from math import floor as whole
 
-__all__ = ["monotonic_ns", "whole"]
+__all__ = ["bit_length", "monotonic_ns", "whole"]
+
+bit_length = int.bit_length
 
 monotonic_ns: Callable[[], int]
 if hasattr(time, "CLOCK_UPTIME_RAW"):  # macOS

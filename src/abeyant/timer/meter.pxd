@@ -1,5 +1,6 @@
 # C types for meter.py: the same source runs interpreted without them.
 cimport cython
+from cpython.array cimport array
 
 cdef int _BUCKETS
 cdef int _FIRST
@@ -8,8 +9,10 @@ cdef int _FIRST
 cdef class Meter:
     cdef int _every
     cdef int _left
-    cdef list _late
-    cdef list _long
+    cdef array _late
+    cdef array _long
+    cdef long long* _late_counts
+    cdef long long* _long_counts
     cdef long long _late_total
     cdef long long _long_total
 
@@ -18,5 +21,5 @@ cdef class Meter:
 
 
 cpdef Meter measuring(Meter meter, object every)
-@cython.locals(rest=cython.longlong, bucket=cython.int)
+@cython.locals(bucket=cython.int)
 cdef int _bucket(long long duration) noexcept

@@ -2,12 +2,26 @@
 """How late callbacks begin and how long they take: counts by powers of two, of a sample of the callbacks.
 
 To read the clock costs more than to run a short callback. So one callback in `every` is measured: on average the others
-cost one subtraction. Used by the timer's own thread only; whoever reads meanwhile may see a count a moment early.
+cost one subtraction. Where all are measured, one reading ends a callback and begins the next. Used by the timer's own
+thread only; whoever reads meanwhile may see a count a moment early.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from array import array
+from typing import TYPE_CHECKING, NamedTuple
+
+try:
+    import cython
+except ImportError:
+    from abeyant.engine import uncompiled as cython
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyant.engine.memory import longs
+    from abeyant.timer.clock import bit_length
+else:
+    from cython.cimports.abeyant.engine.memory import longs
+    from cython.cimports.abeyant.timer.clock import bit_length
 
 _BUCKETS = 26  # up to 2**10 ns, 2**11 ns and so on to 2**34, and longer
 _FIRST = 10
@@ -38,14 +52,16 @@ class Latencies(NamedTuple):
 class Meter:
     """Counts for one timer."""
 
-    __slots__ = ("_every", "_late", "_late_total", "_left", "_long", "_long_total")
+    __slots__ = ("_every", "_late", "_late_counts", "_late_total", "_left", "_long", "_long_counts", "_long_total")
 
     def __init__(self, every: int) -> None:
         """Measure one callback in `every`."""
         self._every = every
         self._left = 1
-        self._late = [0] * _BUCKETS
-        self._long = [0] * _BUCKETS
+        self._late = array("q", bytes(8 * _BUCKETS))
+        self._long = array("q", bytes(8 * _BUCKETS))
+        self._late_counts = longs(self._late)  # compiled, pointers: no number of Python's is made to count
+        self._long_counts = longs(self._long)
         self._late_total = 0
         self._long_total = 0
 
@@ -61,8 +77,8 @@ class Meter:
         """Count what was measured, in nanoseconds."""
         if late < 0:
             late = 0
-        self._late[_bucket(late)] += 1
-        self._long[_bucket(took)] += 1
+        self._late_counts[_bucket(late)] += 1
+        self._long_counts[_bucket(took)] += 1
         self._late_total += late
         self._long_total += took
 
@@ -85,9 +101,5 @@ def measuring(meter: Meter | None, every: int) -> Meter:
 
 def _bucket(duration: int) -> int:
     """Return the bucket of a duration in nanoseconds: the first whose upper end is not below it."""
-    rest = (duration - 1) >> _FIRST if duration > 0 else 0
-    bucket = 0
-    while rest > 0 and bucket < _BUCKETS - 1:
-        rest >>= 1
-        bucket += 1
-    return bucket
+    bucket = bit_length((duration - 1) >> _FIRST) if duration > 0 else 0
+    return bucket if bucket < _BUCKETS else _BUCKETS - 1

@@ -31,8 +31,7 @@ cdef class SystemTimer(Timer):
     cpdef object _start_thread(self)
     cdef bint _alarm(self) except -1
     @cython.locals(now=cython.longlong, began=cython.longlong, upcoming=cython.longlong, runs=cython.int)
+    @cython.locals(starts=cython.longlong, ended=cython.longlong, late=cython.longlong)
     cpdef int64_t _turn(self) except? -2
-    @cython.locals(due_at=cython.longlong, began=cython.longlong)
-    cpdef object _run_measured(self, object item)
     cpdef object _begin_anew(self)
     cpdef object _break_down(self, object error)

@@ -224,6 +224,7 @@ class SystemTimer(Timer):
         now = monotonic_ns()
         began = now
         runs = 0
+        ended = 0  # when the last callback did, if it was measured and the next one follows at once
         while True:
             enter(self)
             try:
@@ -240,16 +241,23 @@ class SystemTimer(Timer):
                         if upcoming > now:
                             self._sleeps_until = upcoming
                             return upcoming - now
+                    ended = 0
                     continue
             finally:
                 leave(self)
-            if self._executor is None:
-                if self._meter is None or not self._meter._due():
-                    self._run(item)
-                else:
-                    self._run_measured(item)
-            else:
+            if self._executor is not None:
                 self._submit(self._executor, item)
+            elif self._meter is None or not self._meter._due():
+                self._run(item)
+                ended = 0
+            else:
+                starts = monotonic_ns() if ended == 0 else ended
+                late = starts - self._wheel._now()  # while something is due, the wheel's clock shows that tick
+                self._run(item)
+                item = None  # what is dropped with it belongs to its callback
+                ended = monotonic_ns()
+                if self._meter is not None:
+                    self._meter._add(late, ended - starts)
             item = None  # not to be kept alive while the next one is looked for
             runs += 1
             if runs == _RUNS:
@@ -257,13 +265,7 @@ class SystemTimer(Timer):
                 if monotonic_ns() - began > _SHARE:
                     time.sleep(0)  # callbacks in C never let other threads have the interpreter
                     began = monotonic_ns()
-
-    def _run_measured(self, item: object) -> None:
-        due_at = self._wheel._now()  # its deadline: while something is due, the wheel's clock shows that tick
-        began = monotonic_ns()
-        self._run(item)
-        if self._meter is not None:
-            self._meter._add(began - due_at, monotonic_ns() - began)
+                    ended = 0
 
     def _submit(self, executor: Executor, item: object) -> None:
         try:
