@@ -191,6 +191,7 @@ def test_a_wait_ends_when_what_it_waits_for_happens(kafka: Cluster, http: Client
         ("POST", "/brokers/1/start", None, 409, "broker 1 has not been stopped"),
         ("GET", "/topics/nope", None, 404, "there is no topic 'nope'"),
         ("POST", "/topics", {"name": "orders"}, 409, "cannot create topic 'orders'"),
+        ("POST", "/topics", {"name": "<script>alert(1)</script>"}, 409, "Topic name is invalid"),
         ("POST", "/topics", {"name": "a", "config": {"retention": 1}}, 409, "retention"),
         ("POST", "/topics/orders/records", {"records": [{"value": "?", "encoding": "base64"}]}, 400, "not base64"),
         ("POST", "/topics/orders/records", {"partition": 7, "records": [{"value": "a"}]}, 409, "partitions 0 to 1"),
