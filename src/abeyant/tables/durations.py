@@ -1,4 +1,4 @@
-"""Parse durations as people write them in a column: `15 min`, `1 h 30 min`, `2 days`."""
+"""Parse durations as people write them, in a column or a command line: `500ms`, `15 min`, `1 h 30 min`, `2 days`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,7 @@ import re
 from fractions import Fraction
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.types as kinds
-
-from abeyant.tables.defaults import SHOWN_CHARS
-
-__all__ = ["duration_column", "parse_duration"]
+__all__ = ["exact_microseconds", "parse_duration"]
 
 _UNITS: Final = {
     **dict.fromkeys(("us", "µs", "microsecond"), 1),
@@ -26,11 +21,11 @@ _PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]+)\s*", re.IGNORECASE)
 _MOST: Final = 2**63 - 1
 
 
-def parse_duration(text: str | None) -> int | None:
-    """Return a duration rounded to microseconds; None if the text is not a duration or exceeds 64 bits."""
-    if text is None:
-        return None
+def exact_microseconds(text: str) -> Fraction | None:
+    """Return a duration in microseconds, not rounded; None if the text is not a duration."""
     rest, total = text.strip(), Fraction(0)
+    if not rest:
+        return None
     while found := _PART.match(rest):
         unit = found[2].lower()
         factor = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
@@ -38,37 +33,10 @@ def parse_duration(text: str | None) -> int | None:
             return None
         total += Fraction(found[1]) * factor
         rest = rest[found.end() :]
-    micros = round(total)
-    return micros if not rest and text.strip() and micros <= _MOST else None
+    return None if rest else total
 
 
-def duration_column(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
-    """Return Arrow durations or texts in microseconds, and the reason for each row without. O(distinct texts)."""
-    if kinds.is_null(column.type):
-        return pa.nulls(len(column), pa.int64()), pa.nulls(len(column), pa.string())
-    if kinds.is_duration(column.type):
-        unit = column.type.unit
-        if unit == "ns":
-            return pa.compute.divide(column.cast(pa.int64()), 1000), pa.nulls(len(column), pa.string())
-        try:
-            return column.cast(pa.duration("us")).cast(pa.int64()), pa.nulls(len(column), pa.string())
-        except pa.ArrowInvalid:
-            values = [
-                None if one is None else one * {"ms": 1000, "s": 10**6}[unit]
-                for one in column.cast(pa.int64()).to_pylist()
-            ]
-            fits = [value is None or abs(value) <= _MOST for value in values]
-            whole = [value if ok else None for value, ok in zip(values, fits, strict=True)]
-            return pa.array(whole, pa.int64()), pa.array(
-                [None if ok else f"{name} is beyond 64 bits" for ok in fits], pa.string()
-            )
-    encoded = column if kinds.is_dictionary(column.type) else column.dictionary_encode()
-    texts = encoded.dictionary.to_pylist()
-    micros = [parse_duration(text) for text in texts]
-    reasons = [
-        None
-        if text is None or found is not None
-        else f"{name} is not a duration such as '15 min': {text[:SHOWN_CHARS]}"
-        for text, found in zip(texts, micros, strict=True)
-    ]
-    return pa.array(micros, pa.int64()).take(encoded.indices), pa.array(reasons, pa.string()).take(encoded.indices)
+def parse_duration(text: str | None) -> int | None:
+    """Return a duration rounded to microseconds; None if the text is not a duration or exceeds 64 bits."""
+    exact = None if text is None else exact_microseconds(text)
+    return round(exact) if exact is not None and round(exact) <= _MOST else None

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, unreadable_reason
-from abeyant.tables.durations import duration_column
+from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, SHOWN_CHARS, unreadable_reason
+from abeyant.tables.durations import parse_duration
 from abeyant.tables.schemas import wanted_columns
 
 __all__ = ["columns_read", "normalize"]
@@ -49,7 +49,7 @@ def normalize(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatc
                 reasons.append(why)
     for name in ("timeout", "extend"):
         if name in wanted and name in columns:
-            columns[name], why = duration_column(columns[name], name)
+            columns[name], why = _durations(columns[name], name)
             reasons.append(why)
     for name, column in columns.items():
         if (name == "key" or wanted.get(name) == "text") and kinds.is_integer(column.type):
@@ -132,3 +132,35 @@ def _integer(value: Decimal | float | None) -> int | None:
 
 def _text(value: Any) -> str:
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def _durations(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
+    """Return Arrow durations or texts in microseconds, and the reason for each row without. O(distinct texts)."""
+    if kinds.is_null(column.type):
+        return pa.nulls(len(column), pa.int64()), pa.nulls(len(column), pa.string())
+    if kinds.is_duration(column.type):
+        unit = column.type.unit
+        if unit == "ns":
+            return pc.divide(column.cast(pa.int64()), 1000), pa.nulls(len(column), pa.string())
+        try:
+            return column.cast(pa.duration("us")).cast(pa.int64()), pa.nulls(len(column), pa.string())
+        except pa.ArrowInvalid:
+            values = [
+                None if one is None else one * {"ms": 1000, "s": 10**6}[unit]
+                for one in column.cast(pa.int64()).to_pylist()
+            ]
+            fits = [value is None or abs(value) <= _MOST for value in values]
+            whole = [value if ok else None for value, ok in zip(values, fits, strict=True)]
+            return pa.array(whole, pa.int64()), pa.array(
+                [None if ok else f"{name} is beyond 64 bits" for ok in fits], pa.string()
+            )
+    encoded = column if kinds.is_dictionary(column.type) else column.dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    micros = [parse_duration(text) for text in texts]
+    reasons = [
+        None
+        if text is None or found is not None
+        else f"{name} is not a duration such as '15 min': {text[:SHOWN_CHARS]}"
+        for text, found in zip(texts, micros, strict=True)
+    ]
+    return pa.array(micros, pa.int64()).take(encoded.indices), pa.array(reasons, pa.string()).take(encoded.indices)

@@ -128,8 +128,9 @@ def test_a_batch_with_many_late_rows_says_why_and_what_to_do(capsys: pytest.Capt
 
 def test_durations() -> None:
     assert [duration(text) for text in ("500ms", "1.5s", "10m", "2 h", "1d")] == [0.5, 1.5, 600, 7200, 86_400]
+    assert [duration(text) for text in ("1 week", "1h 30min", "2 Days")] == [604_800, 5_400, 172_800]
     assert duration_or("off")("off") is None
     assert duration_or("off")("2s") == 2
-    for text in ("", "10", "-1s", "s", "1w"):
+    for text in ("", " ", "10", "-1s", "s", "1y", "1h 2"):
         with pytest.raises(argparse.ArgumentTypeError, match="is not a duration"):
             duration(text)

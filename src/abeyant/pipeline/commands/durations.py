@@ -1,26 +1,26 @@
-"""Durations as people write them on a command line: 500ms, 10s, 5m, 2h, 1d."""
+"""Durations as types of argparse, in the units and forms of `tables.durations`."""
 
 from __future__ import annotations
 
 import argparse
-import re
 from fractions import Fraction
 from typing import Final
 
+from abeyant.tables.durations import exact_microseconds
+
 __all__ = ["duration", "duration_or", "milliseconds"]
 
-_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_FORM: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_DAY_MS: Final = 86_400_000
 _LONGEST_DAYS: Final = 3_652_500
 
 
 def milliseconds(text: str) -> Fraction:
     """Return a duration, exactly. For argparse: raises its error, which names the text and what it may be."""
-    found = _FORM.fullmatch(text.strip())
-    if found is None:
+    exact = exact_microseconds(text)
+    if exact is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 500ms, 10s, 5m, 2h or 1d")
-    ms = Fraction(found[1]) * _UNITS[found[2]]
-    if ms > _LONGEST_DAYS * _UNITS["d"]:
+    ms = exact / 1000
+    if ms > _LONGEST_DAYS * _DAY_MS:
         raise argparse.ArgumentTypeError(f"{text!r} is longer than ten thousand years ({_LONGEST_DAYS}d)")
     return ms
 

@@ -38,6 +38,7 @@ from abeyant.pipeline.schemas import (
 from abeyant.pipeline.sources.expressions import null_on_error
 from abeyant.pipeline.spark.errors import in_one_line
 from abeyant.tables.defaults import DEFAULTS, SHOWN_CHARS, TYPE_NAMES
+from abeyant.tables.durations import parse_duration
 
 __all__ = [
     "ONE_KEY",
@@ -239,8 +240,6 @@ def duration_of(name: str, text: Column) -> tuple[Column, Column]:
 
 
 def _parse_duration(text):  # type: ignore[no-untyped-def]  # with types Spark takes it for a function of pandas
-    from abeyant.tables.durations import parse_duration  # which imports Arrow
-
     return parse_duration(text)
 
 
