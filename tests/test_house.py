@@ -225,7 +225,7 @@ PRIVATE = {
 }
 INSIDE_SPARK = re.compile(
     r"\b_(?:jvm|jdf|jsparkSession|jsc|sc|gateway|jconf|jreader|jwrite|jrdd|accumulatorServer)\b"
-    r"|\bfrom py4j\b|\bimport py4j\b|(?<!apache\.)\bspark\.version\b|\bpyspark\.__version__"
+    r"|\bjava_exception\b|\bfrom py4j\b|\bimport py4j\b|(?<!apache\.)\bspark\.version\b|\bpyspark\.__version__"
     r"|\bin str\(error\)|\b(?:search|match|findall)\(str\(error\)"
 )
 
@@ -252,6 +252,7 @@ def test_what_is_private_to_spark_stands_in_modules_of_its_own() -> None:
         "spark._jvm.java.lang",
         "table._jdf.queryExecution()",
         "from py4j.protocol import Py4JError",
+        "error.java_exception.getMessage()",
         "if 'No such table' in str(error): pass",
         "if spark.version < '4.2': pass",
     ],

@@ -170,6 +170,13 @@ def in_one_line(error: BaseException) -> str:
     return candidates[0]
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of the JVM's error, without Py4J's preamble."""
+    java = getattr(error, "java_exception", None)
+    text = str(java if java is not None else error)
+    return text.strip().split("\n")[0]
+
+
 def _package_of(class_name: str | None, scheme: str | None) -> str:
     """Return a message that names the package with the file system of a missing class or an unknown scheme."""
     if scheme in ("s3", "s3n"):

@@ -135,7 +135,9 @@ def spark_session(
     except (PySparkRuntimeError, OSError) as error:
         raise AbeyantError(f"Spark did not start on {java}: {last_words() or error}") from error
     except Exception as error:
-        raise AbeyantError(f"Spark did not start with master {master!r}: {_cause(error)}") from error
+        from abeyant.pipeline.spark.errors import first_line
+
+        raise AbeyantError(f"Spark did not start with master {master!r}: {first_line(error)}") from error
     return SparkSession.builder.getOrCreate()
 
 
@@ -152,8 +154,10 @@ def _connected(url: str, config: Mapping[str, str]) -> SparkSession:
     except ImportError as error:  # PySpark's own, which lists all missing packages
         raise AbeyantError(f"Spark Connect needs more: pip install 'pyspark[connect]' ({error})") from error
     except PySparkException as error:
+        from abeyant.pipeline.spark.errors import first_line
+
         shown = _TOKEN.sub(r"\1(hidden)", url)
-        raise AbeyantError(f"no Spark Connect server answers at {shown}: {_cause(error)}") from error
+        raise AbeyantError(f"no Spark Connect server answers at {shown}: {first_line(error)}") from error
 
 
 def _with_our_meaning(builder: SparkSession.Builder) -> SparkSession:
@@ -259,10 +263,3 @@ def _local_memory_mb() -> int:
         with suppress(ValueError, OSError):  # "max", or no container
             there.append(int(limit.read_text()))
     return min(max((min(there) >> 20) // 4, smallest), largest)
-
-
-def _cause(error: BaseException) -> str:
-    """Return the first line of the JVM's error, without Py4J's preamble."""
-    java = getattr(error, "java_exception", None)
-    text = str(java if java is not None else error)
-    return text.strip().split("\n")[0]

@@ -149,14 +149,8 @@ def _packed(operations: Operations, pairs: PairHash, profiled: Profiler, *, ids:
 def _sizes(texts: pa.Table) -> Integers:
     """Return how many bytes the texts of each row have."""
     sizes = np.zeros(texts.num_rows, np.int64)
-    for name in texts.column_names:
-        if name == "version":
-            lists = texts[name].combine_chunks()
-            lengths = pc.binary_length(lists.flatten()).fill_null(0).to_numpy()
-            sizes += np.bincount(pc.list_parent_indices(lists).to_numpy(), lengths, len(lists)).astype(np.int64)
-            sizes += 4 * pc.list_value_length(lists).to_numpy()
-        elif name != "any_of":
-            sizes += np.concatenate([_lengths(chunk) for chunk in texts[name].chunks])
+    for column in texts.columns:
+        sizes += np.concatenate([_lengths(chunk) for chunk in column.chunks])
     return sizes
 
 
