@@ -63,6 +63,11 @@ def asked(api: Api, version: int, kafka: Cluster) -> dict[str, Any]:
             "subscribed_topic_names": ["there"],
         },
         "ShareGroupDescribe": {"group_ids": ["absent"]},
+        "DescribeShareGroupOffsets": {"groups": [{"group_id": "absent", "topics": None}]},
+        "AlterShareGroupOffsets": {
+            "group_id": "altered", "topics": [{**topic, "partitions": [{"partition_index": 1, "start_offset": 0}]}],
+        },
+        "DeleteShareGroupOffsets": {"group_id": "absent", "topics": [topic]},
         "ShareFetch": {"group_id": "sharing", "member_id": "one", "max_wait": timedelta(0), "topics": []},
         "ShareAcknowledge": {"group_id": "sharing", "member_id": "nobody", "share_session_epoch": 1},
         "InitializeShareGroupState": {"group_id": "sharing", "topics": [{**topic, "partitions": [{"partition": 0}]}]},

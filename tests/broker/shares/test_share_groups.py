@@ -11,8 +11,10 @@ from kio.schema.errors import ErrorCode
 
 from abeyant.broker import Cluster
 from abeyant.broker.shares.partition import Phase
+from abeyant.errors import AbeyantError
 from broker.clients import PATIENCE, producing, send
 from broker.shares.member import ACCEPT, GAP, REJECT, RELEASE, RENEW, ShareMember, acquired, join
+from broker.wire import WireClient
 from waiting import wait_until
 
 MINUTE = timedelta(minutes=1)
@@ -42,6 +44,11 @@ def open_share(kafka: Cluster, member: ShareMember) -> None:
     if shares.get("group", topic, 0) is None:
         assert member.get() == []
         wait_until(lambda: (found := shares.get("group", topic, 0)) and found.phase is Phase.ACTIVE)
+
+
+def coordinator_client(kafka: Cluster) -> WireClient:
+    """A connection to the group's coordinator."""
+    return WireClient(f"127.0.0.1:{kafka.brokers[kafka.leader('__consumer_offsets') or 0].port}")
 
 
 def locks(kafka: Cluster) -> list[str]:
@@ -75,6 +82,42 @@ def test_what_nobody_acknowledges_is_delivered_again_when_its_lock_ends(
     kafka.clock.advance(0.2)
     assert other.get() == [(0, 9, 2)]
     assert one.acknowledge((0, 9, ACCEPT)) is ErrorCode.invalid_record_state  # it is the other's now
+
+
+def test_a_lock_can_be_ended(kafka: Cluster, one: ShareMember, other: ShareMember) -> None:
+    assert one.get() == [(0, 9, 1)]
+    with pytest.raises(AbeyantError, match="'other' has no lock on 'work'"):
+        kafka.expire_lock("group", "work", member="other")
+    assert kafka.expire_lock("group", "work", 0, member="one") == 1
+    assert other.get() == [(0, 9, 2)]
+
+
+def test_offsets_are_described_altered_and_deleted(kafka: Cluster, one: ShareMember) -> None:
+    assert one.get() == [(0, 9, 1)]
+    assert one.acknowledge((0, 2, ACCEPT), (4, 4, ACCEPT)) is ErrorCode.none
+    topics = [{"topic_name": "work", "partitions": [{"partition_index": 0, "start_offset": 7}]}]
+    with coordinator_client(kafka) as client:
+
+        def described() -> tuple[int, int]:
+            (group,) = client.ask(90, 1, groups=[{"group_id": "group", "topics": None}]).groups
+            (row,) = group.topics[0].partitions
+            assert group.error_code is row.error_code is ErrorCode.none
+            return row.start_offset, row.lag
+
+        assert described() == (0, 6)
+        assert client.ask(91, 0, group_id="group", topics=topics).error_code is ErrorCode.non_empty_group
+        one.close()
+        kafka.expire_member("group", "one")
+        altered = client.ask(91, 0, group_id="group", topics=topics)
+        assert altered.responses[0].partitions[0].error_code is ErrorCode.none
+        assert described() == (7, 3)
+        deleted = client.ask(92, 0, group_id="group", topics=[{"topic_name": "work"}, {"topic_name": "absent"}])
+        assert [row.error_code for row in deleted.responses] == [
+            ErrorCode.none, ErrorCode.unknown_topic_or_partition,
+        ]  # fmt: skip
+        assert client.ask(90, 1, groups=[{"group_id": "group", "topics": None}]).groups[0].topics == ()
+        assert client.ask(42, 2, groups_names=["group"]).results[0].error_code is ErrorCode.none
+    assert kafka.groups() == []
 
 
 def test_a_fetch_waits_for_a_lock_that_ends(kafka: Cluster, one: ShareMember, other: ShareMember) -> None:

@@ -66,6 +66,17 @@ class ContentsApi(BaseCluster):
 
         expire_member(self, group, member)
 
+    @settled
+    def expire_lock(self, group: str, topic: str, partition: int | None = None, *, member: str | None = None) -> int:
+        """Expire a share group's locks on a topic now; return how many. Their records are delivered again.
+
+        By default all of them; else those of a partition, or of a member by its member id or client id. Raises
+        AbeyantError where there is no such lock.
+        """
+        from abeyant.broker.api.shares import expire_locks
+
+        return expire_locks(self, group, topic, partition, member)
+
     # -- transactions
 
     @settled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from abeyant.broker.coordinator.schema import version_of
@@ -25,7 +26,7 @@ from abeyant.broker.groups.offsets.records import Offset, OffsetKey
 from abeyant.broker.groups.share import records as share_records
 from abeyant.broker.groups.share.group import ShareGroup, ShareMember, ShareState
 from abeyant.broker.groups.share.protocol import JOINS, OnHeartbeat, ShareHeartbeat, ShareProtocol
-from abeyant.broker.groups.share.states import ShareStates
+from abeyant.broker.groups.share.states import Results, ShareStates
 from abeyant.broker.groups.subscription import CONSUMER
 from abeyant.broker.groups.waits import Waits
 from abeyant.broker.wire.schema import ErrorCode
@@ -352,7 +353,27 @@ class GroupShard(Shard):
             self.classic_protocol.remove(self.groups[group_id], member_id)
 
     def delete(self, group_ids: Iterable[str], then: Callable[[dict[str, ErrorCode]], object]) -> None:
-        """Delete groups with their offsets. `then` gets an error, or NONE, for each."""
+        """Delete groups with their offsets and states. `then` gets an error, or NONE, for each."""
+        group_ids = list(group_ids)
+        empty = [one for one in group_ids if one in self.shares and not self.shares[one].members]
+        states = {one: found for one in empty if (found := self.share_states.of(one).all)}
+        failed: dict[str, ErrorCode] = {}
+        left = len(states)
+
+        def deleted(group_id: str, results: Results) -> None:
+            nonlocal left
+            failed.update((group_id, error.code) for error, _ in results.values() if error is not None)
+            left -= 1
+            if not left:
+                rest = [one for one in group_ids if one not in failed]
+                self._delete(rest, lambda errors: then(errors | failed))
+
+        if not states:
+            self._delete(group_ids, then)
+        for group_id, found in states.items():
+            self.share_states.delete(group_id, found, partial(deleted, group_id))
+
+    def _delete(self, group_ids: Iterable[str], then: Callable[[dict[str, ErrorCode]], object]) -> None:
         results: dict[str, ErrorCode] = {}
         entries: list[Entry] = []
         for group_id in group_ids:

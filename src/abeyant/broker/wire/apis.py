@@ -118,6 +118,9 @@ APIS = (
     Api(85, "WriteShareGroupState", 0, 1, "write_share_group_state"),
     Api(86, "DeleteShareGroupState", 0, 0, "delete_share_group_state"),
     Api(87, "ReadShareGroupStateSummary", 0, 1, "read_share_group_state_summary"),
+    Api(90, "DescribeShareGroupOffsets", 0, 1, "describe_share_group_offsets"),
+    Api(91, "AlterShareGroupOffsets", 0, 0, "alter_share_group_offsets"),
+    Api(92, "DeleteShareGroupOffsets", 0, 0, "delete_share_group_offsets"),
 )
 
 BY_KEY = {api.key: api for api in APIS}

@@ -45,6 +45,11 @@ class StateTopics(NamedTuple):
     initialized: Partitions = MappingProxyType({})
     deleting: Mapping[uuid.UUID, str] = MappingProxyType({})
 
+    @property
+    def all(self) -> Partitions:
+        """Return the partitions for which there may be a state."""
+        return _union(self.initialized, self.initializing)
+
     def add_initializing(self, new: Partitions) -> StateTopics:
         """Return this with partitions whose state is being made."""
         deleting = {topic: name for topic, name in self.deleting.items() if topic not in new}

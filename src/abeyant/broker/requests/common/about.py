@@ -17,7 +17,8 @@ NAME_PARTITIONS = frozenset(
     {
         "AddPartitionsToTxn", "AlterPartitionReassignments", "AlterReplicaLogDirs", "DeleteRecords", "DescribeLogDirs",
         "DescribeProducers", "DescribeQuorum", "ElectLeaders", "Fetch", "ListOffsets", "ListPartitionReassignments",
-        "DeleteShareGroupState", "InitializeShareGroupState", "OffsetCommit", "OffsetDelete", "OffsetFetch",
+        "AlterShareGroupOffsets", "DeleteShareGroupState", "DescribeShareGroupOffsets", "InitializeShareGroupState",
+        "OffsetCommit", "OffsetDelete", "OffsetFetch",
         "OffsetForLeaderEpoch", "Produce", "ReadShareGroupState", "ReadShareGroupStateSummary", "ShareAcknowledge",
         "ShareFetch", "TxnOffsetCommit", "WriteShareGroupState", "WriteTxnMarkers",
     }
@@ -25,7 +26,8 @@ NAME_PARTITIONS = frozenset(
 """The APIs whose requests name partitions."""
 
 NAME_TOPICS = NAME_PARTITIONS | {
-    "CreatePartitions", "CreateTopics", "DeleteTopics", "DescribeTopicPartitions", "Metadata",
+    "CreatePartitions", "CreateTopics", "DeleteShareGroupOffsets",
+    "DeleteTopics", "DescribeTopicPartitions", "Metadata",
 }  # fmt: skip
 """The APIs whose requests name topics."""
 
@@ -38,6 +40,7 @@ NAME_GROUPS = frozenset(
         "FindCoordinator", "Heartbeat", "JoinGroup", "LeaveGroup", "OffsetCommit", "OffsetDelete", "OffsetFetch",
         "DeleteShareGroupState", "InitializeShareGroupState", "ReadShareGroupState", "ReadShareGroupStateSummary",
         "ShareAcknowledge", "ShareFetch", "ShareGroupDescribe", "ShareGroupHeartbeat", "SyncGroup", "TxnOffsetCommit",
+        "AlterShareGroupOffsets", "DeleteShareGroupOffsets", "DescribeShareGroupOffsets",
         "WriteShareGroupState",
     }
 )  # fmt: skip

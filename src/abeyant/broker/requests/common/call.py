@@ -44,6 +44,22 @@ class BaseCall:
         """Send a response: an object with the fields of all versions."""
         raise NotImplementedError
 
+    def partition(self, name: str | None, topic_id: uuid.UUID | None, index: int) -> Partition:
+        """Return this broker's replica. Raises ApiError if the partition is unknown, or only on other brokers."""
+        broker = self.broker
+        if name is not None:
+            partition = broker.partitions.get((name, index))
+        else:
+            partition = None if topic_id is None else broker.by_id.get((topic_id, index))
+        if partition is not None:
+            return partition
+        if name is None and topic_id is None:
+            raise ApiError(ErrorCode.unknown_topic_id)
+        topic = broker.cluster.controller.topic_of(name, topic_id)
+        if not 0 <= index < len(topic.partitions):
+            raise ApiError(ErrorCode.unknown_topic_or_partition)
+        raise ApiError(ErrorCode.not_leader_or_follower)
+
     def proceed(self) -> None:
         """Handle the request. Answer an ApiError of the handler with that error for everything in the request."""
         try:
@@ -81,22 +97,6 @@ class Call(BaseCall):
         self.throttle_seconds = 0.0  # for which no further request of the connection is read
         self.throttled_by = ""  # a quota, or a fault
         connection.client_id = self.client_id
-
-    def partition(self, name: str | None, topic_id: uuid.UUID | None, index: int) -> Partition:
-        """Return this broker's replica. Raises ApiError if the partition is unknown, or only on other brokers."""
-        broker = self.broker
-        if name is not None:
-            partition = broker.partitions.get((name, index))
-        else:
-            partition = None if topic_id is None else broker.by_id.get((topic_id, index))
-        if partition is not None:
-            return partition
-        if name is None and topic_id is None:
-            raise ApiError(ErrorCode.unknown_topic_id)
-        topic = broker.cluster.controller.topic_of(name, topic_id)
-        if not 0 <= index < len(topic.partitions):
-            raise ApiError(ErrorCode.unknown_topic_or_partition)
-        raise ApiError(ErrorCode.not_leader_or_follower)
 
     def answer(self, response: Any) -> None:
         """Send a response: an object with the fields of all versions.

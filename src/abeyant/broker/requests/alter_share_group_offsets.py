@@ -1,0 +1,73 @@
+"""AlterShareGroupOffsets (key 91, versions 0-0): set where a share group without members starts in partitions.
+
+Kafka: `GroupCoordinatorService.alterShareGroupOffsets`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.share.states import Results
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.coordinators import group_shard
+from abeyant.broker.wire.schema import ErrorCode, Message
+
+_UNKNOWN = ApiError(
+    ErrorCode.unknown_topic_or_partition, "This server does not host this topic-partition."
+)  # as Kafka words it
+
+
+def handle(call: Call) -> None:
+    """Make new states that start there, and answer."""
+    request = call.request
+    shard = group_shard(call, request.group_id)
+    group = shard.find(request.group_id)
+    if group is not None and shard.share_group(request.group_id).members:
+        raise ApiError(ErrorCode.non_empty_group, "The group is not empty.")
+    topics = call.broker.cluster.controller.topics
+    offsets: dict[tuple[uuid.UUID, int], int] = {}
+    wanted: dict[uuid.UUID, tuple[str, frozenset[int]]] = {}
+    for topic in request.topics:
+        known = topics.get(topic.topic_name)
+        for row in topic.partitions if known is not None else ():
+            if known is not None and 0 <= row.partition_index < len(known.partitions):
+                offsets[known.id, row.partition_index] = row.start_offset
+                indexes = wanted[known.id][1] if known.id in wanted else frozenset()
+                wanted[known.id] = (known.name, indexes | {row.partition_index})
+
+    def answer(results: Results) -> None:
+        call.answer(Message(responses=[_topic(call, topic, results) for topic in request.topics]))
+
+    def begun(error: ErrorCode) -> None:
+        if error is ErrorCode.none:
+            shard.share_states.initialize(request.group_id, epoch, wanted, offsets, answer)
+        else:
+            call.answer(Message(error_code=error, responses=[]))
+
+    if not wanted:
+        answer({})
+        return
+    epoch = shard.shares[request.group_id].epoch if request.group_id in shard.shares else 1
+    shard.write_and_replay([shard.share_states.begin(request.group_id, wanted)], begun)
+
+
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
+    return Message(error_code=error, responses=[])
+
+
+def _topic(call: Call, topic: Any, results: Results) -> Message:
+    known = call.broker.cluster.controller.topics.get(topic.topic_name)
+    rows = []
+    for row in topic.partitions:
+        error = _UNKNOWN if known is None else results.get((known.id, row.partition_index), (_UNKNOWN, None))[0]
+        rows.append(
+            Message(
+                partition_index=row.partition_index,
+                error_code=ErrorCode.none if error is None else error.code,
+                error_message=None if error is None else error.message,
+            )
+        )
+    return Message(topic_name=topic.topic_name, topic_id=None if known is None else known.id, partitions=rows)

@@ -1,0 +1,55 @@
+"""DeleteShareGroupOffsets (key 92, versions 0-0): delete the states of a share group without members, by topic.
+
+Kafka: `GroupCoordinatorService.deleteShareGroupOffsets`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.share.states import Results
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.coordinators import group_shard
+from abeyant.broker.wire.schema import ErrorCode, Message
+
+
+def handle(call: Call) -> None:
+    """Delete the states, and answer."""
+    request = call.request
+    shard = group_shard(call, request.group_id)
+    if shard.share_group(request.group_id).members:
+        raise ApiError(ErrorCode.non_empty_group, "The group is not empty.")
+    controller = call.broker.cluster.controller
+    states = shard.share_states.of(request.group_id)
+    named = [topic.topic_name for topic in request.topics]
+    ids = {name: controller.topics[name].id for name in named if name in controller.topics}
+    wanted = {topic: states.initialized[topic] for topic in ids.values() if topic in states.initialized}
+
+    def answer(results: Results) -> None:
+        rows = []
+        for name in named:
+            topic = ids.get(name)
+            row = Message(topic_name=name, topic_id=topic if topic in wanted else None)
+            if topic is None:
+                row.error_code = ErrorCode.unknown_topic_or_partition
+                row.error_message = "This server does not host this topic-partition."
+            elif topic not in wanted:
+                row.error_code = ErrorCode.unknown_topic_or_partition
+                row.error_message = "There is no offset information to delete."
+            else:
+                errors = [error for (found, _), (error, _) in results.items() if found == topic and error is not None]
+                if errors:
+                    row.error_code, row.error_message = errors[0].code, errors[0].message
+            rows.append(row)
+        call.answer(Message(responses=rows))
+
+    if wanted:
+        shard.share_states.delete(request.group_id, wanted, answer)
+    else:
+        answer({})
+
+
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
+    return Message(error_code=error, responses=[])

@@ -1,0 +1,121 @@
+"""DescribeShareGroupOffsets (key 90, versions 0-1): describe where share groups start in partitions, and their lag.
+
+The coordinator of a group asks the share coordinators of its partitions, and for the lag (KIP-1226) their leaders.
+Kafka: `GroupCoordinatorService.describeShareGroupOffsets`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.share.group import Partitions
+from abeyant.broker.groups.share.states import Results
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.coordinators import group_shard
+from abeyant.broker.wire.schema import ErrorCode, Message
+
+_LATEST = -1  # a timestamp
+
+
+def handle(call: Call) -> None:
+    """Answer once every group is described."""
+    described: dict[int, Message] = {}
+    groups = call.request.groups
+
+    def done(number: int, group: Message) -> None:
+        described[number] = group
+        if len(described) == len(groups):
+            call.answer(Message(groups=[described[number] for number in range(len(groups))]))
+
+    if not groups:
+        call.answer(Message(groups=[]))
+    for number, group in enumerate(groups):
+        try:
+            _describe(call, group, partial(done, number))
+        except ApiError as error:
+            failed = _failed(group.group_id, error.code)
+            failed.error_message = error.message
+            done(number, failed)
+
+
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request."""
+    return Message(groups=[_failed(group.group_id, error) for group in request.groups])
+
+
+def _failed(group_id: str, error: ErrorCode) -> Message:
+    return Message(group_id=group_id, topics=[], error_code=error)
+
+
+def _describe(call: Call, group: Any, done: Callable[[Message], object]) -> None:
+    group_id = group.group_id
+    if group.topics is not None and not group.topics:
+        done(Message(group_id=group_id, topics=[]))
+        return
+    states = group_shard(call, group_id).share_states
+    controller = call.broker.cluster.controller
+    unknown: list[Message] = []
+    wanted: Partitions
+    if group.topics is None:
+        wanted = {topic: found for topic, found in states.of(group_id).initialized.items() if topic in controller.by_id}
+    else:
+        known = [topic for topic in group.topics if topic.topic_name in controller.topics]
+        wanted = {
+            controller.topics[topic.topic_name].id: (topic.topic_name, frozenset(topic.partitions)) for topic in known
+        }
+        unknown = [
+            Message(topic_name=topic.topic_name, topic_id=None, partitions=[_row(index) for index in topic.partitions])
+            for topic in group.topics
+            if topic not in known
+        ]
+
+    def read(results: Results) -> None:
+        _add_lags(call, wanted, results, lambda topics: done(Message(group_id=group_id, topics=topics + unknown)))
+
+    states.read(group_id, wanted, read)
+
+
+def _row(index: int) -> Message:
+    """Return a partition without a known start."""
+    return Message(partition_index=index, start_offset=-1, leader_epoch=0, lag=-1)
+
+
+def _add_lags(call: Call, wanted: Partitions, results: Results, done: Callable[[list[Message]], object]) -> None:
+    """Find the ends of the partitions whose start is known, then call `done` with the topics."""
+    topics = {topic: Message(topic_name=name, topic_id=topic, partitions=[]) for topic, (name, _) in wanted.items()}
+    asked: dict[tuple[uuid.UUID, int], Message] = {}
+    for (topic, index), (error, state) in results.items():
+        row = _row(index)
+        topics[topic].partitions.append(row)
+        if error is None:
+            row.start_offset, row.leader_epoch = state.start_offset, state.leader_epoch
+            if state.start_offset != -1 and state.delivery_complete_count != -1:
+                row.lag = -state.start_offset - state.delivery_complete_count
+                asked[topic, index] = row
+    left = len(asked)
+    if not left:
+        done(list(topics.values()))
+
+    def receive(row: Message, response: Any) -> None:
+        nonlocal left
+        found = None if response is None else response.topics[0].partitions[0]
+        error = ErrorCode.request_timed_out if found is None else found.error_code
+        if found is not None and error is ErrorCode.none:
+            row.lag += found.offset
+        else:
+            row.start_offset, row.leader_epoch, row.lag, row.error_code = 0, 0, -1, error
+        left -= 1
+        if not left:
+            done(list(topics.values()))
+
+    controller = call.broker.cluster.controller
+    for (topic, index), row in asked.items():
+        state = controller.by_id[topic].partitions[index]
+        query = Message(partition_index=index, timestamp=_LATEST, current_leader_epoch=-1)
+        request = Message(replica_id=-1, isolation_level=0, topics=[Message(name=state.topic, partitions=[query])])
+        client_id = f"group-coordinator-{call.broker.id}"
+        call.broker.ask(state.leader, "ListOffsets", request, [(state.topic, index)], client_id, partial(receive, row))
