@@ -186,14 +186,14 @@ def test_a_report_that_cannot_be_drawn_is_refused_before_spark_starts(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("resolve {csv} {csv} --out {out} --operation id=1", "operations: there is no column 'id' to be mapped"),
-        ("replay {csv} --events {csv} --out {out} --event id=1", "events: there is no column 'id' to be mapped"),
-        ("stream {csv} {csv} --out {out} --event id=1", "events: there is no column 'id' to be mapped"),
-        ("resolve {csv} {empty} --out {out}", "empty is empty: no file is in it"),
-        ("replay {empty} --events {csv} --out {out}", "empty is empty: no file is in it"),
+        ("resolve {csv} {csv} --out {out} --operation id=1", "operations: cannot map the unknown column 'id'"),
+        ("replay {csv} --events {csv} --out {out} --event id=1", "events: cannot map the unknown column 'id'"),
+        ("stream {csv} {csv} --out {out} --event id=1", "events: cannot map the unknown column 'id'"),
+        ("resolve {csv} {empty} --out {out}", "empty is empty: put files there"),
+        ("replay {empty} --events {csv} --out {out}", "empty is empty: put files there"),
         ("resolve {csv} {long} --out {out}", f"{'l' * 300}: File name too long"),
         ("resolve {csv} {csv} --out {long}", "File name too long"),
-        ("resolve {csv} \udcff --out {out}", "'\\udcff' is not UTF-8: Spark takes no such path"),
+        ("resolve {csv} \udcff --out {out}", "'\\udcff' is not UTF-8, which Spark requires of paths"),
         ("stream {csv} {csv} --out {taken}", "taken exists and is not a result of abeyant stream: it is left alone"),
     ],
 )
@@ -220,7 +220,7 @@ def test_a_mistake_is_refused_before_spark_starts(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["resolve", "a", "b", "--out", ""], "argument --out: '' names no place"),
+        (["resolve", "a", "b", "--out", ""], "argument --out: '' names no directory"),
         (["resolve", "a", "b", "--out", "\udcff"], "argument --out: '\\udcff' is not UTF-8"),
         (["pending", "out", "--limit", "-1"], "argument --limit: '-1' is not a whole number from 0 to 2147483647"),
         (["pending", "out", "--limit", "9" * 20], "is not a whole number from 0 to"),

@@ -77,7 +77,7 @@ def test_nor_do_resolve_and_stream(result: Path, stream: Path, capsys: pytest.Ca
     assert main(["resolve", *tables, "--out", str(result), "--overwrite"]) == 2
     assert SAID in capsys.readouterr().err
     assert main(["stream", *tables, "--out", str(stream)]) == 2
-    mend = "begin the stream anew, with another --out and checkpoint"
+    mend = "start a new stream, with another --out and checkpoint"
     assert capsys.readouterr().err == f"abeyant: error: {stream} {SAID}{mend}\n"
 
 
@@ -88,7 +88,7 @@ def test_replay_reads_no_result(result: Path, tmp_path: Path, capsys: pytest.Cap
 
 def test_pending_reads_no_stream(stream: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pending", str(stream)]) == 2
-    assert f"{stream} {SAID}begin the stream anew" in capsys.readouterr().err
+    assert f"{stream} {SAID}start a new stream" in capsys.readouterr().err
 
 
 def test_a_report_is_made_of_no_analysis(tmp_path: Path) -> None:

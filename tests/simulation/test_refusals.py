@@ -19,7 +19,7 @@ import pytest
 from abeyant import simulation
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: time.sleep(1.5), r"time\.sleep\(1\.5\) blocks the loop"),
+    (lambda: time.sleep(1.5), r"time\.sleep\(1\.5\) would block the loop"),
     (lambda: threading.Thread(target=print, name="worker").start(), r"a thread is not simulated \(worker\)"),
     (lambda: subprocess.run(["true"]), r"a subprocess is not simulated \(\['true'\]\)"),
     (lambda: os.system("true"), r"a subprocess is not simulated \(os\.system\)"),
@@ -108,7 +108,7 @@ def test_no_run_inside_of_a_loop() -> None:
     async def main() -> None:
         simulation.run(lambda: asyncio.sleep(0), seed=1, any_hashes=True)
 
-    with pytest.raises(simulation.SimulationError, match="a loop of its own"):
+    with pytest.raises(simulation.SimulationError, match="cannot start inside a running event loop"):
         asyncio.run(main())
-    with pytest.raises(simulation.SimulationError, match="no simulation runs here"):
+    with pytest.raises(simulation.SimulationError, match="no simulation is running"):
         simulation.current()

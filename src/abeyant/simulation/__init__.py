@@ -1,4 +1,4 @@
-"""Seeded simulation of asyncio programs: all time and all chance from one seed, and the same run each time.
+"""Seeded simulation of asyncio programs: a seed determines all timing and randomness, so a run can be repeated.
 
     from abeyant import simulation
 

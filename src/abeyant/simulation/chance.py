@@ -1,7 +1,7 @@
-"""All chance of a run from one seed, in streams by name, so that leaving one thing out leaves the others as they were.
+"""All randomness of a run, from one seed, in named streams: omitting one use does not change the draws of the others.
 
-Each stream counts its draws, and may be *quiet* from some draw on: it gives 0 from there, the least of everything. That
-is the tape of a run, in short: how many draws of each stream matter. Shrinking makes those numbers smaller.
+Each stream counts its draws, and may be *quiet* after a number of draws: from then on it returns 0, the mildest choice.
+These numbers by stream are the *tape* of a run; shrinking a failure makes them smaller.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _seed_of = random.Random.seed
 
 
 def checked_seed(seed: object, said: str = "a seed") -> int:
-    """Return the seed. Raises SimulationError unless it is a whole number from 0 to 2**63 - 1."""
+    """Return the seed if it is an integer from 0 to 2**63 - 1, else raise SimulationError."""
     if type(seed) is int and 0 <= seed <= MAX_SEED:
         return seed
     raise SimulationError(f"{said} must be a whole number from 0 to {MAX_SEED}, not {seed!r}")
 
 
 class Stream:
-    """One source of chance. O(1) a draw."""
+    """A named stream of random numbers. O(1) per draw."""
 
     __slots__ = ("_left", "_random", "drawn", "name")
 
     def __init__(self, name: str, seed: int, loud: int = _LOUD) -> None:
-        """`loud` is how many draws are random; those after it give 0."""
+        """Make `loud` draws random; later ones return 0."""
         self.name = name
         self.drawn = 0
         self._left = loud
         self._random = _Random(f"{seed}/{name}")
 
     def draw(self) -> float:
-        """Return a number from 0 up to, but not including, 1."""
+        """Return a number in [0, 1)."""
         self.drawn += 1
         return self._random.random() if self.drawn <= self._left else 0.0
 
@@ -58,12 +58,12 @@ class Stream:
         return among[self.below(len(among))]
 
     def bits(self, count: int) -> int:
-        """Return a whole number of `count` random bits; 0 where the stream is quiet."""
+        """Return an integer of `count` random bits; 0 if the stream is quiet."""
         self.drawn += 1
         return self._random.getrandbits(count) if self.drawn <= self._left else 0
 
     def chance(self, probability: float) -> bool:
-        """Return True with this probability; False where the stream is quiet."""
+        """Return True with this probability; False if the stream is quiet."""
         return self.draw() >= 1 - probability
 
 
@@ -71,7 +71,7 @@ class Chance:
     """The streams of one run. The same seed and name give the same draws, in any process and on any machine."""
 
     def __init__(self, seed: int, tape: Mapping[str, int] | None = None) -> None:
-        """`tape` says, by a stream's name, after how many draws it is quiet. Raises SimulationError for a bad seed."""
+        """`tape` maps streams to the number of draws before they are quiet. Raises SimulationError for a bad seed."""
         self.seed = checked_seed(seed)
         self.tape = dict(tape or {})
         self._streams: dict[str, Stream] = {}
@@ -84,9 +84,9 @@ class Chance:
         return found
 
     def _loud(self, name: str) -> int:
-        """Return how many draws of a stream are random: by its name, or by the first word of it."""
+        """Return how many draws of a stream are random: by its name, or the name's first word."""
         return self.tape.get(name, self.tape.get(name.partition(" ")[0], _LOUD))
 
     def drawn(self) -> dict[str, int]:
-        """Return how many numbers each stream has given so far."""
+        """Return the number of draws of each stream so far."""
         return {name: stream.drawn for name, stream in sorted(self._streams.items())}

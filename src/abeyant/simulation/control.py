@@ -1,7 +1,7 @@
-"""Python's own sources of time and chance, from one run: its loop's clock and its seed, from `begin` to `end`.
+"""Replace Python's sources of time and randomness, from `begin` to `end`, by a run's clock and seed.
 
-They are changed where they are made, not where they are named, so that modules which bound them at import follow:
-functions of C by `Diverted`, methods of classes in their class. In other threads they stay real.
+The functions themselves are changed, not their names, so that modules which imported them see the change: C functions
+by `Diverted`, methods in their class. Other threads keep the real ones.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from abeyant.simulation.refusals import Refusals
 if TYPE_CHECKING:
     from abeyant.simulation.loop import SimulationLoop
 
-EPOCH: Final = 1_893_456_000  # seconds: 2030-01-01, at which each run begins
+EPOCH: Final = 1_893_456_000  # seconds: each run begins at 2030-01-01
 _NANOSECONDS: Final = 10**9  # in a second
 _EXTRA: Final = {"clocks": ["time_machine"]}
-_NODE: Final = 0x02_00_00_00_00_01  # for uuid.uuid1: a hardware address of nobody
+_NODE: Final = 0x02_00_00_00_00_01  # for uuid.uuid1: a locally administered hardware address
 
 _loop: SimulationLoop | None = None
 _refusals: Refusals | None = None  # of the run
@@ -37,21 +37,21 @@ _thread = 0
 
 
 def _here() -> SimulationLoop | None:
-    """Return the loop of the run, in its thread; None in any other."""
+    """Return the run's loop if called in its thread, else None."""
     return _loop if threading.get_ident() == _thread else None
 
 
 def wall(loop: SimulationLoop) -> float:
-    """Return seconds since 1970 in a run; a process may have a clock of its own."""
+    """Return seconds since 1970 in a run; the current process's clock may be ahead."""
     life = OWNER.get()
     return EPOCH + loop.now + (0.0 if life is None else life.clock_ahead)
 
 
 class Control:
-    """Time and chance of this process's loop thread, for one run at a time."""
+    """Controls time and randomness in the loop's thread, for one run at a time."""
 
     def __init__(self, loop: SimulationLoop) -> None:
-        """Change nothing yet. Raises AbeyantError where time-machine is missing."""
+        """Change nothing yet. Raises AbeyantError if time-machine is not installed."""
         lacking = missing(_EXTRA)
         if lacking:
             raise needs("abeyant.simulation", lacking)
@@ -60,14 +60,14 @@ class Control:
         self._undo: list[Callable[[], object]] = []
 
     def begin(self) -> None:
-        """Take over. Raises SimulationError where another run has, or where the clocks are patched."""
+        """Replace clocks and randomness. Raises SimulationError if another run has, or if the clocks are patched."""
         global _loop, _thread, _refusals
         if _loop is not None:
-            raise SimulationError("a simulation runs already in this process: one at a time")
+            raise SimulationError("a simulation is running in this process already: wait for its end")
         try:
             diverted = _diverted()
         except RuntimeError as error:
-            raise SimulationError(f"a simulation needs Python's own clocks and chance: {error}") from None
+            raise SimulationError(f"a simulation needs Python's own clocks and random functions: {error}") from None
         self._take_random()
         self._take_wall_clock()
         _loop, _thread, _refusals = self._loop, threading.get_ident(), self._refusals
@@ -78,7 +78,7 @@ class Control:
         self._undo.append(self._refusals.end)
 
     def end(self) -> None:
-        """Give everything back. A second call does nothing."""
+        """Restore everything. A second call does nothing."""
         global _loop
         while self._undo:
             self._undo.pop()()
@@ -86,7 +86,7 @@ class Control:
             _loop = None
 
     def foreign_threads(self) -> str | None:
-        """Return which threads have begun in C since `begin`, which nothing controls; None for none."""
+        """Return a message about threads started in C since `begin`; None if there are none."""
         return self._refusals.foreign_threads()
 
     def refused(self) -> SimulationError | None:
@@ -108,7 +108,7 @@ class Control:
         self._set(uuid, "_last_timestamp", None)
 
     def _take_wall_clock(self) -> None:
-        """Let `datetime.now` and its like follow: time-machine changes them in C."""
+        """Replace `datetime.now` and the like, with time-machine."""
         import time_machine
 
         travel = time_machine.travel(EPOCH, tick=False)
@@ -123,7 +123,7 @@ class Control:
 
 
 def _seed_by(below: Callable[[int], int], seed: Callable[..., None]) -> Callable[..., None]:
-    """Return `Random.seed` that takes the run's chance where no seed is given."""
+    """Return a `Random.seed` that draws from the run if called without a seed."""
 
     def seed_by_run(self: random.Random, a: Any = None, version: int = 2) -> None:
         seed(self, below(MAX_SEED) if a is None and _here() is not None else a, version)
@@ -137,7 +137,7 @@ def _nanoseconds(seconds: float) -> int:
 
 
 def _clock(function: Callable[[], Any], read: Callable[[SimulationLoop], Any]) -> Diverted:
-    """Return a clock's stand-in, which reads the run's loop in its thread, and the machine elsewhere."""
+    """Return a replacement of a clock: it reads the loop in the run's thread, the real clock elsewhere."""
 
     def clock() -> Any:
         loop = _here()
@@ -161,7 +161,7 @@ def _urandom() -> Diverted:
 def _sleep() -> Diverted:
     def sleep(seconds: float) -> None:
         if _here() is not None and _refusals is not None:
-            _refusals.raise_for(f"time.sleep({seconds!r}) blocks the loop, and no time passes: await asyncio.sleep")
+            _refusals.raise_for(f"time.sleep({seconds!r}) would block the loop for ever: await asyncio.sleep")
         diverted.real(seconds)
 
     diverted = Diverted(time.sleep, sleep)
@@ -172,7 +172,7 @@ _made: list[Diverted] = []
 
 
 def _diverted() -> list[Diverted]:
-    """Return the stand-ins; they are made at the first use, and kept. Raises RuntimeError where another has patched."""
+    """Return the replacements, made once. Raises RuntimeError if the clocks are patched already."""
     if not _made:
         made = [_clock(time.time, wall), _clock(time.time_ns, lambda loop: _nanoseconds(wall(loop)))]
         for name in ("monotonic", "perf_counter", "process_time", "thread_time"):
@@ -185,7 +185,7 @@ def _diverted() -> list[Diverted]:
 
 
 def _end_in_child() -> None:
-    """Leave a forked child's clocks real: the run goes on in the parent."""
+    """Restore the clocks in a forked child: the run continues in the parent."""
     global _loop
     if _loop is not None:
         _loop = None

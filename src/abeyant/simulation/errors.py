@@ -1,4 +1,4 @@
-"""What a simulation raises: a program that it cannot control, and one that spins."""
+"""Errors of a simulation: a program that it cannot control, and one that spins."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from abeyant.errors import AbeyantError
 
 
 class SimulationError(AbeyantError):
-    """A program did something that a simulation has no control over. The message names it, and what to do instead."""
+    """A program did something that a simulation cannot control. The message names it, and what to do instead."""
 
 
 class SpinningError(SimulationError):
-    """A program runs on and on while no time passes. The message names the tasks that run."""
+    """A program runs for ever without waiting. The message names the running tasks."""

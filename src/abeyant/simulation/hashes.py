@@ -1,7 +1,7 @@
-"""Hashes that are the same in each process: of strings by PYTHONHASHSEED=0, and of None.
+"""Make hashes equal in all processes: of strings by PYTHONHASHSEED=0, and of None.
 
-Before Python 3.12 the hash of None was its address, which differs from process to process, and with it the order of
-sets of tuples that hold None. A child begins with a hash of None that is constant, before it imports anything.
+Before Python 3.12 the hash of None was its address, which differs between processes, and with it the order of sets of
+tuples that contain None. So a child process makes the hash of None constant before it imports anything.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-_VALUED: Final = ("-W", "-X", "--check-hash-based-pycs")  # options of Python that have their value in the next word
+_VALUED: Final = ("-W", "-X", "--check-hash-based-pycs")  # options of Python whose value is the next argument
 
-# PyObject_IsTrue(None) is 0, for which C needs no code of ours. The hash is the sixteenth word of a type.
+# Use PyObject_IsTrue as the hash function of None: it returns 0. The hash slot is the sixteenth word of a type.
 _BEGIN: Final = """
 import ctypes, sys
 if sys.version_info < (3, 12):
@@ -39,12 +39,12 @@ else:
 
 
 def hashes_are_fixed() -> bool:
-    """Return whether sets of strings, and of tuples with None, have the same order in each process."""
+    """Return whether sets of strings, and of tuples with None, have the same order in all processes."""
     return not sys.flags.hash_randomization and (sys.version_info >= (3, 12) or hash(None) == 0)
 
 
 def command(kind: str, target: str, arguments: Sequence[str], options: Sequence[str] = ()) -> list[str]:
-    """Return the command of a child with fixed hashes, to be run in `environment()`.
+    """Return the command line of a child with fixed hashes, to be run in `environment()`.
 
     `kind` is "module", "path" or "code"; `options` are Python's own.
     """
@@ -57,7 +57,7 @@ def environment() -> dict[str, str]:
 
 
 def fix_hashes() -> None:
-    """Run this program again in a child with fixed hashes, and end with its exit code; return where they are fixed."""
+    """Return if hashes are fixed; else run this program again in a child with fixed hashes, and exit with its code."""
     if not hashes_are_fixed():
         sys.stdout.flush()
         sys.stderr.flush()
@@ -65,7 +65,7 @@ def fix_hashes() -> None:
 
 
 def _program(words: Sequence[str]) -> tuple[str, str, list[str], list[str]]:
-    """Return a command's kind, target, arguments and options of Python, from all of its words."""
+    """Split a command line into kind, target, arguments and Python's options."""
     at = 1
     while at < len(words) and words[at].startswith("-") and words[at] not in ("-c", "-m"):
         at += 2 if words[at] in _VALUED else 1

@@ -1,7 +1,7 @@
 """The event loop of a simulation: asyncio's, on the wheel, with virtual time and a network in memory.
 
-It waits for nothing: where nothing is ready, its clock goes to the next deadline. Sets of its tasks and futures have an
-order of their own, by chance in place of by address, so that `asyncio.wait` is the same at each run.
+It never waits: if nothing is ready, its clock jumps to the next deadline. Hashes of its tasks and futures are drawn
+from the seed instead of their addresses, so that `asyncio.wait`, which uses sets, behaves the same in each run.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from abeyant.simulation.serving import Serving
 from abeyant.simulation.sockets import ListeningSocket
 from abeyant.simulation.trace import Trace
 
-_FREE_TURNS: Final = 1_000  # without an idle moment; from there on each takes time, as it does on a machine
-_IDLE: Final = 1e-3  # seconds: an idle moment
+_FREE_TURNS: Final = 1_000  # turns since the loop was last idle; each further one takes time, as on a real machine
+_IDLE: Final = 1e-3  # seconds until the next deadline that count as idle
 _SHORTEST_TURN: Final = 1e-6  # seconds
 _LONGEST_TURN: Final = 1e-4
-_MOST_TURNS: Final = 100_000  # without any wait: then it spins
+_MOST_TURNS: Final = 100_000  # turns without any wait: then the program spins
 _HASH_BITS: Final = 48
 
 
 class CountedFuture(asyncio.Future[Any]):
-    """A future whose hash is drawn by chance, not its address."""
+    """A future whose hash is drawn from the seed instead of its address."""
 
     def __init__(self, *, loop: SimulationLoop) -> None:
         self._number = loop.next_hash()
@@ -46,17 +46,17 @@ class CountedFuture(asyncio.Future[Any]):
 
 
 class CountedTask(asyncio.Task[Any]):
-    """A task whose hash is drawn by chance, not its address."""
+    """A task whose hash is drawn from the seed instead of its address."""
 
     def __init__(self, coro: Any, *, loop: SimulationLoop, **options: Any) -> None:
         self._number = loop.next_hash()
-        options["name"] = options.get("name") or f"Task-{loop.next_number()}"  # asyncio's own numbers go on for ever
+        options["name"] = options.get("name") or f"Task-{loop.next_number()}"  # asyncio numbers tasks across runs
         context = options.get("context")
         self._owner = OWNER.get() if context is None else context.get(OWNER)
         super().__init__(coro, loop=loop, **options)
 
     def is_dead(self) -> bool:
-        """Return whether it is of a killed process, and never runs again."""
+        """Return whether its process was killed, so that it never runs again."""
         return self._owner is not None and self._owner.dead
 
     def __hash__(self) -> int:
@@ -64,17 +64,17 @@ class CountedTask(asyncio.Task[Any]):
 
 
 class Wait(selectors.BaseSelector):
-    """Where a loop would wait for sockets: it has none, and its clock goes on instead."""
+    """The selector, where a loop waits for sockets: this one advances the clock instead."""
 
     loop: SimulationLoop
 
     def __init__(self) -> None:
-        self._turns = 0  # since it last waited, however shortly
-        self._busy = 0  # turns since an idle moment
+        self._turns = 0  # turns since the last wait, however short
+        self._busy = 0  # turns since the loop was idle
         self._step = _SHORTEST_TURN
 
     def select(self, timeout: float | None = None) -> list[Any]:
-        """Return at once; where nothing is ready, at the next deadline."""
+        """Return at once; if nothing is ready, advance the clock to the next deadline."""
         loop = self.loop
         if timeout is not None and timeout <= 0:
             self._turns += 1
@@ -87,7 +87,7 @@ class Wait(selectors.BaseSelector):
         if deadline is None:
             raise DeadlockError(f"nothing can run any more at {loop.now:.9g} s", loop.waiting())
         if deadline > loop.limit:
-            reason = f"the run has come to its limit of {loop.limit:g} s of virtual time"
+            reason = f"the run has reached its limit of {loop.limit:g} s of virtual time"
             raise DeadlockError(reason, loop.waiting())
         if deadline - loop.now >= _IDLE:
             self._busy, self._step = 0, _SHORTEST_TURN
@@ -95,7 +95,7 @@ class Wait(selectors.BaseSelector):
         return []
 
     def _take_time(self) -> None:
-        """Let a turn take time, ever more of it, but not beyond the next deadline."""
+        """Let a turn take time, twice as much each time, but not beyond the next deadline."""
         loop = self.loop
         if self._turns > _MOST_TURNS:
             busy = ", ".join(dict.fromkeys(name for name in map(_task_name, loop._ready) if name)) or "callbacks"
@@ -118,7 +118,7 @@ class Wait(selectors.BaseSelector):
     register = unregister = modify = get_key = _refuse  # type: ignore[assignment]
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        """Return nothing: it has no files."""
+        """Return an empty mapping: it has no files."""
         return {}
 
     def close(self) -> None:
@@ -131,16 +131,16 @@ def _task_name(handle: asyncio.Handle) -> str | None:
 
 
 class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
-    """One run's loop. `run` makes it; programs find it as the running loop."""
+    """One run's loop. `run` makes it; programs get it by `current`."""
 
     _ready: Any
 
     def __init__(
         self, chance: Chance, *, latency: Latency | None = None, limit: float = math.inf, keep_trace: bool = False
     ) -> None:
-        """`limit`: for how many seconds of virtual time it may run; `keep_trace`: keep the events of the trace."""
+        """`limit`: seconds of virtual time that a run may take; `keep_trace`: keep the events of the trace."""
         wait = Wait()
-        super(EventLoop, self).__init__(wait)  # which does not warn where it runs interpreted
+        super(EventLoop, self).__init__(wait)  # not EventLoop's own, which warns if not compiled
         wait.loop = self
         self.now = 0.0
         self.limit = limit
@@ -148,7 +148,7 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
         self.trace = Trace(keep_trace)
         self.processes: list[Process] = []
         self.failures: list[tuple[Process, BaseException]] = []
-        """Processes that an error has ended, and the error."""
+        """Processes that ended with an error, and the error."""
         self._hashes = chance.stream("hashes")
         self._numbers = itertools.count(1)
         self._context = Context()
@@ -180,7 +180,7 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
         return made
 
     def end_life(self, life: Life) -> None:
-        """Let nothing of a process run again, and end its connections. O(pending)."""
+        """Cancel everything of a process, and end its connections. O(pending)."""
         if life.dead:
             return
         life.dead = True
@@ -192,16 +192,16 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
             if _is_of(handle, life):
                 handle.cancel()
         self.network.end_life(life)
-        # From now on calls for it are discarded. Before, they need not be looked at.
+        # Discard further calls of dead processes. Until the first kill, no call is checked.
         vars(self).setdefault("call_soon", self._call_soon_of_living)
         vars(self).setdefault("call_at", self._call_at_of_living)
 
     def waiting(self) -> list[Waiting]:
-        """Return what each unfinished task waits for; those of killed processes wait for nothing."""
+        """Return what each unfinished task waits for, except tasks of killed processes."""
         return all_waiting(self, tasks=[task for task in asyncio.all_tasks(self) if not task.is_dead()])  # type: ignore[attr-defined]
 
     def process_failed(self, process: Process, error: BaseException | None) -> None:
-        """Note that an error has ended a process."""
+        """Record that a process ended with an error."""
         if error is not None:
             self.failures.append((process, error))
             self.trace.add(self.now, f"{process.name} failed: {type(error).__name__}")
@@ -221,7 +221,7 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
             handle.cancel()
         return handle
 
-    # -- what asyncio's loop does with the system
+    # -- the system calls of asyncio's loop
 
     def _make_self_pipe(self) -> None:
         pass
@@ -233,21 +233,21 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
         pass
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
-        """Call `func(*args)` in the loop's own thread, a little later: so threads are under control, too."""
+        """Call `func(*args)` in the loop's thread, a little later, so that the simulation controls it."""
         future = self.create_future()
         wait = self.chance.stream("executor").between(0.0001, 0.005)
         self.call_at(self.now + wait, _fulfil, future, func, args)
         return future
 
     def add_signal_handler(self, sig: int, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
-        """Accept a handler, which is never called: no signals come in a simulation. Kill a process instead."""
+        """Accept a handler and never call it: a simulation has no signals. Kill a process instead."""
 
     def remove_signal_handler(self, sig: int) -> bool:
         """Return False: see `add_signal_handler`."""
         return False
 
     def add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:  # type: ignore[override]
-        """Call back when a client waits at a listening socket. Raises SimulationError for anything else."""
+        """Call back when a client connects to a listening socket. Raises SimulationError for other files."""
         if not isinstance(fd, ListeningSocket):
             raise SimulationError(f"a real file or socket is not simulated, so {fd!r} cannot be read from")
         fd.set_reader(lambda: callback(*args))
@@ -274,7 +274,7 @@ def _fulfil(future: asyncio.Future[Any], func: Callable[..., Any], args: tuple[A
         result = func(*args)
     except (SystemExit, KeyboardInterrupt):
         raise
-    except BaseException as error:  # noqa: BLE001  the caller's to see
+    except BaseException as error:  # noqa: BLE001  raised where the future is awaited
         future.set_exception(error)
     else:
         future.set_result(result)

@@ -1,4 +1,4 @@
-"""The network of a simulation: who listens where, how long bytes travel, and what holds them up."""
+"""The network of a simulation: listening sockets, connections, latencies and delays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from abeyant.simulation.transport import Endpoint
 if TYPE_CHECKING:
     from abeyant.simulation.chance import Stream
 
-_FIRST_PORT: Final = 40_001  # of those that listen at port 0
+_FIRST_PORT: Final = 40_001  # for sockets bound to port 0
 _FIRST_CLIENT: Final = 50_001
 _ANY: Final = ("", "0.0.0.0", "::")
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
@@ -24,7 +24,7 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long bytes travel, in seconds: from `least` to `most`, and by the chance of `slow` up to `slowest`."""
+    """Latency in seconds: from `least` to `most`, and with the probability `slow` up to `slowest`."""
 
     least: float = 0.0002
     most: float = 0.002
@@ -33,10 +33,10 @@ class Latency:
 
     def __post_init__(self) -> None:
         if not 0 <= self.least <= self.most <= self.slowest < math.inf or not 0 <= self.slow < 1:
-            raise SimulationError(f"latencies must have 0 <= least <= most <= slowest, and 0 <= slow < 1, not {self}")
+            raise SimulationError(f"a latency must have 0 <= least <= most <= slowest and 0 <= slow < 1, not {self}")
 
     def draw(self, stream: Stream) -> float:
-        """Return one latency. A quiet stream gives the least."""
+        """Return a random latency in seconds; `least` from a quiet stream."""
         drawn, usual = stream.draw(), 1 - self.slow
         if drawn < usual:
             return self.least + (self.most - self.least) * drawn / usual
@@ -49,21 +49,23 @@ class Network:
     def __init__(self, loop: Loop, latency: Latency) -> None:
         self.loop = loop
         self.latency = latency
-        self.context = contextvars.copy_context()  # of no process: what is under way arrives when its sender is killed
+        self.context = (
+            contextvars.copy_context()
+        )  # of no process: bytes on the way arrive even if their sender is killed
         self._listening: dict[Address, ListeningSocket] = {}
         self._open: dict[str, Endpoint] = {}
         self._streams: dict[str, Stream] = {}
         self._names: dict[str, str] = {}
-        self._owners: dict[int, str] = {}  # of connections, by the port of the client's end
-        self._connections: dict[int, int] = {}
-        self._clogged: dict[int, float] = {}  # until when, by the port of the end that listened
+        self._owners: dict[int, str] = {}  # client's port -> name of its process
+        self._connections: dict[int, int] = {}  # listening port -> connections so far
+        self._clogged: dict[int, float] = {}  # listening port -> end of the clog, on the loop's clock
         self._next_port = _FIRST_PORT
         self._next_client = _FIRST_CLIENT
 
     # -- addresses
 
     def resolve(self, host: str | None) -> str:
-        """Return the IP address of a host; a name that is no address gets one, the same at each run."""
+        """Return the IP address of a host; other names are assigned one, the same in each run."""
         if host is None or host in _ANY:
             return "0.0.0.0"
         if host in _LOOPBACK:
@@ -74,7 +76,7 @@ class Network:
             return self._names.setdefault(host, f"10.0.{len(self._names) // 250}.{len(self._names) % 250 + 1}")
 
     def bind(self, listening: ListeningSocket, address: Address) -> Address:
-        """Let a socket listen; return its address, with a free port for port 0. Raises OSError where it is taken."""
+        """Let a socket listen; return its address, with a free port for port 0. Raises OSError if it is taken."""
         host, port = self.resolve(address[0]), address[1]
         if port == 0:
             port, self._next_port = self._next_port, self._next_port + 1
@@ -84,13 +86,13 @@ class Network:
         return host, port
 
     def unbind(self, listening: ListeningSocket) -> None:
-        """Free the port of a socket that listened."""
+        """Free the port of a listening socket."""
         self._listening.pop(listening.address, None)
 
     # -- connections
 
     def connect(self, host: str, port: int) -> Endpoint:
-        """Return the client's end of a new connection, which has waited for nothing. Raises ConnectionRefusedError."""
+        """Return the client's end of a new connection, without a delay. Raises ConnectionRefusedError."""
         address = self.resolve(host), port
         listening = self._listening.get(address) or self._listening.get(("0.0.0.0", port))
         local = "127.0.0.1", self._next_client
@@ -107,16 +109,16 @@ class Network:
         return client
 
     def owner_at(self, address: str) -> str:
-        """Return which process has connected from an address, as in "127.0.0.1:50001"; "" for none."""
+        """Return the name of the process that connected from an address such as "127.0.0.1:50001"; "" for none."""
         return self._owners.get(int(address.rpartition(":")[2]), "")
 
     def handshake(self, port: int) -> float:
-        """Return for how many seconds a client waits until it is connected, or refused."""
+        """Return the seconds until a client is connected, or refused."""
         wait = self.latency.draw(self._stream(f"handshake {port}"))
         return max(wait, self._clogged.get(port, 0.0) - self.loop.now + wait)
 
     def arrival(self, sender: Endpoint) -> float:
-        """Return when bytes that are sent now arrive, in seconds of the loop's clock."""
+        """Return when bytes sent now arrive, in seconds on the loop's clock."""
         at = self.loop.now + self.latency.draw(self._stream(f"link {sender.name}"))
         if self._clogged:
             port = sender.remote[1] if sender.name[-1] == "<" else sender.local[1]
@@ -126,23 +128,23 @@ class Network:
         return at
 
     def clog(self, port: int, seconds: float) -> None:
-        """Let nothing arrive at or from the listener of this port for so long; then all of it, in order."""
+        """Hold bytes to and from the listener of this port for so long; then deliver them in order."""
         self._clogged[port] = max(self._clogged.get(port, 0.0), self.loop.now + seconds)
 
     def unclog(self) -> None:
-        """End every `clog`, for what is sent from now on."""
+        """End every `clog`, for bytes sent from now on."""
         self._clogged.clear()
 
     def opened(self, endpoint: Endpoint) -> None:
-        """Note an end that a transport has taken over."""
+        """Register an endpoint with a transport."""
         self._open[endpoint.name] = endpoint
 
     def closed(self, endpoint: Endpoint) -> None:
-        """Forget an end."""
+        """Unregister an endpoint."""
         self._open.pop(endpoint.name, None)
 
     def end_life(self, life: Life) -> None:
-        """End what a killed process had open, in the order in which it was opened. O(open)."""
+        """Close a killed process's sockets and connections, in the order in which they were opened. O(open)."""
         for listening in [one for one in self._listening.values() if one.owner is life]:
             listening.close()
         for endpoint in [one for one in self._open.values() if one.owner is life]:

@@ -1,4 +1,4 @@
-"""What connections and processes need of their network and loop, so that nothing here imports in a circle."""
+"""Protocols of network and loop, as connections and processes use them; they avoid circular imports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Address = tuple[str, int]
 
 
 class Life:
-    """A process from one start to its end: what owns tasks and connections."""
+    """One start of a process until its end: the owner of tasks and connections."""
 
     __slots__ = ("clock_ahead", "dead", "name", "number")
 
@@ -41,7 +41,7 @@ class Loop(Protocol):
     def call_at(
         self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> object:
-        """Call back at a time of the loop's clock."""
+        """Call back at a time on the loop's clock."""
 
     def call_soon(
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
@@ -55,10 +55,10 @@ class Loop(Protocol):
         """Return a task of this coroutine."""
 
     def end_life(self, life: Life) -> None:
-        """Let nothing of a process run again."""
+        """Cancel everything of a process."""
 
     def process_failed(self, process: Any, error: BaseException | None) -> None:
-        """Note that an error has ended a process."""
+        """Record that a process ended with an error."""
 
 
 class Network(Protocol):
@@ -71,16 +71,16 @@ class Network(Protocol):
         """Return the loop."""
 
     def arrival(self, sender: Any) -> float:
-        """Return when bytes that an endpoint sends now arrive."""
+        """Return when bytes that an endpoint sends now arrive, in seconds on the loop's clock."""
 
     def opened(self, endpoint: Any) -> None:
-        """Note an end that a transport has taken over."""
+        """Register an endpoint with a transport."""
 
     def closed(self, endpoint: Any) -> None:
-        """Forget an end."""
+        """Unregister an endpoint."""
 
     def bind(self, listening: Any, address: Address) -> Address:
         """Let a socket listen; return its address."""
 
     def unbind(self, listening: Any) -> None:
-        """Free the port of a socket that listened."""
+        """Free the port of a listening socket."""

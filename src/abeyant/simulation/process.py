@@ -1,8 +1,8 @@
-"""Processes of a simulation: coroutines that can be killed, as by SIGKILL, and begun again.
+"""Processes of a simulation: coroutines that can be killed, as by SIGKILL, and started again.
 
-A process is a context variable: tasks, timers and connections that are begun in it, and whatever they begin, are its
-own. When it is killed none of its code runs again, `finally` and `except` included; the system closes its connections.
-Its memory is what its coroutine made: begun again, it calls the function anew.
+A context variable holds the process: tasks, timers and connections started in it, and all that these start, belong to
+it. When it is killed none of its code runs again, `finally` and `except` included; its connections are closed as by the
+operating system. Started again, it calls its function anew, so state in memory is lost.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Process:
     ) -> None:
         self.name = name
         self.starts = 0
-        """How often it was started."""
+        """Number of starts."""
         self.life: Life | None = None
         self.clock_ahead = 0.0
-        """By how many seconds its wall clock is ahead, from its next start on; less than 0 for behind."""
+        """Seconds by which its wall clock is ahead (negative: behind), from its next start on."""
         self.task: asyncio.Task[Any] | None = None
         self._loop = loop
         self._main = main
@@ -35,13 +35,13 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Return whether it has been started, and has neither ended nor been killed."""
+        """Whether it has been started, and has neither ended nor been killed."""
         return self.life is not None and not self.life.dead and self.task is not None and not self.task.done()
 
     def start(self) -> None:
-        """Start it, with nothing of what an earlier start had in memory. Raises SimulationError while it runs."""
+        """Start it, by a new call of its function. Raises SimulationError while it runs."""
         if self.running:
-            raise SimulationError(f"process {self.name!r} runs already: kill it first")
+            raise SimulationError(f"process {self.name!r} is running: kill it first")
         if self.life is not None:
             self._loop.end_life(self.life)
         self.starts += 1
@@ -55,16 +55,16 @@ class Process:
         self.task.add_done_callback(self._ended)
 
     def kill(self) -> None:
-        """Kill it, as SIGKILL does. Nothing of it runs again, and its connections end. Do nothing if it has ended."""
+        """Kill it, as SIGKILL does: none of its code runs again, and its connections end. No effect if it has ended."""
         if self.life is not None and not self.life.dead:
             self._loop.trace.add(self._loop.now, f"kill {self.name}")
             self._loop.end_life(self.life)
 
     async def wait(self) -> Any:
-        """Return what its function returned. Raises what it raised, and SimulationError where it was killed."""
+        """Wait for its end; return or raise what its function did. Raises SimulationError if it was killed."""
         task = self.task
         if task is None:
-            raise SimulationError(f"process {self.name!r} has not been started")
+            raise SimulationError(f"process {self.name!r} has not been started: call start() first")
         while not task.done():
             if self.life is not None and self.life.dead:
                 raise SimulationError(f"process {self.name!r} was killed")
@@ -72,7 +72,7 @@ class Process:
         return task.result()
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        """Report an error that ended it, unless somebody waits for it: a process that fails is seen."""
+        """Report the error that ended it."""
         if not task.cancelled() and task.exception() is not None and task is self.task:
             self._loop.process_failed(self, task.exception())
 

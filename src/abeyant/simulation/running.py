@@ -1,4 +1,4 @@
-"""One run of a program by one seed, and a search over many."""
+"""Run a program with one seed, or with many."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from abeyant.simulation.trace import Event
 Main = Callable[[], Coroutine[Any, Any, Any]]
 
 _LIMIT = 86_400.0  # seconds of virtual time
-_CLOSINGS = 100  # of a coroutine that goes on after it was closed
+_CLOSINGS = 100  # attempts to close a coroutine that ignores GeneratorExit
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run came to."""
+    """The result of a run."""
 
     seed: int
     hash: str
-    """Of its trace: equal for equal runs (S1)."""
+    """Hash of its trace: equal for equal runs (S1)."""
     value: Any
     """What the program returned."""
     error: BaseException | None
     """What the program raised."""
     seconds: float
-    """How long it took, in virtual time."""
+    """Duration in virtual time."""
     events: int
-    """How many events its trace has."""
+    """Number of events in its trace."""
     drawn: Mapping[str, int]
-    """How many numbers were drawn from each stream of chance."""
+    """Number of draws from each random stream."""
     trace: tuple[Event, ...] | None
-    """Its events, where they were kept."""
+    """Its events; None unless `keep_trace`."""
 
 
 def run(
@@ -56,21 +56,21 @@ def run(
     keep_trace: bool = False,
     any_hashes: bool = False,
 ) -> Run:
-    """Run the coroutine function `main` by a seed, on a loop of its own, and return what came of it.
+    """Run the coroutine function `main` with a seed, on a new loop, and return the result.
 
-    `tape`: after how many draws each stream of chance is quiet. `latency`: of the network. `limit`: seconds of virtual
-    time, after which what still waits is reported. `any_hashes`: run also where the order of sets of strings differs
-    from process to process. The program's own error is in the result. Raises SimulationError for what it cannot
-    control: a bad seed, hashes that are not fixed, a thread, a real socket, `time.sleep`, a client in C.
+    `tape`: draws after which each random stream is quiet. `latency`: of the network. `limit`: seconds of virtual time,
+    after which the waiting tasks are reported. `any_hashes`: run even if the order of sets of strings differs between
+    processes. An error of the program is in the result. Raises SimulationError for a bad seed and for what it cannot
+    control: hashes that are not fixed, a thread, a real socket, `time.sleep`, a client in C.
     """
     if not any_hashes and not hashes_are_fixed():
         raise SimulationError(
-            "sets of strings have another order in each process: begin with simulation.fix_hashes(), which runs the "
-            "program again with PYTHONHASHSEED=0"
+            "sets of strings are ordered differently in each process: call simulation.fix_hashes() first, which runs "
+            "the program again with PYTHONHASHSEED=0"
         )
     if asyncio._get_running_loop() is not None:
-        raise SimulationError("a simulation has a loop of its own: it cannot begin in a running event loop")
-    with _garbage_of_its_own():
+        raise SimulationError("a simulation cannot start inside a running event loop: call run() outside of it")
+    with _garbage_collected_after():
         result, foreign, refused = _attempt(
             main, SimulationLoop(Chance(seed, tape), latency=latency, limit=limit, keep_trace=keep_trace)
         )
@@ -84,7 +84,7 @@ def run(
 
 
 def _attempt(main: Main, loop: SimulationLoop) -> tuple[Run, str | None, SimulationError | None]:
-    """Run `main` on a loop; return what came of it, which threads in C nobody controls, and what was refused."""
+    """Run `main` on a loop; return the result, a message about uncontrolled threads in C, and the first refusal."""
     control = Control(loop)
     value: Any = None
     failure: BaseException | None = None
@@ -95,7 +95,7 @@ def _attempt(main: Main, loop: SimulationLoop) -> tuple[Run, str | None, Simulat
             value = loop.run_until_complete(main())
         except (SystemExit, KeyboardInterrupt):
             raise
-        except BaseException as error:  # noqa: BLE001  the program's, for the result
+        except BaseException as error:  # noqa: BLE001  the program's error is in the result
             failure = error
         foreign = control.foreign_threads()
         loop.trace.add(loop.now, "end")
@@ -112,10 +112,10 @@ def _attempt(main: Main, loop: SimulationLoop) -> tuple[Run, str | None, Simulat
 
 
 @contextlib.contextmanager
-def _garbage_of_its_own() -> Iterator[None]:
-    """Collect no garbage inside of the block, and afterwards all that it has made, but look at nothing older.
+def _garbage_collected_after() -> Iterator[None]:
+    """Disable garbage collection in the block, and afterwards collect only what the block made.
 
-    Collections at their usual moments would come at others in another process.
+    Automatic collections would happen at different moments in another process.
     """
     enabled, frozen = gc.isenabled(), gc.get_freeze_count()
     gc.disable()
@@ -123,7 +123,7 @@ def _garbage_of_its_own() -> Iterator[None]:
         gc.freeze()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)  # of connections that are open where the run ends
+            warnings.simplefilter("ignore", ResourceWarning)  # connections that are open at the end
             yield
             gc.collect()
     finally:
@@ -134,7 +134,7 @@ def _garbage_of_its_own() -> Iterator[None]:
 
 
 def search(main: Main, seeds: Iterable[int], **options: Any) -> int:
-    """Run `main` by each seed; return how many. Raises the first error, with a note that names the seed."""
+    """Run `main` with each seed; return the number of runs. Raises the first error, with a note that names the seed."""
     count = 0
     for seed in seeds:
         result = run(main, seed=seed, **options)
@@ -146,15 +146,15 @@ def search(main: Main, seeds: Iterable[int], **options: Any) -> int:
 
 
 def current() -> SimulationLoop:
-    """Return the loop of the simulation that runs. Raises SimulationError outside of one."""
+    """Return the loop of the running simulation. Raises SimulationError outside of one."""
     loop = asyncio._get_running_loop()
     if not isinstance(loop, SimulationLoop):
-        raise SimulationError("no simulation runs here: start one with simulation.run(main, seed=0)")
+        raise SimulationError("no simulation is running: start one with simulation.run(main, seed=0)")
     return loop
 
 
 def _dispose(loop: SimulationLoop) -> None:
-    """Release what still waits, without a word: each program ends where the run ends."""
+    """Close unfinished coroutines without warnings: a program may be unfinished when the run ends."""
     loop.set_exception_handler(lambda *_: None)
     logger, level = logging.getLogger("asyncio"), logging.getLogger("asyncio").level
     logger.setLevel(logging.CRITICAL + 1)
@@ -166,7 +166,7 @@ def _dispose(loop: SimulationLoop) -> None:
             for task in asyncio.all_tasks(loop):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 _close(task.get_coro())
-            loop._ready.clear()  # what `finally` clauses have ordered
+            loop._ready.clear()  # callbacks scheduled by `finally` clauses
             loop.processes.clear()
     finally:
         logger.setLevel(level)

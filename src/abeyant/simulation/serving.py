@@ -1,4 +1,4 @@
-"""Connecting and serving in a simulation: the calls of asyncio's loop that lead to its network."""
+"""Connecting and serving in a simulation: the methods of asyncio's loop that use the network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Protocol = asyncio.BaseProtocol
 
 
 class Server(asyncio.AbstractServer):
-    """What `loop.create_server` returns."""
+    """The server that `loop.create_server` returns."""
 
     def __init__(self, loop: Serving, listening: list[ListeningSocket], factory: Callable[[], _Protocol]) -> None:
         self._loop = loop
@@ -30,7 +30,7 @@ class Server(asyncio.AbstractServer):
 
     @property
     def sockets(self) -> tuple[ListeningSocket, ...]:
-        """Return the sockets that listen; `getsockname()` of one says where."""
+        """The listening sockets; `getsockname()` returns their addresses."""
         return tuple(self._listening)
 
     def get_loop(self) -> Any:
@@ -98,7 +98,7 @@ class Server(asyncio.AbstractServer):
 
 
 class Serving:
-    """The calls about connections, for the loop to inherit from first."""
+    """The loop's methods for connections: a mixin, to be the first base class."""
 
     network: Network
 
@@ -125,7 +125,7 @@ class Serving:
         sock: Any = None,
         **_: Any,
     ) -> tuple[Transport, _Protocol]:
-        """Connect as asyncio does. Raises OSError where nobody listens, SimulationError for TLS and real sockets."""
+        """Connect as asyncio does. Raises OSError if nobody listens, SimulationError for TLS and real sockets."""
         _refuse_tls(ssl)
         if sock is not None:
             endpoint = _endpoint_of(sock)
@@ -176,11 +176,11 @@ class Serving:
         start_serving: bool = True,
         **_: Any,
     ) -> Server:
-        """Listen as asyncio does. Raises OSError where the port is taken, SimulationError for TLS and real sockets."""
+        """Listen as asyncio does. Raises OSError if the port is taken, SimulationError for TLS and real sockets."""
         _refuse_tls(ssl)
         if sock is not None:
             if not isinstance(sock, ListeningSocket):
-                raise SimulationError(f"a real socket is not simulated, so nobody can listen at {sock!r}")
+                raise SimulationError(f"a real socket is not simulated: give host and port instead of {sock!r}")
             listening = [sock]
         else:
             hosts = [host] if host is None or isinstance(host, str) else list(host)

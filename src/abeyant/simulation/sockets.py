@@ -1,4 +1,4 @@
-"""Stand-ins for sockets: what `socket.socket` and `socket.create_server` give while a simulation runs."""
+"""Simulated sockets, which `socket.socket` and `socket.create_server` return while a simulation runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from abeyant.simulation.transport import Endpoint
 
 
 class SimulatedSocket:
-    """A stream socket for `loop.sock_connect` and `loop.create_connection(sock=)`: it carries nothing by itself."""
+    """A TCP socket for `loop.sock_connect` and `loop.create_connection(sock=)`; it cannot send or receive directly."""
 
     family = socket.AF_INET
     type = socket.SOCK_STREAM
@@ -32,7 +32,7 @@ class SimulatedSocket:
         self._open = True
 
     def setblocking(self, flag: bool) -> None:
-        """Accept non-blocking mode. Raises SimulationError for blocking mode, which would wait for ever."""
+        """Accept non-blocking mode. Raises SimulationError for blocking mode, which would block for ever."""
         if flag:
             raise SimulationError("a simulated socket cannot block: use asyncio's streams")
 
@@ -60,7 +60,7 @@ class SimulatedSocket:
         return self.endpoint.local if self.endpoint else ("0.0.0.0", 0)
 
     def getpeername(self) -> Address:
-        """Return the other end's address. Raises OSError where it is not connected."""
+        """Return the other end's address. Raises OSError if it is not connected."""
         if self.endpoint is None:
             raise OSError(107, "Transport endpoint is not connected")
         return self.endpoint.remote
@@ -71,7 +71,7 @@ class SimulatedSocket:
             self.endpoint.abandon()
 
     def close(self) -> None:
-        """Close it; a connection that no transport has taken over ends."""
+        """Close it, and the connection unless a transport owns that."""
         self._open = False
         if self.endpoint is not None and self.endpoint.transport is None:
             self.endpoint.abandon()
@@ -102,19 +102,19 @@ class ListeningSocket:
     proto = socket.IPPROTO_TCP
 
     def __init__(self, network: Network, address: Address, backlog: int) -> None:
-        """Raises OSError where the port is taken."""
+        """Bind and listen. Raises OSError if the port is taken."""
         self.owner: Life | None = OWNER.get()
         self._network = network
         self._backlog = max(backlog, 1)
         self._pending: deque[Endpoint] = deque()
         self._reader: Callable[[], object] | None = None
-        self._context = contextvars.copy_context()  # of who reads: what it accepts is its own
+        self._context = contextvars.copy_context()  # of the reader's process, which owns accepted connections
         self._open = True
         self._scheduled = False
         self.address = network.bind(self, address)
 
     def offer(self, endpoint: Endpoint) -> bool:
-        """Take a client that connects; return False where too many wait."""
+        """Queue a client that connects; return False if the backlog is full."""
         if len(self._pending) >= self._backlog:
             return False
         self._pending.append(endpoint)
@@ -122,7 +122,7 @@ class ListeningSocket:
         return True
 
     def accept(self) -> tuple[SimulatedSocket, Address]:
-        """Return the next client. Raises BlockingIOError where there is none."""
+        """Return the next client. Raises BlockingIOError if there is none."""
         if not self._pending:
             raise BlockingIOError(11, "Resource temporarily unavailable")
         endpoint = self._pending.popleft()
@@ -130,7 +130,7 @@ class ListeningSocket:
         return SimulatedSocket(endpoint=endpoint), endpoint.remote
 
     def set_reader(self, callback: Callable[[], object] | None) -> None:
-        """Call `callback` whenever a client waits; None for no longer."""
+        """Call `callback` whenever a client waits; None stops that."""
         self._reader, self._context = callback, contextvars.copy_context()
         self._wake()
 
@@ -160,7 +160,7 @@ class ListeningSocket:
         return 1 << 30 if self._open else -1
 
     def close(self) -> None:
-        """Stop listening; clients that nobody has accepted are disconnected. A second call does nothing."""
+        """Stop listening, and disconnect clients not yet accepted. A second call does nothing."""
         if self._open:
             self._open = False
             self._reader = None

@@ -1,4 +1,4 @@
-"""What happened in a run, as a hash: equal hashes mean the same bytes at the same times in the same order (S1)."""
+"""Hash the events of a run: equal hashes mean the same bytes at the same times in the same order (S1)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 
 class Event(NamedTuple):
-    """One line of a trace that is kept."""
+    """One event of a trace."""
 
     at: float
     what: str
     size: int
     digest: str
-    """Of the bytes, if it has any."""
+    """Hash of its bytes."""
 
 
 class Trace:
-    """A running hash of events; with `keep`, the events too, to find the first difference of two runs."""
+    """A running hash of events; with `keep`, also the events, to find the first difference between two runs."""
 
     def __init__(self, keep: bool = False) -> None:
         self.events: list[Event] | None = [] if keep else None
@@ -25,7 +25,7 @@ class Trace:
         self._hash = hashlib.blake2b(digest_size=16)
 
     def add(self, at: float, what: str, data: bytes = b"") -> None:
-        """Add an event at a time of the loop's clock. O(bytes)."""
+        """Add an event at a time on the loop's clock. O(bytes)."""
         self.count += 1
         self._hash.update(f"{at!r} {what} {len(data)}\n".encode())
         self._hash.update(data)

@@ -1,7 +1,7 @@
-"""A connection in memory: two endpoints, each with its transport. Bytes arrive in order, after a latency by chance.
+"""A connection in memory: two endpoints, each with its transport. Bytes arrive in order, after a random latency.
 
-It ends as TCP does. `close` sends what was written and then a FIN; what comes to a closed end is answered with a
-reset; `abort`, and the end of a process with unread bytes, send a reset. A slow reader pauses the writer.
+It ends as TCP does. `close` sends what was written and then a FIN; bytes that arrive at a closed end cause a reset;
+`abort`, and the end of a process with unread bytes, send a reset. A slow reader pauses the writer.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, Final
 from abeyant.simulation.ports import OWNER, Address, Life, Network
 
 _HIGH: Final = 64 * 1024
-_SYSTEM: Final = 256 * 1024  # bytes that the systems of both ends hold before a writer notices
+_SYSTEM: Final = 256 * 1024  # bytes in the socket buffers of both ends
 _EOF: Final = None
 
 
 class Endpoint:
-    """One end of a connection. Before a transport takes it over, what arrives waits here."""
+    """One end of a connection. It buffers bytes that arrive until its transport reads them."""
 
     __slots__ = (
         "_arrives", "_unread", "arriving", "closed", "local", "name", "network", "owner", "peer", "remote",
@@ -35,14 +35,14 @@ class Endpoint:
         self.owner = owner
         self.peer: Endpoint = self
         self.transport: Transport | None = None
-        self.closed = False  # nothing more is sent or received here
-        self.reset = False  # the other end has reset the connection
-        self.arriving = 0  # bytes sent to it that its protocol has not had
-        self._arrives = 0.0  # when the last bytes that were sent to it arrive
+        self.closed = False  # no more bytes are sent or received
+        self.reset = False  # the other end reset the connection
+        self.arriving = 0  # bytes sent to it that its protocol has not received
+        self._arrives = 0.0  # when the last bytes sent to it arrive
         self._unread: deque[bytes | None] = deque()
 
     def send(self, data: bytes | None) -> None:
-        """Send bytes to the other end, None for the end of them."""
+        """Send bytes to the other end; None sends EOF."""
         network, peer = self.network, self.peer
         at = network.arrival(self)
         peer._arrives = at = max(at, peer._arrives)
@@ -51,7 +51,7 @@ class Endpoint:
         network.loop.call_at(at, peer._arrive, data, context=network.context)
 
     def abandon(self) -> None:
-        """End the connection at once: reset the other end, and tell this one's protocol."""
+        """Close at once: reset the other end, and notify this end's protocol."""
         if not self.closed:
             self.closed = True
             self._unread.clear()
@@ -60,7 +60,7 @@ class Endpoint:
                 self.transport._lost_soon(None)
 
     def end_with_owner(self) -> None:
-        """End as the system ends the connections of a killed process. Its protocol hears nothing."""
+        """Close as the system closes connections of a killed process; its protocol is not called."""
         if not self.closed:
             self.closed = True
             if self._unread:
@@ -69,12 +69,12 @@ class Endpoint:
                 self.send(_EOF)
 
     def take(self) -> bytes | None:
-        """Return what arrived first. Raises IndexError where nothing waits."""
+        """Return the first bytes that arrived. Raises IndexError if there are none."""
         return self._unread.popleft()
 
     @property
     def waits(self) -> bool:
-        """Return whether something has arrived that was not taken."""
+        """Whether bytes have arrived that were not taken."""
         return bool(self._unread)
 
     def _send_reset(self) -> None:
@@ -142,7 +142,7 @@ class Transport(asyncio.Transport):
     # -- reading
 
     def _read(self) -> None:
-        """Hand out what has arrived, in the protocol's own context."""
+        """Deliver bytes that arrived, in the protocol's context."""
         if self._reading and not self._paused:
             self._context.run(self._flush)
 
@@ -196,15 +196,15 @@ class Transport(asyncio.Transport):
         self.abort()
 
     def is_reading(self) -> bool:
-        """Return whether it hands out what arrives."""
+        """Return whether it delivers bytes that arrive."""
         return self._reading and not self._paused and not self._closing
 
     def pause_reading(self) -> None:
-        """Hand out nothing until `resume_reading`."""
+        """Deliver nothing until `resume_reading`."""
         self._paused = True
 
     def resume_reading(self) -> None:
-        """Hand out what has arrived, from the loop's next turn on."""
+        """Deliver bytes again, from the loop's next turn on."""
         if self._paused and not self._closing:
             self._paused = False
             self._soon(self._flush)
@@ -212,7 +212,7 @@ class Transport(asyncio.Transport):
     # -- writing
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send bytes. After the end of the connection they are lost, as asyncio's are."""
+        """Send bytes. After the connection has ended they are discarded, as by asyncio."""
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise TypeError(f"data argument must be a bytes-like object, not {type(data).__name__!r}")
         if self._eof_written:
@@ -226,7 +226,7 @@ class Transport(asyncio.Transport):
             self._protocol.pause_writing()
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
-        """Send them in one piece."""
+        """Send them joined."""
         self.write(b"".join(list_of_data))
 
     def _unchoke(self) -> None:
@@ -239,13 +239,13 @@ class Transport(asyncio.Transport):
         return True
 
     def write_eof(self) -> None:
-        """End what this side writes."""
+        """Send EOF: this side writes no more."""
         if not self._eof_written and not self._endpoint.closed:
             self._eof_written = True
             self._endpoint.send(_EOF)
 
     def get_write_buffer_size(self) -> int:
-        """Return how many bytes wait because the other side does not read."""
+        """Return the bytes that wait because the other side does not read."""
         return max(self._endpoint.peer.arriving - _SYSTEM, 0)
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
@@ -298,7 +298,7 @@ class Transport(asyncio.Transport):
         return self._protocol  # type: ignore[no-any-return]
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """Hand what arrives to another protocol from now on."""
+        """Deliver bytes to another protocol from now on."""
         self._protocol = protocol
 
     def __repr__(self) -> str:

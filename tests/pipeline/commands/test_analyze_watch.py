@@ -100,4 +100,4 @@ def test_the_directory_of_another_watch_is_refused(tmp_path: Path, capsys: pytes
         b'{"logs": ["/other"], "instance": null, "timezone": "UTC", "offsets": {}}\n'
     )
     assert main(["analyze", str(RECORDING), "--out", str(tmp_path), "--watch"]) == 2
-    assert "of another watch, of /other: name another --out" in capsys.readouterr().err
+    assert "has the state of a watch of /other: name another --out" in capsys.readouterr().err

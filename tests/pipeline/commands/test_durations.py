@@ -32,7 +32,7 @@ def test_seconds_are_the_nearest_float() -> None:
 def test_a_part_of_a_millisecond_is_no_time_out(timeout: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parsed("--timeout", timeout)
-    assert f"'{timeout}' is no whole number of milliseconds" in capsys.readouterr().err
+    assert f"'{timeout}' is not a whole number of milliseconds" in capsys.readouterr().err
 
 
 def test_what_is_longer_than_anybody_waits_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

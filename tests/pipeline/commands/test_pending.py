@@ -36,8 +36,7 @@ def test_a_damaged_description_is_refused_in_one_line(
     (tmp_path / DESCRIPTION).write_text(description)
     assert main(["pending", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        f"abeyant: error: {tmp_path}/{DESCRIPTION} is damaged: it names no checkpoint; "
-        "name the checkpoint in place of it\n"
+        f"abeyant: error: {tmp_path}/{DESCRIPTION} is damaged and names no checkpoint: give the checkpoint as DIR\n"
     )
 
 

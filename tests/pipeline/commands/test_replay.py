@@ -93,7 +93,7 @@ def test_the_result_of_an_analysis(
     before = rows(out, "replay")
     assert main(["replay", str(analysis), "--out", str(out), "--overwrite", "--kind", "TSET", *SHORT]) == 2
     line = capsys.readouterr().err.splitlines()[-1]
-    assert line == "abeyant: error: --kind: no operation is a 'TSET'; there are TEST; did you mean TEST?"
+    assert line == "abeyant: error: --kind: no operation has kind 'TSET'; there are TEST; did you mean TEST?"
     assert rows(out, "replay") == before
 
 
@@ -115,12 +115,12 @@ def test_what_is_refused_is_one_line(spark: SparkSession, tmp_path: Path, capsys
     assert "nowhere" in refusal("nowhere.log")
     assert refusal(str(empty)) == f"abeyant: error: nothing to replay: no operation is in {empty}\n"
     assert f"nothing to replay: no operation is in {orders}" in refusal(str(orders), "--events", str(events))
-    assert f"{orders} does not tell how its operations ended" in refusal(str(orders))
+    assert f"{orders} has no column 'outcome': give the table of events with --events" in refusal(str(orders))
     assert "wheel_size must be from 2 to 65,536 buckets, not 1" in refusal(str(LOG), "--wheel-size", "1")
     assert "tick_ms must be a positive number" in refusal(str(LOG), "--tick", "0ms")
     assert "nothing to replay" in refusal(str(LOG), "--tick", "")
     assert "no such file or directory: missing.parquet" in refusal("missing.parquet", "--events", str(events))
-    assert "one table of operations is replayed at a time, not 2" in refusal("a.csv", "b.csv", "--events", str(events))
+    assert "LOGS: give one table of operations, not 2" in refusal("a.csv", "b.csv", "--events", str(events))
     for wrong in (["--tick", "fast"], ["--timeout", "0.5ms"], ["--wheel-size", "many"], ["--timeout", "mine"]):
         with pytest.raises(SystemExit):
             main(["replay", str(LOG), "--out", str(out), *wrong])

@@ -97,7 +97,7 @@ def test_what_is_refused_is_one_line(
         "operations: no column 'op_id', expected string (columns: order_id, ordered_at); "
         "--operation COLUMN=SQL says where a column comes from\n"
     )
-    assert "operations: there is no column 'id' to be mapped" in refusal(*files, "--operation", "id=order_id")
+    assert "operations: cannot map the unknown column 'id'" in refusal(*files, "--operation", "id=order_id")
     assert "cannot be resolved" in refusal(*files, "--operation", "op_id=nowhere")
     two = "watches=transform(array('a', 'b'), key -> struct(key, 1L AS required))"
     served = refusal(*files, *MAPPING, "--operation", two, "--serves", "oldest")  # in a worker, by its first row
@@ -119,9 +119,9 @@ def test_what_is_refused_is_one_line(
         copied.write_bytes(Path(files[0]).read_bytes())
     assert f": {broken} is not a Parquet file, or is truncated: " in refusal(str(broken), files[1])
     refused = refusal(str(of_nothing), files[1])
-    no_columns, no_footer = ": no Parquet file with columns is there", " is not a Parquet file"  # the latter: Spark 4.2
+    no_columns, no_footer = ": found no Parquet file with columns", " is not a Parquet file"  # the latter: Spark 4.2
     assert f": {of_nothing}{no_columns}" in refused or f": {of_nothing}{no_footer}" in refused
-    assert f"error: {hidden}: no CSV file with columns is there" in refusal(str(hidden), files[1])
+    assert f"error: {hidden}: found no CSV file with columns" in refusal(str(hidden), files[1])
     assert "cannot read names or folders with a colon" in refusal(str(timed), files[1], *MAPPING)
 
 
@@ -169,5 +169,5 @@ def test_columns_are_known_by_their_names_in_any_case(either: SparkSession) -> N
 def test_a_table_that_has_it_all_stays_as_it_is(spark: SparkSession) -> None:
     events = spark.createDataFrame([("i", "k", None, 3)], EVENTS)
     assert events_from(events).collect() == events.collect()
-    with pytest.raises(AbeyantError, match="events: there is no column 'watches'"):
+    with pytest.raises(AbeyantError, match="events: cannot map the unknown column 'watches'"):
         events_from(events, {"watches": "1"})

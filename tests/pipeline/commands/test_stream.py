@@ -389,11 +389,9 @@ def test_what_is_refused_is_one_line(
     assert "operations: no column 'op_id', expected string (columns: order_id, ordered" in refusal(
         "stream", *files, *out
     )
-    assert "events: there is no column 'id' to be mapped" in refusal(
-        "stream", *files, *out, *MAPPING, "--event", "id=1"
-    )
+    assert "events: cannot map the unknown column 'id'" in refusal("stream", *files, *out, *MAPPING, "--event", "id=1")
     assert "--operation-schema 'a b c': " in refusal("stream", *files, *out, "--operation-schema", "a b c")
-    assert "--tick is more than nothing and at most 1s, or off, not 5s" in refusal(
+    assert "--tick must be more than 0s and at most 1s, or off, not 5s" in refusal(
         "stream", *files, *out, "--tick", "5s"
     )
     assert "--to-topic needs --kafka HOST:PORT" in refusal("stream", *files, *out, "--to-topic", "t")
@@ -404,7 +402,10 @@ def test_what_is_refused_is_one_line(
     assert "'broker' is not HOST:PORT" in refusal("stream", "orders", "payments", *out, "--kafka", "broker")
     (tmp_path / "empty").mkdir()
     empty = refusal("stream", str(tmp_path / "empty"), files[1], *out)
-    assert f"operations: nothing is in {tmp_path / 'empty'} yet: name the columns with --operation-schema" in empty
+    assert (
+        f"operations: {tmp_path / 'empty'} is empty, so its columns are unknown: give them with --operation-schema"
+        in empty
+    )
     assert "is neither the --out nor the checkpoint of a stream" in refusal("pending", str(tmp_path))
     with pytest.raises(SystemExit):
         main(["stream", *files, *out, "--lateness", "soon"])

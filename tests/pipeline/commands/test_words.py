@@ -36,7 +36,7 @@ def test_what_cannot_be_read_or_contradicts_is_refused(tmp_path: Path, capsys: p
     (tmp_path / "odd").write_text("2026-12-25\n25.12.2026\n")
     for options, why in (
         ([*OFFICE, "--holidays", "Christmas"], "'Christmas' is neither a file nor dates such as 2026-12-25"),
-        ([*OFFICE, "--holidays", str(tmp_path / "odd")], "odd, line 2: '25.12.2026' is no date such as 2026-12-25"),
+        ([*OFFICE, "--holidays", str(tmp_path / "odd")], "odd, line 2: '25.12.2026' is not a date such as 2026-12-25"),
         (["--calendar", "Mon-Fri"], "hours must look like"),
     ):
         with pytest.raises(SystemExit):

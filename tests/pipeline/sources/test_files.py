@@ -73,7 +73,7 @@ def test_what_is_no_utf8_is_null_and_not_some_letter(spark: SparkSession, tmp_pa
 
 def test_json_that_is_not_in_lines_is_told_so(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "table.json").write_text('{\n"op_id": "a",\n"key": "k"\n}\n')
-    with pytest.raises(AbeyantError, match=r"table\.json: no line of it is an object of JSON: there has to be one in"):
+    with pytest.raises(AbeyantError, match=r"table\.json: no line is a JSON object: write one"):
         there(tmp_path / "table.json").table(spark)
 
 

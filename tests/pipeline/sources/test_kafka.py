@@ -37,7 +37,7 @@ def test_no_connector_at_all_says_what_was_tried(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("PATH", str(tmp_path))
     tried: list[str] = []
     assert list(connector._ways(tried)) == [{"spark.jars.packages": coordinate()}]
-    assert tried == ["there is no mvn on the PATH"]
+    assert tried == ["mvn is not on the PATH"]
 
 
 def test_brokers_are_tried_one_after_the_other() -> None:

@@ -43,5 +43,7 @@ def test_what_spark_does_not_understand_and_records_are_refused_by_option(spark:
         with pytest.raises(AbeyantError, match=said) as error:
             source_of(Input("operations", str(tmp_path / "log.csv"), query=query)).stream(spark)
         assert "\n" not in str(error.value)
-    with pytest.raises(AbeyantError, match=r"--operation-query is for tables: .*log\.jsonl is read record by record"):
+    with pytest.raises(
+        AbeyantError, match=r"--operation-query is for tables, but .*log\.jsonl is read record by record"
+    ):
         source_of(Input("operations", str(tmp_path / "log.jsonl"), query="SELECT 1")).stream(spark)

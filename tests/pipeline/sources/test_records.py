@@ -122,9 +122,9 @@ def test_columns_come_from_expressions_over_fields_and_the_record(spark: SparkSe
     # An expression that fails on a record ends that record, not the stream.
     assert reasons(table) == [
         None,
-        "no timeout_ms: minutes * 60000 gives none",
-        "no start: timestamp(at) gives none",
-        "no timeout_ms: minutes * 60000 gives none",
+        "no timeout_ms: minutes * 60000 is null",
+        "no start: timestamp(at) is null",
+        "no timeout_ms: minutes * 60000 is null",
     ]
     [row] = table.where(f"{REJECT_REASON} IS NULL").collect()
     assert (row.op_id, row.watches, row.timeout_ms) == ("t-0", [("K", 1)], 900_000)
@@ -170,7 +170,7 @@ def test_fields_may_have_types_and_parts(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("mapping", "said"),
     [
-        ({"id": "x"}, "there is no column 'id' to be mapped"),
+        ({"id": "x"}, "cannot map the unknown column 'id'"),
         ({"op_id": "nothing("}, "operations: op_id=nothing("),
         ({"op_id": "no_such_function(x)"}, "operations: op_id=no_such_function(x): "),
         ({"timeout_ms": "60*24*3600*1000"}, "operations: timeout_ms=60*24*3600*1000: [ARITHMETIC_OVERFLOW"),

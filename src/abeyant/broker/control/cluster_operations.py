@@ -1,4 +1,4 @@
-"""Brokers and the clock over HTTP: pause, stop, start, close connections, and let time pass."""
+"""Control brokers and the clock over HTTP: pause, stop, start, close connections, advance the clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from abeyant.web import HttpError
 if TYPE_CHECKING:
     from abeyant.broker.control.ordered import Control
 
-_DAY = 86_400  # seconds: in one step, for all that happens meanwhile is done at once
+_DAY = 86_400  # seconds: the longest step, since everything that happens in it is processed at once
 
 _BROKER = obj(
     {
@@ -25,17 +25,21 @@ _BROKER = obj(
 )
 _CLOCK = obj(
     {
-        "held": {"type": "boolean", "description": "Whether time stands still until it is advanced."},
+        "held": {"type": "boolean", "description": "Whether time stands still until advanced."},
         "runs": {"type": "boolean", "description": "Whether time passes by itself."},
-        "now": {"type": "number", "description": "Seconds since some moment, as in what waits."},
-        "now_ms": whole("Milliseconds since 1970, as in records.", most=1 << 62),
-        "next": nullable({"type": "number", "description": "Seconds until something happens; null for nothing."}),
+        "now": {"type": "number", "description": "Seconds on the cluster's clock, as in /waiting."},
+        "now_ms": whole("Milliseconds since 1970, as in timestamps of records.", most=1 << 62),
+        "next": nullable({"type": "number", "description": "Seconds until the next deadline; null if there is none."}),
     }
 )
 _CONNECTIONS = obj(
-    {"broker": whole("Of this broker."), "client_id": {"type": "string", "description": "Of this client."}}, ()
+    {
+        "broker": whole("Only connections to this broker."),
+        "client_id": {"type": "string", "description": "Only connections of this client."},
+    },
+    (),
 )
-_PASSED = obj({"passed": nullable({"type": "number", "description": "Seconds that passed; null where nothing waits."})})
+_PASSED = obj({"passed": nullable({"type": "number", "description": "Seconds that passed; null without a deadline."})})
 
 
 def _cluster(control: Control, given: Given) -> dict[str, Any]:
@@ -99,7 +103,7 @@ def _advance(control: Control, given: Given) -> dict[str, Any]:
     return _clock(control, given)
 
 
-def _go_on(control: Control, given: Given) -> dict[str, Any]:
+def _run_clock(control: Control, given: Given) -> dict[str, Any]:
     control.cluster.clock.run()
     return _clock(control, given)
 
@@ -116,7 +120,7 @@ def _next(control: Control, given: Given) -> dict[str, Any]:
 _ABOUT = {
     "pause": "Pause a broker, as under SIGSTOP: connections stay open, and it does nothing.",
     "resume": "Resume a paused broker.",
-    "stop": "Stop a broker: connections close, others lead; records in memory are lost.",
+    "stop": "Stop a broker: its connections close, others become leaders; records in memory are lost.",
     "start": "Start a stopped broker again, at the same port.",
 }
 
@@ -134,16 +138,16 @@ OPERATIONS = (
         for change, about in _ABOUT.items()
     ),
     Operation(
-        "POST", "/connections/drop", "dropConnections", "Close connections that are open now; without a body, all.",
+        "POST", "/connections/drop", "dropConnections", "Close the connections open now; without a body, all.",
         _drop, obj({"closed": whole("How many.")}),
         body=_CONNECTIONS,
     ),
     Operation("GET", "/clock", "readClock", "Read the clock.", _clock, _CLOCK),
     Operation(
-        "POST", "/clock/advance", "advanceClock", "Let time pass on a held clock.", _advance, _CLOCK,
+        "POST", "/clock/advance", "advanceClock", "Advance a held clock.", _advance, _CLOCK,
         body=obj({"seconds": seconds("How long.", _DAY)}),
     ),
-    Operation("POST", "/clock/run", "runClock", "Let a held clock go on with real time.", _go_on, _CLOCK),
+    Operation("POST", "/clock/run", "runClock", "Let a held clock run in real time.", _run_clock, _CLOCK),
     Operation("POST", "/clock/hold", "holdClock", "Hold the clock again.", _hold, _CLOCK),
     Operation(
         "POST", "/clock/next", "advanceClockToNext", "Advance a held clock to the next deadline.", _next, _PASSED,

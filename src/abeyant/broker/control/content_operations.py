@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 _OFFSET = {"type": "integer", "minimum": 0, "maximum": (1 << 63) - 1}
 _TEXT = {"type": "string"}
 _ENCODING: Schema = {
-    "type": "string", "enum": ["utf-8", "base64"], "default": "utf-8", "description": "Of key, value and headers.",
+    "type": "string", "enum": ["utf-8", "base64"], "default": "utf-8",
+    "description": "Encoding of key, value and headers.",
 }  # fmt: skip
 _HEADERS: Schema = several(obj({"name": _TEXT, "value": nullable(_TEXT)}), description="In their order.", maxItems=100)
 _SEEN_HEADERS = {name: value for name, value in _HEADERS.items() if name != "maxItems"}
-_TIMESTAMP = whole("Milliseconds since 1970; the cluster's present time if left out.", most=1 << 52)
+_TIMESTAMP = whole("Milliseconds since 1970; default: the cluster's current time.", most=1 << 52)
 _SEED = obj(
     {
         "value": nullable({**_TEXT, "description": "null deletes the key, in a compacted topic."}),
@@ -54,7 +55,7 @@ _GROUP = obj(
     {
         "id": _TEXT,
         "protocol": {"type": "string", "enum": ["classic", "consumer"]},
-        "state": text("By Kafka's names."),
+        "state": text("Kafka's name of the state."),
         "generation": {"type": "integer"},
         "coordinator": whole("The broker that coordinates."),
         "members": several(obj({"id": _TEXT, "instance_id": nullable(_TEXT), "client_id": _TEXT, "host": _TEXT})),
@@ -71,7 +72,7 @@ _GROUP = obj(
 _TRANSACTION = obj(
     {
         "id": _TEXT,
-        "state": text("By Kafka's names."),
+        "state": text("Kafka's name of the state."),
         "producer_id": {"type": "integer"},
         "epoch": {"type": "integer"},
         "coordinator": whole("The broker that coordinates."),
@@ -84,7 +85,7 @@ _NEW_TOPIC = obj(
     {
         "name": text("Its name."),
         "partitions": whole("How many.", 1, 10_000, default=1),
-        "replicas": whole("Of each; three if left out, or as many as there are brokers.", 1, 1000),
+        "replicas": whole("Replicas of each partition; default: three, or the number of brokers.", 1, 1000),
         "config": {
             "type": "object", "description": "Kafka's settings for topics.",
             "additionalProperties": {"type": ["string", "number", "boolean"]},
@@ -102,7 +103,7 @@ _NEW_OFFSETS = obj(
 
 
 def _require(name: str, known: Iterable[str], what: str) -> str:
-    """Return the name. Raises HttpError 404 unless it is known."""
+    """Return the name if it is among the known ones, else raise HttpError 404."""
     there = list(known)
     if name not in there:
         raise HttpError(404, f"there is no {what} {name!r}{did_you_mean(name, there)}")
@@ -214,7 +215,7 @@ def _from_text(where: str, value: str | None) -> bytes | None:
     try:
         return None if value is None else value.encode()
     except UnicodeEncodeError:
-        raise HttpError(400, f"{where} has half a surrogate pair, which UTF-8 lacks: send base64") from None
+        raise HttpError(400, f"{where} has half a surrogate pair, which UTF-8 cannot encode: send base64") from None
 
 
 def _from_base64(where: str, value: str | None) -> bytes | None:
@@ -267,12 +268,12 @@ OPERATIONS = (
     Operation("DELETE", "/topics/{topic}", "deleteTopic", "Delete a topic and its records.", _delete),
     Operation("POST", "/topics/{topic}/compact", "compactTopic", "Compact a topic now.", _compact),
     Operation(
-        "GET", "/topics/{topic}/records", "readRecords", "Read what was written.", _records,
-        obj({"records": several(_RECORD), "total": whole("How many there are.")}),
+        "GET", "/topics/{topic}/records", "readRecords", "Read a topic's records.", _records,
+        obj({"records": several(_RECORD), "total": whole("Number of records in all.")}),
         query={
-            "partition": whole("Of this partition alone."),
-            "offset": {**_OFFSET, "description": "From this offset on."},
-            "limit": whole("At most so many.", 1, 10_000, default=1000),
+            "partition": whole("Only this partition."),
+            "offset": {**_OFFSET, "description": "First offset."},
+            "limit": whole("Maximum number of records.", 1, 10_000, default=1000),
             "isolation": {"type": "string", "enum": ["read_uncommitted", "read_committed"]},
         },
     ),
@@ -292,7 +293,7 @@ OPERATIONS = (
     ),
     Operation(
         "POST", "/groups/{group}/expire", "expireMember", "Expire a member's session.", _expire,
-        body=obj({"member": text("Its member id, its group.instance.id, or the client id that no other has.")}),
+        body=obj({"member": text("Its member id, its group.instance.id, or a client id that only it has.")}),
     ),
     Operation(
         "GET", "/transactions", "listTransactions", "List the transactional ids.", _transactions,

@@ -1,4 +1,4 @@
-"""Faults over HTTP: order, list, wait for and end them; and what waits in the brokers."""
+"""Faults over HTTP: order, list, await and end them; and list the requests that wait in the brokers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TIMEOUT = seconds("Seconds of real time to wait; then 409.", _PATIENCE, default
 _API: Schema = {
     "type": "string",
     "enum": sorted([*BY_NAME, REPLICA_FETCH]),
-    "description": "Kafka's name of the API; ReplicaFetch is a follower's fetch. All of them if left out.",
+    "description": "Kafka's name of the API; ReplicaFetch is a follower's fetch. Default: all.",
 }
 _ERRORS = sorted(name.upper() for name in ErrorCode.__members__ if name != "none")
 _SELECTORS: dict[str, Schema] = {
@@ -41,7 +41,7 @@ _SELECTORS: dict[str, Schema] = {
     "transactional_id": text("Requests that name this transactional id."),
 }
 _COUNTS: dict[str, Schema] = {
-    "times": whole("How many requests to hit; without end if left out.", 1),
+    "times": whole("How many requests to hit; default: no limit.", 1),
     "nth": whole("The first matching request to hit.", 1, default=1),
 }
 
@@ -70,7 +70,7 @@ _NEW_FAULT: Schema = {
             "drop", "Lose the requests: close the connection.",
             answer={"type": "boolean", "description": "Handle the request, and lose its response.", "default": False},
         ),
-        _fault("observe", "Count the requests, and handle them as ever."),
+        _fault("observe", "Count the requests, and handle them as usual."),
     ],
     "discriminator": {"propertyName": "action"},
 }  # fmt: skip
@@ -86,9 +86,9 @@ _MISS = obj(
 )
 _FAULT = obj(
     {
-        "id": whole("Names it in other operations."),
-        "what": text("What it does, to be read."),
-        "selects": obj(_SELECTORS, (), description="What it selects requests by."),
+        "id": whole("Identifies it in other operations."),
+        "what": text("What it does, for people to read."),
+        "selects": obj(_SELECTORS, (), description="Selectors of requests."),
         "times": nullable(_COUNTS["times"]),
         "nth": _COUNTS["nth"],
         "matched": whole("Requests that have matched."),
@@ -122,9 +122,9 @@ def _shown(fault: Fault) -> dict[str, Any]:
 
 def _order(control: Control, given: Given) -> dict[str, Any]:
     body = given.body
-    given_else = {name: body[name] for name in (*_WHERE, "times", "nth", *_OWN[body["action"]]) if name in body}
+    selectors = {name: body[name] for name in (*_WHERE, "times", "nth", *_OWN[body["action"]]) if name in body}
     order: Callable[..., Fault] = getattr(control.cluster, body["action"])
-    fault = order(body.get("api"), **given_else)
+    fault = order(body.get("api"), **selectors)
     control.keep(fault)
     return _shown(fault)
 
@@ -170,7 +170,7 @@ def _waiting(control: Control, given: Given) -> dict[str, Any]:
     if count is None:
         found = cluster.waiting(kind, client=client)
     elif kind is None:
-        raise HttpError(409, "query.count needs query.kind: what is to wait, Produce for instance")
+        raise HttpError(409, "query.count needs query.kind, for instance Produce")
     else:
         found = cluster.until_waiting(kind, count, client=client, timeout=given.query.get("timeout", 10.0))
     now = cluster.clock.now()
@@ -199,7 +199,7 @@ OPERATIONS = (
         query={"hits": whole("How often, in all.", 1, default=1), "timeout": _TIMEOUT},
     ),
     Operation(
-        "GET", "/waiting", "listWaiting", "List the requests that wait; with count, once so many wait.",
+        "GET", "/waiting", "listWaiting", "List waiting requests; with count, wait until there are so many.",
         _waiting, obj({"waiting": several(_WAITING)}),
         query={
             "kind": text("A purgatory, Produce for instance, or an API."),

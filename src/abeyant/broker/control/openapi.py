@@ -1,4 +1,4 @@
-"""The API's description in OpenAPI 3.1, made from its operations."""
+"""Generate the API's OpenAPI 3.1 description from its operations."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PATHS: dict[str, Schema] = {
 }
 _ERROR = obj({"error": text("What is wrong, where, and what to do.")})
 _REFUSALS = {
-    "400": "A value is wrong: the message names it.",
+    "400": "A value is invalid: the message names it.",
     "401": "A token is required.",
-    "403": "The request comes from another site's page.",
-    "404": "What is named does not exist.",
-    "409": "The cluster refuses, or what was awaited did not come in time.",
+    "403": "The request comes from a page of another site.",
+    "404": "The named thing does not exist.",
+    "409": "The cluster refuses, or the wait timed out.",
     "413": "The body is too large.",
     "415": "The body's content-type is not application/json.",
 }
@@ -34,7 +34,7 @@ def parameters_of(path: str) -> list[str]:
 
 
 def describe(operations: Iterable[Operation], version: str) -> dict[str, Any]:
-    """Return the description."""
+    """Return the OpenAPI document."""
     paths: dict[str, dict[str, Any]] = {}
     for one in operations:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one)

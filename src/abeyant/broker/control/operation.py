@@ -1,4 +1,4 @@
-"""One operation of the API: how it is called, what it takes and gives, and the function that does it."""
+"""One operation of the API: its method and path, the schemas of request and response, and its function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NOTHING: Mapping[str, Schema] = {}
 
 
 class Given(NamedTuple):
-    """What a client has sent, checked."""
+    """A client's request, checked."""
 
     path: Mapping[str, Any]
     query: Mapping[str, Any]
@@ -24,13 +24,11 @@ class Operation(NamedTuple):
     method: str
     path: str
     id: str
-    """For the functions of generated clients."""
+    """OpenAPI's operationId: the function's name in generated clients."""
     about: str
     run: Callable[[Any, Given], Any]
     """Called with the cluster's `Control`, in a thread that may block."""
     answer: Schema | None = None
-    """Of the JSON with 200; None where there is none, and 204."""
+    """Schema of the JSON response (200); None for an empty response (204)."""
     query: Mapping[str, Schema] = NOTHING
     body: Schema | None = None
-    group: str = ""
-    """Of related operations, in the description."""

@@ -1,4 +1,4 @@
-"""The part of JSON Schema that the API's description uses, and the check of what clients send against it."""
+"""Build the JSON Schemas of the API, and check requests against them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,),
     "array": (list,),
 }
-_LONG: Final = 200  # characters of a value in a message
+_LONG: Final = 200  # maximum characters of a value in a message
 
 
 def text(about: str, **more: Any) -> Schema:
-    """Return the schema of a text that is not empty."""
+    """Return the schema of a non-empty text."""
     return {"type": "string", "minLength": 1, "description": about, **more}
 
 
@@ -39,7 +39,7 @@ def seconds(about: str, most: float, **more: Any) -> Schema:
 
 
 def obj(properties: Mapping[str, Schema], required: tuple[str, ...] | None = None, **more: Any) -> Schema:
-    """Return the schema of an object with these properties and no others; the default is that all are required."""
+    """Return the schema of an object with exactly these properties; by default all are required."""
     needed = list(properties) if required is None else list(required)
     found = {"type": "object", "properties": properties, "additionalProperties": False, **more}
     return {**found, "required": needed} if needed else found
@@ -51,12 +51,12 @@ def several(items: Schema, **more: Any) -> Schema:
 
 
 def nullable(schema: Schema) -> Schema:
-    """Return the schema of what may be null."""
+    """Return the schema, with null allowed."""
     return {**schema, "type": [schema["type"], "null"]}
 
 
 def check(schema: Schema, value: Any, where: str) -> None:
-    """Raise HttpError 400 unless `value` is what `schema` says; the message names the place and the mend."""
+    """Raise HttpError 400 unless `value` matches `schema`; the message names the value, the place and the fix."""
     if "oneOf" in schema:
         schema = _variant(schema, value, where)
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
@@ -74,7 +74,9 @@ def check(schema: Schema, value: Any, where: str) -> None:
         _check_range(schema, value, where)
     if isinstance(value, list):
         if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", math.inf):
-            raise HttpError(400, f"{where} has {len(value)} entries; it takes {_range(schema, 'minItems', 'maxItems')}")
+            raise HttpError(
+                400, f"{where} has {len(value)} entries, but must have {_range(schema, 'minItems', 'maxItems')}"
+            )
         for number, one in enumerate(value):
             check(schema["items"], one, f"{where}[{number}]")
     if isinstance(value, dict):
@@ -82,11 +84,11 @@ def check(schema: Schema, value: Any, where: str) -> None:
 
 
 def _variant(schema: Schema, value: Any, where: str) -> Schema:
-    """Return the variant of a `oneOf` that the discriminating property chooses."""
+    """Return the variant of a `oneOf` that its discriminator chooses."""
     by = schema["discriminator"]["propertyName"]
     variants = {one["properties"][by]["const"]: one for one in schema["oneOf"]}
     if not isinstance(value, dict):
-        raise HttpError(400, f"{where} must be object, not {_shown(value)}")
+        raise HttpError(400, f"{where} must be an object, not {_shown(value)}")
     chosen = value.get(by)
     if not isinstance(chosen, str) or chosen not in variants:
         hint = did_you_mean(str(chosen), variants) if isinstance(chosen, str) else ""
@@ -119,7 +121,7 @@ def _check_object(schema: Schema, value: Mapping[str, Any], where: str) -> None:
             check(known[name], one, f"{where}.{name}")
         elif rest is False:
             hint = did_you_mean(name, known) or (f": it may have {', '.join(known)}" if known else "")
-            raise HttpError(400, f"{where} has no {_shown(name)}{hint}")
+            raise HttpError(400, f"{where} cannot have {_shown(name)}{hint}")
         elif rest is not True:
             check(rest, one, f"{where}.{name}")
 
@@ -133,7 +135,7 @@ def _is(value: Any, name: str) -> bool:
 
 
 def with_integers(value: Any) -> Any:
-    """Return JSON with 1.0 as 1, for in JSON Schema that is an integer too. Recursive as the JSON is deep."""
+    """Return JSON with 1.0 as 1: in JSON Schema that is an integer, too."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, list):
@@ -149,7 +151,7 @@ def _shown(value: Any) -> str:
 
 
 def from_text(schema: Schema, value: str, where: str) -> Any:
-    """Return a query's or path's text as its schema's type. Raises HttpError 400."""
+    """Convert a parameter of the query or path to its schema's type. Raises HttpError 400."""
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     found: Any = value
     if "integer" in types or "number" in types:

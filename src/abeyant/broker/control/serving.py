@@ -1,4 +1,4 @@
-"""The server: routes for all operations, the description, and the metrics, in a thread of its own."""
+"""The HTTP server of control: routes for all operations, the OpenAPI description, and metrics."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def serve(
 ) -> Server:
     """Serve control of an open cluster over HTTP; port 0 picks a free one. Close the server before the cluster.
 
-    It is on loopback unless told otherwise, and beyond that needs a `token`, which clients send as
-    `Authorization: Bearer TOKEN`. `hosts` are further names by which clients reach this machine. Raises AbeyantError
-    where the port is taken, or a token is missing.
+    The default host is loopback; any other needs a `token`, which clients send as `Authorization: Bearer TOKEN`.
+    `hosts` are further names by which clients reach this machine. Raises AbeyantError if the port is taken or a token
+    is missing.
     """
     return site_of(cluster).serve(host, port, token=token, hosts=hosts)
 
@@ -58,7 +58,7 @@ def _run(control: Control, operation: Operation, request: Request) -> Any:
     for name in request.query:
         if name not in operation.query and name != "token":
             hint = did_you_mean(name, operation.query)
-            raise HttpError(400, f"there is no query parameter {name!r}{hint}")
+            raise HttpError(400, f"unknown query parameter {name!r}{hint}")
     query = {
         name: from_text(schema, request.query[name], f"query.{name}")
         for name, schema in operation.query.items()
@@ -79,7 +79,7 @@ def _run(control: Control, operation: Operation, request: Request) -> Any:
 
 
 def _registry_of(cluster: Cluster) -> Any:
-    """Return a registry that has the cluster's metrics; None without the extra `metrics`."""
+    """Return a registry of the cluster's metrics; None without the extra `metrics`."""
     try:
         from prometheus_client import CollectorRegistry
     except ModuleNotFoundError:

@@ -1,1 +1,1 @@
-"""The sub-commands of `abeyant` that need Spark, one module each, and what they have in common."""
+"""The subcommands of `abeyant` that need Spark, one module each, and the code that they share."""

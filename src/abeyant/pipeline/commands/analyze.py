@@ -23,15 +23,15 @@ from abeyant.pipeline.spark.extra import check_extra
 
 __all__ = ["add_arguments", "run"]
 
-# Python does the work, so the JVM is told not to prepare for hours, unless it has some.
+# Python does most of the work: up to so much log the JVM starts with few optimizations.
 _BRIEF_BYTES: Final = 64 << 30
 
-_HELP: Final = "report what waited in Kafka brokers, from their logs"
+_HELP: Final = "report which requests waited in Kafka brokers, from their logs"
 
 _DESCRIPTION: Final = """\
-Report what waited in Kafka brokers, for what, how long, and what expired. Reads
-the brokers' request logs; writes Parquet tables and an HTML page that opens
-offline.
+Report which requests waited in Kafka brokers, for what, how long, and which
+expired. Reads the brokers' request logs; writes Parquet tables and an HTML page
+that opens offline.
 
 LOGS are files (plain, gzip, bzip2 or zstd), globs, or directories, which are
 searched for kafka-request.log*. The folder of a file names the broker that
@@ -39,9 +39,9 @@ wrote it. Lines may be wrapped, as Docker, journald and log shippers do. Kafka
 writes this log when its logger kafka.request.logger is at DEBUG.
 
 With --watch it follows logs that grow, are rotated, or appear, until Ctrl-C or
-SIGTERM. A line says when an incident begins, and one when it ends, with its
-suspect: as analyze of the log so far has them. DIR gets these lines as JSON
-(incidents.jsonl), and what it takes to go on after a stop or a kill.
+SIGTERM. It prints a line when an incident begins, and one when it ends, with
+its suspect: the incidents that analyze finds in the log so far. DIR gets these
+lines as JSON (incidents.jsonl), and the state to continue after a stop or kill.
 """
 
 _EXAMPLES: Final = """\
@@ -51,9 +51,9 @@ examples:
   abeyant analyze 'logs/*/kafka-request.log*' --out result --overwrite
       replace an earlier result
   abeyant analyze broker-1/ broker-2/ --out result --timezone Europe/Berlin
-      the log's times are Berlin's
+      log timestamps are in Berlin's time zone
   abeyant analyze /var/log/kafka --out watched --watch
-      what is there, then what comes; with --json a line of JSON each
+      read the log so far, then follow it; --json prints incidents as JSON lines
 """
 
 
@@ -63,7 +63,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     add_logs(parser)
     add_result(parser)
     parser.add_argument(
-        "--watch", action="store_true", help="follow logs that grow, and say when an incident begins and ends"
+        "--watch", action="store_true", help="follow growing logs; print when an incident begins and ends"
     )
     add_master(parser)
     add_instance(parser)
@@ -72,9 +72,9 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Analyze as told, print a summary and the report's path; return the exit status.
+    """Analyze, print a summary and the report's path; return the exit status.
 
-    Raises `AbeyantError` with one line for what the user can mend.
+    Raises `AbeyantError` with a one-line message for errors that the user can fix.
     """
     if args.watch:
         time_zone(args.timezone)
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         from abeyant.pipeline.commands.analyze_watch import run as watch
 
         return watch(args)
-    # All that can be refused is refused before Spark takes its seconds to start.
+    # Check all arguments before Spark starts, which takes seconds.
     check_place(args)
     time_zone(args.timezone)
     brief = False

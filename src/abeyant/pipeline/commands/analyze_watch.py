@@ -1,4 +1,4 @@
-"""`abeyant analyze --watch`: follow a log that grows, and say when incidents begin and end, until stopped."""
+"""`abeyant analyze --watch`: follow a growing log, and print when incidents begin and end, until stopped."""
 
 from __future__ import annotations
 
@@ -40,33 +40,33 @@ STATE: Final = "watch-state"
 _TRIGGER: Final = "1 second"
 _LOOK_SECONDS: Final = 0.25
 _SAVING_SHARE: Final = 0.02
-"""Of the time, so much at most goes into saving the state."""
+"""Maximum share of the time spent on saving the state."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Follow the log by these arguments until stopped; return the exit status, 0.
+    """Follow the log until stopped; return the exit status, 0.
 
-    Raises `AbeyantError` with one line for what the user can mend.
+    Raises `AbeyantError` with a one-line message for errors that the user can fix.
     """
     if args.overwrite or args.open:
         option = "--overwrite" if args.overwrite else "--open"
-        raise AbeyantError(f"--watch goes on with what is in DIR and writes no report: leave {option} out")
+        raise AbeyantError(f"--watch continues from the state in DIR and writes no report: leave {option} out")
     if need_session(args.logs) or is_uri(str(args.out)):
-        raise AbeyantError("--watch follows files of this machine, with a DIR on it: no s3a://, hdfs:// or abfss://")
-    find_logs(args.logs, instance=args.instance)  # refuses what is not there, before Spark starts
+        raise AbeyantError("--watch needs local logs and a local DIR: s3a://, hdfs:// and abfss:// are not supported")
+    find_logs(args.logs, instance=args.instance)  # refuse missing files before Spark starts
     out = args.out.absolute()
     with terminate_as_interrupt(), leased(stream_lease(out), out):
         follower = _Follower(args, out)
-        del args.overwrite  # for a result that appears whole
+        del args.overwrite  # `spark_for` takes it for a result written as a whole
         with spark_for(args, "abeyant analyze --watch", brief=True) as spark, stop_when_asked() as asked:
             follower.follow(spark, asked)
     if not args.quiet and not args.json:
-        print("stopped: the same command goes on", file=sys.stderr)
+        print("stopped: the same command continues", file=sys.stderr)
     return 0
 
 
 class _Follower:
-    """A watch, where its state is kept, and what it tells."""
+    """Feeds the log to an `IncidentWatch`, reports its notices and saves its state."""
 
     def __init__(self, args: argparse.Namespace, out: Path) -> None:
         self._args, self._out = args, out
@@ -80,14 +80,14 @@ class _Follower:
         self._restore()
 
     def follow(self, spark: SparkSession, asked: threading.Event) -> None:
-        """Follow the log until asked to stop."""
+        """Follow the log until `asked` is set."""
         for name, value in LOCAL_CHECKPOINTS.items():
             spark.conf.set(name, value)
         spark.dataSource.register(GrowingSource)
         options = {"paths": self._what["logs"], "instance": self._args.instance, "timezone": self._args.timezone}
         log = json.dumps({**options, "offsets": self._offsets})
         rows = spark.readStream.format(GrowingSource.name()).option("log", log).load()
-        # Where to go on is in our own state, with which it has to agree: Spark's is needed while the query runs only.
+        # The position in the log is in our own state, with which it must agree. Spark's checkpoint is temporary.
         with tempfile.TemporaryDirectory(prefix="abeyant-watch-") as checkpoint:
             writer = rows.writeStream.foreachBatch(self._take).option("checkpointLocation", f"file://{checkpoint}")
             query = writer.trigger(processingTime=_TRIGGER).start()
@@ -102,7 +102,7 @@ class _Follower:
                     self._save(always=True)
 
     def _take(self, rows: DataFrame, batch: int) -> None:
-        """Add a batch, and tell what is new."""
+        """Add a batch, and report new notices."""
         found = collected(rows, {"operations": GROWING, "topics": TOPICS, "read": READ})
         with self._lock:
             self._watch.add(found["operations"], dict(zip(*found["topics"].to_pydict().values(), strict=True)))
@@ -114,7 +114,7 @@ class _Follower:
                 self._watch.forget()
 
     def _pass_time(self) -> None:
-        """Tell what has ended because the log is silent."""
+        """Report incidents that end because the log is silent."""
         now = time.monotonic()
         if now - self._looked < 1 or not self._is_all or not self._watch.unsettled:
             return
@@ -134,7 +134,7 @@ class _Follower:
                 print_json(notice)
             elif not self._args.quiet:
                 with standard_output():
-                    print(visible(told(notice)))
+                    print(visible(notice_line(notice)))
         self._save(always=bool(notices))
 
     def _save(self, *, always: bool) -> None:
@@ -156,12 +156,14 @@ class _Follower:
         before: dict[str, Any] = json.loads(what)
         self._offsets = before.pop("offsets")
         if before != self._what:
-            raise AbeyantError(f"{self._out} is of another watch, of {', '.join(before['logs'])}: name another --out")
+            raise AbeyantError(
+                f"{self._out} has the state of a watch of {', '.join(before['logs'])}: name another --out"
+            )
         self._watch = IncidentWatch.restored(packed)
 
 
-def told(notice: Mapping[str, Any]) -> str:
-    """Return a notice in one line."""
+def notice_line(notice: Mapping[str, Any]) -> str:
+    """Return a notice as one line of text."""
     first, last = (datetime.fromisoformat(notice[name]) for name in ("first", "last"))
     affected = f"{notice['operations']:,} {notice['kind']} {TROUBLES[notice['trouble']]}"
     where = ", ".join(notice["instances"])

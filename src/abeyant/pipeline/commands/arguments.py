@@ -1,4 +1,4 @@
-"""What the commands of the pipeline are told about tables, results and Spark, in the same words."""
+"""Arguments that the pipeline's commands share: logs, tables, results and Spark."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FORMATS: Final = ("parquet", "orc", "json", "csv")
 def add_command(
     subparsers: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str, description: str, examples: str
 ) -> argparse.ArgumentParser:
-    """Add a subcommand; its parsed arguments have `run` as their `run`."""
+    """Add a subcommand; its parsed arguments have the attribute `run`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         name,
         help=summary,
@@ -74,20 +74,20 @@ def add_out(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=_place,
         metavar="DIR",
-        help="where the result goes: a path, or a URI such as s3a://",
+        help="directory for the result: a path, or a URI such as s3a://",
     )
 
 
 def _place(text: str) -> Path | str:
     scheme, separator, rest = text.partition("://")
     if not is_text(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8: Spark takes no such path")
+        raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8, which Spark requires of paths")
     if not separator and text:
         return Path(text)
     if scheme == "file":
         return Path(rest)
     if not rest.strip("/"):
-        raise argparse.ArgumentTypeError(f"{text!r} names no place")
+        raise argparse.ArgumentTypeError(f"{text!r} names no directory")
     return text.rstrip("/")
 
 
@@ -98,14 +98,14 @@ def add_result(parser: argparse.ArgumentParser) -> None:
 
 
 def check_place(args: argparse.Namespace) -> None:
-    """Raise `AbeyantError` unless a result may be put at --out, as far as that is known without Spark."""
+    """Raise `AbeyantError` unless a result may be written to --out, as far as is known without Spark."""
     from abeyant.pipeline.results.registry import sink_of
 
     sink_of(args.out).check(overwrite=args.overwrite)
 
 
 def add_tables(parser: argparse.ArgumentParser) -> None:
-    """Add --format, and what rows and columns are made of."""
+    """Add --format, and the mapping of rows and columns."""
     parser.add_argument(
         "--format", choices=FORMATS, help="format of the files (default: by the ending of their names, else parquet)"
     )
@@ -116,12 +116,12 @@ def add_tables(parser: argparse.ArgumentParser) -> None:
             default=[],
             type=_assignment("COLUMN=SQL"),
             metavar="COLUMN=SQL",
-            help=f"where a column of the {table}s comes from; once per column",
+            help=f"SQL expression for a column of the {table}s; may be repeated",
         )
         parser.add_argument(
             f"--{table}-query",
             metavar="SQL",
-            help=f"what to take in place of the rows of {table.upper()}S: a query over the table '{table}s'",
+            help=f"SQL query over the table '{table}s'; its result replaces the rows of {table.upper()}S",
         )
 
 
@@ -146,24 +146,24 @@ def add_master(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_assignment("NAME=VALUE"),
         metavar="NAME=VALUE",
-        help="a Spark setting, as for spark-submit; may be given several times",
+        help="Spark setting, as for spark-submit; may be repeated",
     )
 
 
 def named(paths: Sequence[str]) -> str:
-    """Name the first of some paths, and say how many more there are."""
+    """Return the first path, and how many more there are."""
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
 
 
 def whole_number(text: str, least: int) -> int:
-    """Read a count that Spark takes: a number of 32 bits, at least so great."""
+    """Parse an integer from `least` to 2**31 - 1. For argparse."""
     if not text.isdecimal() or not least <= int(text) < 1 << 31:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {(1 << 31) - 1}")
     return int(text)
 
 
 def source_for(args: argparse.Namespace, table: Literal["operations", "events"], name: str, **more: Any) -> Source:
-    """Return the source of a name; `more` are further fields of `Input`. Raise `AbeyantError` for an unknown column."""
+    """Return the source for a name; `more` are fields of `Input`. Raise `AbeyantError` for an unknown column."""
     from abeyant.pipeline.sources.registry import source_of
     from abeyant.pipeline.sources.source import Input
     from abeyant.pipeline.sources.tables import check_mapped
@@ -175,27 +175,27 @@ def source_for(args: argparse.Namespace, table: Literal["operations", "events"],
 
 
 def table_source(args: argparse.Namespace, table: Literal["operations", "events"], name: str) -> Source:
-    """Return the source of a name; raise `AbeyantError` where no row is there now."""
+    """Return the source for a name. Raise `AbeyantError` if it is an empty directory."""
     source = source_for(args, table, name)
     if source.describe().empty:
-        raise AbeyantError(f"{name} is empty: no file is in it (names that begin with _ or . do not count)")
+        raise AbeyantError(f"{name} is empty: put files there (names that begin with _ or . are ignored)")
     return source
 
 
 def are_small(*sources: Source) -> bool:
-    """Return whether sources are so small that Spark should not prepare for hours."""
+    """Return whether sources are small enough for a JVM with few optimizations, which starts sooner."""
     sizes = [source.size(_SMALL_BYTES) for source in sources]
     return None not in sizes and sum(size or 0 for size in sizes) <= _SMALL_BYTES
 
 
 def generate_java(args: argparse.Namespace, text: int) -> None:
-    """Let Spark generate Java for its queries where so many bytes of text are read that it pays; --conf still wins."""
+    """Let Spark generate Java for its queries if there are enough bytes of text for it to pay; --conf still wins."""
     if text > _SMALL_BYTES:
         args.conf = [*GENERATED.items(), *args.conf]
 
 
 class _assignment:  # noqa: N801 - argparse shows the name of a type
-    """Reads NAME=VALUE."""
+    """Parses NAME=VALUE."""
 
     def __init__(self, form: str) -> None:
         self._form = form

@@ -1,4 +1,4 @@
-"""The command line, as a result's marker and its page repeat it: without what is secret."""
+"""The command line without secrets, for a result's marker and page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Final
 
 __all__ = ["redacted_command_line"]
 
-# The words by which Spark too knows a secret (`spark.redaction.regex`), and more: for settings of JAAS, and for keys of
-# Azure (`fs.azure.account.key.*`, `fs.azure.sas.*`), Google (`private.key`) and S3's own encryption.
+# Spark's words for secrets (`spark.redaction.regex`), and more: for JAAS, and for keys of Azure
+# (`fs.azure.account.key.*`, `fs.azure.sas.*`), Google (`private.key`) and S3's encryption.
 _SECRET: Final = re.compile(
     r"secret|password|passphrase|token|(access|account|private|encryption)[._-]?key|[._]sas[._]|credential|jaas",
     re.IGNORECASE,
@@ -22,10 +22,10 @@ _HIDDEN: Final = "(hidden)"
 
 
 def redacted_command_line(arguments: Sequence[str] | None = None) -> str:
-    """Return the command line to type again; `arguments` default to those of this process.
+    """Return the command line as one would type it; `arguments` default to those of this process.
 
-    Hidden are the value of a setting whose name or value speaks of a secret, a user with a password in a URI, and the
-    token of a Spark Connect server.
+    Redacts settings whose name or value looks like a secret, user and password in a URI, and the token of a Spark
+    Connect server.
     """
     words = sys.argv[1:] if arguments is None else arguments
     before = ["", *words]

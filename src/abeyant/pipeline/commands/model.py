@@ -1,4 +1,4 @@
-"""`abeyant model`: Kafka's replication rebuilt from its request logs, and held against what Kafka itself logged."""
+"""`abeyant model`: reconstruct Kafka's replication from its request logs, and compare with what Kafka logged."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _HELP: Final = "predict Kafka's acks=all produces from its logs, and compare"
 _DESCRIPTION: Final = """\
 Predict when each produce with acks=all completed or expired, and compare with
 the wait that Kafka itself logged. For this, every partition's high watermark is
-rebuilt from followers' fetch offsets, leaders' appends and changes of the
-replicas in sync. Needs the request logs of all brokers of a cluster.
+reconstructed from followers' fetch offsets, leaders' appends and changes of the
+in-sync replicas. Needs the request logs of all brokers of a cluster.
 
 LOGS are files, globs or directories, as for `abeyant analyze`. DIR gets
 report.html and these tables:
-  high_watermarks   when each partition's high watermark went up, and why
+  high_watermarks   when each partition's high watermark advanced, and why
   predictions       per produce: logged, predicted, the error and its cause
   explanations, errors, agreement, outliers   summaries of these
 """
@@ -66,7 +66,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         "--min-insync-replicas",
         type=partial(whole_number, least=1),
         metavar="N",
-        help="of every topic (default: taken from refused produces)",
+        help="min.insync.replicas of every topic (default: inferred from refused produces)",
     )
     add_master(parser)
     add_output_options(parser)
@@ -74,9 +74,9 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare as told, print a summary and the report's path; return the exit status.
+    """Compare, print a summary and the report's path; return the exit status.
 
-    Raises `AbeyantError` with one line for what the user can mend.
+    Raises `AbeyantError` with a one-line message for errors that the user can fix.
     """
     check_place(args)
     time_zone(args.timezone)
@@ -140,7 +140,7 @@ def _summary(out: Path) -> str:
 
     rows = sorted(pq.read_table(out / "explanations").to_pylist(), key=lambda row: -row["produces"])
     total = sum(row["produces"] for row in rows)
-    lines = [f"{counted(total, 'produce')} with acks=all, predicted less logged, in ms:", ""]
+    lines = [f"{counted(total, 'produce')} with acks=all, predicted minus logged wait in ms:", ""]
     lines.append(f"{'':<34}{'produces':>10}{'%':>8}{'least':>10}{'median':>10}{'most':>10}")
     lines += [
         f"{row['explanation']:<34}{row['produces']:>10,}{100 * row['produces'] / total:>8.2f}"

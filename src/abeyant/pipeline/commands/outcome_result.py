@@ -1,4 +1,4 @@
-"""What `resolve` and `stream` leave beside their outcomes: two small tables, and a page of them."""
+"""The summary that `resolve` and `stream` write besides outcomes: two small tables and a page."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def write_summary(
     tables: Iterable[str] = (),
     no_keys: str = "",
 ) -> bool:
-    """Write the tables `waits` and `expired_keys`, the marker, and the page; return whether there is one.
+    """Write the tables `waits` and `expired_keys`, the marker, and the page; return whether the page was written.
 
-    The `operations` are read once more, for their keys, if any expired. If they are None, `no_keys` says why. The page
-    needs the extra `report`: without it the error stream says how to install it.
+    If any operation expired, `operations` is read again for the keys; if it is None, `no_keys` says why. The page needs
+    the extra `report`; without it, a message on standard error says how to install it.
     """
     put_table(directory / "waits", ended.waits)
     counts = {"completed": ended.count("completed"), "expired": ended.expired}

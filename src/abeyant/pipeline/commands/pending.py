@@ -1,4 +1,4 @@
-"""`abeyant pending`: what waits in a stream, read from its checkpoint, while it runs or after."""
+"""`abeyant pending`: list a stream's pending operations from its checkpoint, while it runs or after."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-_HELP: Final = "what waits in a stream now"
+_HELP: Final = "list the pending operations of a stream"
 
 _DESCRIPTION: Final = """\
-Show what waits in a stream now: each operation and watch, what it requires of
-its key, since when it waits and until when. Reads the state in the stream's
+List the pending operations of a stream, a line per watch: its key and required
+progress, the operation's start and deadline. Reads the state in the stream's
 checkpoint as of its last batch. The stream may be running.
 """
 
@@ -41,7 +41,7 @@ examples:
 """
 
 
-_MEND: Final = "begin the stream anew, with another --out and checkpoint"
+_MEND: Final = "start a new stream, with another --out and checkpoint"
 
 
 def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
@@ -55,7 +55,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         metavar="N",
         help="show the next N deadlines (default: 20; 0: all)",
     )
-    parser.add_argument("--key", help="show only what waits for this key")
+    parser.add_argument("--key", help="show only watches of this key")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     add_master(parser)
     parser.set_defaults(quiet=True)
@@ -63,7 +63,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what waits; return the exit status. Raises `AbeyantError` for a checkpoint that is none of ours."""
+    """Print pending operations; return the exit status. Raises `AbeyantError` for a checkpoint that is not ours."""
     checkpoint = args.stream if is_uri(args.stream) else _checkpoint(args.stream)
     check_extra("pending")
     with spark_for(args, "abeyant pending", brief=True) as spark:
@@ -86,17 +86,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _checkpoint(given: str) -> str:
-    """Return the checkpoint that a stream's --out, or the checkpoint itself, means."""
+    """Return the checkpoint of a stream's --out; a checkpoint as it is."""
     from abeyant.pipeline.commands.stream_run.description import DESCRIPTION
 
     described, inside = Path(given) / DESCRIPTION, Path(given) / "checkpoint"
     if described.exists():
-        # Its own goes with it where it is moved to; where it was may be another stream's by now.
+        # Prefer the checkpoint inside: after a move, the described path may belong to another stream.
         return str(inside.absolute()) if (inside / "state").is_dir() else _named(described.read_bytes(), described)
     if described.with_name(former(DESCRIPTION)).exists():
         raise written_before(given, _MEND)
     if not (Path(given) / "state").is_dir():
-        raise AbeyantError(f"{given} is neither the --out nor the checkpoint of a stream that has run")
+        raise AbeyantError(f"{given} is neither the --out nor the checkpoint of a stream that has run: name either")
     return given
 
 
@@ -105,11 +105,11 @@ def _named(description: bytes | str, place: object) -> str:
     try:
         return str(json.loads(description)["checkpoint"])
     except (ValueError, LookupError, TypeError) as error:
-        raise AbeyantError(f"{place} is damaged: it names no checkpoint; name the checkpoint in place of it") from error
+        raise AbeyantError(f"{place} is damaged and names no checkpoint: give the checkpoint as DIR") from error
 
 
 def _stored_checkpoint(spark: SparkSession, given: str) -> str:
-    """Do so for a URI, which Spark reads."""
+    """Return the checkpoint of a --out on a store; a checkpoint as it is."""
     from abeyant.pipeline.commands.stream_run.description import DESCRIPTION
     from abeyant.pipeline.spark.connect import is_connect
     from abeyant.pipeline.spark.store import Store
@@ -136,7 +136,7 @@ def _json_lines(table: DataFrame) -> Iterator[str]:
 def _text_lines(table: DataFrame) -> Iterator[str]:
     from pyspark.sql import functions as F  # noqa: N812
 
-    # As texts: Python would show times in the machine's own zone.
+    # As texts: Python would show times in the machine's zone.
     times = {name: F.date_format(name, "yyyy-MM-dd HH:mm:ss") for name in ("deadline", "start")}
     form = "{:<19}  {:<19}  {:>10}  {:<24}  {}"
     yield form.format("until", "since", "required", "key", "operation")

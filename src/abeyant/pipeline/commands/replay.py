@@ -1,4 +1,4 @@
-"""`abeyant replay`: what other ticks, wheels, time-outs and purge intervals would have done."""
+"""`abeyant replay`: simulate other ticks, wheels, time-outs and purge intervals."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run"]
 
 OWN: Final = "own"
-"""For a time-out: each operation has its own."""
+"""The value of --timeout that keeps each operation's own."""
 
 _TABLES: Final = (".parquet", ".orc", ".json", ".csv")
 _MOST_KINDS: Final = 20
-"""That an error names."""
+"""Maximum kinds listed in an error message."""
 
-# What-if costs no more for some more time-outs, and a curve needs them.
+# Further time-outs cost nothing in what-if, and its curve needs them.
 _LADDER_MS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000)
 
-_HELP: Final = "tell what other ticks, wheels and time-outs would have done"
+_HELP: Final = "simulate other ticks, wheels and time-outs"
 
 _DESCRIPTION: Final = """\
-Tell what another tick, wheel size, time-out or purge interval would have done.
-What waited goes through the real timing wheel again, once per setting. Writes
-Parquet tables and an HTML page that opens offline.
+Simulate another tick, wheel size, time-out or purge interval: run the recorded
+operations through the real timing wheel again, once per setting. Writes Parquet
+tables and an HTML page that opens offline.
 
 LOGS are one of these:
   - request logs of Kafka, as for `abeyant analyze`
@@ -72,9 +72,8 @@ DIR gets the tables
             time-out, and the waits' percentiles
   own_timeouts  per instance and kind: the time-outs that operations have
 
-Of an operation that expired, a log tells only that it would have taken longer.
-Under a longer time-out such an operation is `unknown`. With --events everything
-is known.
+A log does not say how long an expired operation would have taken. Under a longer
+time-out such an operation is `unknown`. With --events nothing is unknown.
 """
 
 _EXAMPLES: Final = """\
@@ -84,7 +83,7 @@ examples:
       result/report.html
   abeyant replay logs/ --out result --timeout own,500ms,2s,30s --tick 1ms,5ms
   abeyant replay logs/ --out result --kind PRODUCE --purge-interval 10,100,1000
-      what Kafka's own purgatory would have kept on its watch lists
+      how many operations Kafka's purgatory would have kept on its watch lists
   abeyant replay orders.parquet --events payments.parquet --out result \\
       --timeout 5m,15m,1h --tick 1s
 """
@@ -113,7 +112,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         metavar="KINDS",
         help="only these kinds of operation, separated by commas",
     )
-    parser.add_argument("--events", metavar="PATH", help="when progress was made: file or directory")
+    parser.add_argument("--events", metavar="PATH", help="table of events: file or directory")
     add_tables(parser)
     add_deadline(parser)
     add_instance(parser)
@@ -141,7 +140,7 @@ def _ms_or_own(text: str) -> int | None:
     if ms is None:
         return None
     if ms.denominator != 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of milliseconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of milliseconds")
     return int(ms)
 
 
@@ -153,9 +152,9 @@ def _number(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replay as told, print a summary and the report's path; return the exit status.
+    """Replay, print a summary and the report's path; return the exit status.
 
-    Raises `AbeyantError` with one line for what the user can mend.
+    Raises `AbeyantError` with a one-line message for errors that the user can fix.
     """
     check_place(args)
     time_zone(args.timezone)
@@ -172,12 +171,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _settings(args: argparse.Namespace) -> list[Configuration]:
-    """Return every wheel with every time-out, and Kafka's; and every purge interval with each, on Kafka's wheel."""
+    """Return all combinations: wheels (the given ones and Kafka's) and, on Kafka's, purge intervals; by time-out."""
     from abeyant.pipeline import grid
 
     try:
         wheels = grid(tick_ms=args.tick, wheel_size=args.wheel_size, timeout_ms=args.timeout)
-        kafkas = grid(timeout_ms=args.timeout)  # what the others are compared with
+        kafkas = grid(timeout_ms=args.timeout)  # the baseline of comparisons
         purges = grid(timeout_ms=args.timeout, purge_interval=args.purge_interval)
     except ValueError as error:
         raise AbeyantError(str(error)) from error
@@ -187,7 +186,7 @@ def _settings(args: argparse.Namespace) -> list[Configuration]:
 
 
 def _table(args: argparse.Namespace) -> str | None:
-    """Return the path of the table of operations, None where request logs are given."""
+    """Return the path of the table of operations; None if request logs are given."""
     first, *others = list[str](args.logs)
     if Path(first).is_dir():
         check_former(first, os.listdir(first), MARKER, "analyze its log anew")
@@ -196,7 +195,7 @@ def _table(args: argparse.Namespace) -> str | None:
     elif args.events is None and not first.startswith("table:") and not Path(first).name.endswith(_TABLES):
         return None
     if others:
-        raise AbeyantError(f"one table of operations is replayed at a time, not {len(args.logs)}")
+        raise AbeyantError(f"LOGS: give one table of operations, not {len(args.logs)}")
     return first
 
 
@@ -255,7 +254,7 @@ def _replay(
 
 
 def _check_kinds(asked: list[str], operations: DataFrame, everything: DataFrame) -> None:
-    """Raise `AbeyantError` for a kind that no operation has: a page about nothing tells nobody why."""
+    """Raise `AbeyantError` for a kind that no operation has."""
     if not asked:
         return
     found = {row.kind for row in operations.select("kind").distinct().collect()}
@@ -265,13 +264,13 @@ def _check_kinds(asked: list[str], operations: DataFrame, everything: DataFrame)
         more = f" and {len(known) - _MOST_KINDS:,} more" if len(known) > _MOST_KINDS else ""
         some = ", ".join(map(shortened, known[:_MOST_KINDS]))
         there = f"there are {some}{more}" if known else "no operation has a kind"
-        raise AbeyantError(f"--kind: no operation is a {missing[0]!r}; {there}{did_you_mean(missing[0], known)}")
+        raise AbeyantError(f"--kind: no operation has kind {missing[0]!r}; {there}{did_you_mean(missing[0], known)}")
 
 
 def _operations(
     spark: SparkSession, args: argparse.Namespace, table: Source | None, events: Source | None, longest_ms: int
 ) -> DataFrame:
-    """Return operations of which it is known how they ended; by events, for as long as `longest_ms`."""
+    """Return operations with their outcomes; computed from events, if given, for time-outs up to `longest_ms`."""
     from abeyant.pipeline.request_log.groups import with_sync_limits
     from abeyant.pipeline.schemas import OPERATIONS
 
@@ -286,20 +285,17 @@ def _operations(
 
     operations = table.queried(spark)
     if events is None and "outcome" not in operations.columns:
-        raise AbeyantError(
-            f"{table.given.name} does not tell how its operations ended (no column 'outcome'): --events names the "
-            "table that does"
-        )
+        raise AbeyantError(f"{table.given.name} has no column 'outcome': give the table of events with --events")
     if events is None:
         return with_sync_limits(operations) if set(OPERATIONS.fieldNames()) <= set(operations.columns) else operations
     operations = operations_from(operations, table.given.columns)
-    # One look for all three tables.
+    # Computed once for all tables.
     progress = events_from(events.queried(spark), events.given.columns)
     return watched_for(operations, progress, longest_ms, keys=bool(args.purge_interval))
 
 
 def _found(out: Path) -> dict[str, Any]:
-    """Return what `--json` says: what the page does, but what was pending over time."""
+    """Return the contents of `--json`: those of the page, except pending operations over time."""
     from abeyant.pipeline.commands.summary_text import json_tables, json_tiles, plain
     from abeyant.pipeline.report.parts import read_table
     from abeyant.pipeline.report.replay_page import replay_tiles
@@ -312,7 +308,7 @@ def _found(out: Path) -> dict[str, Any]:
 
 
 def _summary(out: Path) -> str:
-    """Say of each setting what a person would look for first; and what to conclude."""
+    """Return a line of figures for each setting, and conclusions."""
     from abeyant.pipeline.report.parts import read_table
     from abeyant.pipeline.report.replay_words import band, conclusions, together
 

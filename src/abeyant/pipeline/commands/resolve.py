@@ -1,4 +1,4 @@
-"""`abeyant resolve`: any two tables in, outcomes out. Imports Spark only when it runs."""
+"""`abeyant resolve`: resolve operations by events, from two tables. Imports Spark only when it runs."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-_HELP: Final = "tell which operations completed and which expired, from tables"
+_HELP: Final = "find which operations completed and which expired, from tables"
 
 _DESCRIPTION: Final = """\
-Tell which operations got their answer in time, and which did not. An operation
-waits until the progress of a key has reached what it requires. Each ends once:
-completed, or expired.
+Find which operations completed in time, and which expired. An operation waits
+until the progress of a key has reached what it requires. Each ends once:
+completed or expired.
 
 OPERATIONS and EVENTS are files, directories or globs of Parquet, ORC, JSON
 lines, or CSV with a header; or table:NAME, of the session's catalogs. Their
@@ -46,13 +46,13 @@ columns:
 
 --operation and --event say where a column comes from, as a Spark SQL expression
 over the table's own columns. Defaults: instance '', condition 'all',
-required 1, progress 1 (an event that only has to happen). Where rows have to be
-filtered, grouped or unpivoted first, --operation-query and --event-query make
-another table of them: a SQL query over the table 'operations' or 'events'.
+required 1, progress 1 (an event that only has to happen). To filter, group or
+unpivot rows first, give a SQL query over the table 'operations' or 'events'
+with --operation-query or --event-query.
 
 DIR gets report.html and the tables outcomes, invalid_operations and
-invalid_events (Parquet). The last two hold what cannot be resolved, with the
-reason. The tables waits and expired_keys are the summary's.
+invalid_events (Parquet). The last two hold rejected rows with the reason. The
+tables waits and expired_keys are the summary.
 """
 
 _EXAMPLES: Final = """\
@@ -68,7 +68,7 @@ examples:
       one log as both tables: rows without op_id, key or at are rejected
   abeyant resolve log.csv log.csv --out result \\
       --operation-query "SELECT * FROM operations WHERE activity = 'Send'" ...
-      the same, and rows of other activities are no operations
+      the same, without rows of other activities
 """
 
 
@@ -82,7 +82,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     add_deadline(parser)
     add_words(parser)
     parser.add_argument(
-        "--unique-ids", action="store_true", help="guarantee that no op_id occurs twice: saves a search"
+        "--unique-ids", action="store_true", help="skip the check for duplicate op_ids: you guarantee there are none"
     )
     add_master(parser)
     add_output_options(parser)
@@ -90,9 +90,9 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Resolve as told, print a summary and the result's path; return the exit status.
+    """Resolve, print a summary and the result's path; return the exit status.
 
-    Raises `AbeyantError` with one line for what the user can mend.
+    Raises `AbeyantError` with a one-line message for errors that the user can fix.
     """
     check_place(args)
     check_extra("resolve")
@@ -119,7 +119,7 @@ def _resolve(
     given_operations: Source,
     given_events: Source,
 ) -> tuple[ResultWriter, bool]:
-    """Write the result; return it, and whether there is a report."""
+    """Write the result; return it, and whether it has a report."""
     from abeyant.pipeline import invalid_events, invalid_operations, resolve
     from abeyant.pipeline.analysis.outcomes import count_outcomes
     from abeyant.pipeline.commands.outcome_result import write_summary

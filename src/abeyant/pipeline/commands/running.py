@@ -1,4 +1,4 @@
-"""Around each command's work: Spark while it lasts, an interrupt that leaves nothing half-written, and the end."""
+"""Run a command's work: its Spark session, clean-up after an interrupt, and the final summary."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ def spark_for(
     brief: bool = False,
     start: Callable[..., SparkSession] | None = None,
 ) -> Iterator[SparkSession]:
-    """Give a session on `args.master` with `args.conf`, and stop it unless it was there before.
+    """Yield a session on `args.master` with `args.conf`; stop it afterwards unless it existed before.
 
-    `start` starts one in place of `command_session`. A command with a result (`--out`) holds its place
-    from before Spark starts, so that a second one there is refused at once. A failure of Spark becomes an
-    `AbeyantError` of one line. SIGTERM interrupts as Ctrl-C does; the KeyboardInterrupt then says that `args.out` was
-    not written.
+    `start` replaces `command_session`. A command with a result (`--out`) takes the lease of its directory before Spark
+    starts, so that a second command there is refused at once. A Spark failure becomes an `AbeyantError` of one line.
+    SIGTERM interrupts as Ctrl-C does; the KeyboardInterrupt then says that `args.out` was not written.
     """
     from abeyant.pipeline.results.registry import sink_of
     from abeyant.pipeline.spark.errors import explained, logged_nowhere_else
@@ -43,7 +42,7 @@ def spark_for(
         with terminate_as_interrupt(), ExitStack() as held:
             if "out" in args:
                 held.enter_context(sink_of(args.out).held(whole=whole))
-            # From before it starts until it has stopped: Ctrl-C may come at any time, and Py4J would log where.
+            # From before the start until after the stop: Ctrl-C may come at any time, and Py4J would log a traceback.
             held.enter_context(logged_nowhere_else())
             spark = held.enter_context(_session(args, app_name, brief=brief, start=start))
             with explained():
@@ -62,9 +61,9 @@ def end_with(
     *,
     reported: bool = True,
 ) -> int:
-    """Print what `summary` prints of the result's folder, and where its report is; return the exit status, 0.
+    """Call `summary` with the result's folder, print where its report is, and return the exit status, 0.
 
-    `found` returns what `--json` has of the folder besides the result's marker.
+    With `--json`, print the result's marker and what `found(folder)` returns instead.
     """
     report = result.report if reported else None
     marker = read_marker(result.folder)
@@ -93,14 +92,14 @@ def _session(
         yield spark
     finally:
         if ours:
-            # Spark removes its temporary files as it stops; if it is gone already there is nothing to stop.
+            # Stopping removes Spark's temporary files; it fails if the JVM is gone already.
             with suppress(Exception):
                 spark.stop()
 
 
 @contextmanager
 def terminate_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM end the work as Ctrl-C does: what was half-written is removed."""
+    """Make SIGTERM raise KeyboardInterrupt, as Ctrl-C does, so that partial results are removed."""
 
     def interrupt(number: int, frame: object) -> NoReturn:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""`abeyant stream`: complete-or-expire while data arrives, from files or Kafka. Imports Spark only when it runs."""
+"""`abeyant stream`: resolve operations while data arrives, from files or Kafka. Imports Spark only when it runs."""
 
 from __future__ import annotations
 
@@ -38,42 +38,42 @@ __all__ = ["add_arguments", "run"]
 
 _NAME: Final = "abeyant stream"
 
-_HELP: Final = "the same while the data arrives, from files or Kafka"
+_HELP: Final = "resolve operations while data arrives, from files or Kafka"
 
 _DESCRIPTION: Final = """\
-Tell which operations got their answer in time, and which did not, while both
-arrive. Each operation ends once, completed or expired: even when nothing
-arrives any more, even after a kill -9.
+Find which operations completed in time, and which expired, while operations and
+events arrive. Each operation ends once, completed or expired: even if no more
+rows arrive, even after a kill -9.
 
-OPERATIONS and EVENTS are directories into which files are put, or single files:
+OPERATIONS and EVENTS are directories to which files are added, or single files:
 Parquet, ORC, JSON lines, or CSV with a header; or table:NAME, of the session's
 catalogs. With --kafka they are topics whose records are JSON objects. Columns
 are those of `abeyant resolve`; --operation and --event say where one comes
 from. A record of Kafka's also has record.topic, record.partition,
 record.offset, record.key and record.timestamp.
 
-DIR gets the outcomes. It also gets the rows that came too late or cannot be
-read, with the reason. Both are Parquet, one directory per batch. After a stop
-or a kill, the same command continues. When it ends, summary/report.html tells
-what became of the operations of this run.
+DIR gets the outcomes, and in `aside` the rejected rows (too late, or invalid)
+with the reason. Both are Parquet, one directory per batch. After a stop or a
+kill, the same command continues. When it ends, summary/report.html summarizes
+the outcomes of this run.
 """
 
 _EXAMPLES: Final = """\
 examples:
   abeyant stream orders/ payments/ --out result --lateness 10m
-      until stopped (Ctrl-C or SIGTERM end it after the running batch); rows may
-      come ten minutes late
+      until stopped (Ctrl-C or SIGTERM end it after the current batch); rows may
+      be ten minutes late
   abeyant stream orders.csv payments.csv --out result --drain
-      all that is there now; then all that still waits is resolved
+      read what is there now, and resolve all pending operations
   abeyant stream orders payments --kafka localhost:9092 --out result \\
       --to-topic outcomes --operation op_id=order_id --operation key=order_id \\
       --operation start=ordered_at --operation timeout_ms=15*60*1000 \\
       --event key=order_id --event at=record.timestamp
-      from two topics to a third; what cannot be read is in result/aside
+      from two topics to a third; rejected records are in result/aside
   abeyant stream logins/ clicks/ --out result --time processing
-      without times in the data: what arrives happens now
+      data without times: rows happen when they arrive
   abeyant pending result
-      what waits now, for what, since when and until when
+      list the pending operations
 """
 
 
@@ -84,7 +84,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument("events", metavar="EVENTS", help="the same")
     add_out(parser)
     parser.add_argument(
-        "--checkpoint", metavar="DIR", help="where the state is kept; shared on a cluster (default: DIR/checkpoint)"
+        "--checkpoint", metavar="DIR", help="directory for the state; on a cluster, shared (default: DIR/checkpoint)"
     )
     _add_tables(parser)
     _add_time(parser)
@@ -102,14 +102,14 @@ def _add_tables(parser: argparse.ArgumentParser) -> None:
             f"--{table}-schema",
             metavar="DDL",
             help=f"fields of the {table}s, such as 'order_id STRING, paid STRUCT<at: STRING>' (default: those of the "
-            "files that are there; for JSON, those that are named, as text)",
+            "existing files; for JSON, those that expressions name, as text)",
         )
     parser.add_argument(
         "--files-per-batch",
         type=_positive,
         default=100,
         metavar="N",
-        help="at most so many files of each table (default: %(default)s)",
+        help="maximum files per table per batch (default: %(default)s)",
     )
 
 
@@ -119,63 +119,65 @@ def _add_time(parser: argparse.ArgumentParser) -> None:
         "--time",
         choices=["event", "processing"],
         default="event",
-        help="when things happen: as the rows say, or as they arrive (default: %(default)s)",
+        help="times of rows: from their columns, or their arrival (default: %(default)s)",
     )
     parser.add_argument(
         "--lateness",
         type=duration,
         default=60.0,
         metavar="DURATION",
-        help="how far out of order rows may come, such as 30s or 10m (default: 1m); later rows are rejected; with "
-        "--time processing no row is late",
+        help="maximum lateness of rows, such as 30s or 10m (default: 1m); later rows are rejected; no effect with "
+        "--time processing",
     )
     parser.add_argument(
         "--tick",
         type=duration_or("off"),
         default=1.0,
         metavar="DURATION",
-        help="how often to look for time-outs when nothing arrives (default and at most: 1s); off: only rows move "
+        help="how often to expire operations while no rows arrive (default and maximum: 1s); off: only rows advance "
         "the clock",
     )
     parser.add_argument(
         "--forget-after",
         type=duration,
         metavar="DURATION",
-        help="forget a key on which nothing has happened for so long and for which nothing waits (default: never)",
+        help="forget a key without events for this long and without pending operations (default: never)",
     )
     parser.add_argument(
         "--trigger",
         type=duration_or("now"),
         default=2.0,
         metavar="DURATION",
-        help="how often a batch begins (default: 2s); now: read what is there now and stop; what waits stays",
+        help="how often a batch begins (default: 2s); now: read what is there and stop, keeping pending operations",
     )
     parser.add_argument(
-        "--drain", action="store_true", help="read what is there now, resolve all that still waits, and end the stream"
+        "--drain", action="store_true", help="read what is there, resolve all pending operations, and end the stream"
     )
 
 
 def _add_kafka(parser: argparse.ArgumentParser) -> None:
     kafka = parser.add_argument_group("Kafka")
-    kafka.add_argument("--kafka", metavar="HOST:PORT,...", help="brokers; OPERATIONS and EVENTS are topics then")
-    kafka.add_argument("--to-topic", metavar="TOPIC", help="where outcomes go, in place of DIR/outcomes")
-    kafka.add_argument(
-        "--aside-topic", metavar="TOPIC", help="where the rows that are rejected go, in place of DIR/aside"
-    )
+    kafka.add_argument("--kafka", metavar="HOST:PORT,...", help="brokers; makes OPERATIONS and EVENTS topics")
+    kafka.add_argument("--to-topic", metavar="TOPIC", help="topic for outcomes (default: DIR/outcomes)")
+    kafka.add_argument("--aside-topic", metavar="TOPIC", help="topic for rejected rows (default: DIR/aside)")
     kafka.add_argument(
         "--from",
         dest="start",
         choices=["earliest", "latest"],
         default="earliest",
-        help="where a new stream begins to read (default: %(default)s)",
+        help="offsets at which a new stream starts (default: %(default)s)",
     )
     kafka.add_argument(
-        "--records-per-batch", type=_positive, default=200_000, metavar="N", help="of each topic (default: %(default)s)"
+        "--records-per-batch",
+        type=_positive,
+        default=200_000,
+        metavar="N",
+        help="maximum records per topic per batch (default: %(default)s)",
     )
     kafka.add_argument(
         "--kafka-config",
         metavar="FILE",
-        help="further client settings, one per line, such as security.protocol=SASL_SSL",
+        help="Java properties file of further client settings, such as security.protocol=SASL_SSL",
     )
     kafka.add_argument(
         "--connector",
@@ -188,10 +190,11 @@ _positive: Final = partial(whole_number, least=1)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the stream as told; return the exit status: 0 when it was drained, or stopped between two batches.
+    """Run the stream; return the exit status: 0 if it was drained, or stopped between two batches.
 
-    Raises `AbeyantError` with one line for what the user can mend. Interrupted before its end is reached (a second
-    Ctrl-C, or one while Spark starts) it is 130, and the same command goes on.
+    130 if it was to end by itself (--drain, --trigger now) and was stopped before. Raises `AbeyantError` with a
+    one-line message for errors that the user can fix, KeyboardInterrupt if interrupted at once (a second Ctrl-C, or one
+    while Spark starts).
     """
     _check(args)
     check_extra("stream")
@@ -220,9 +223,9 @@ def run(args: argparse.Namespace) -> int:
             with Steps(quiet=lines.quiet).step("summing up"):
                 summary, reported = sum_up(spark, plan, lines, sent)
     except KeyboardInterrupt as interrupt:
-        raise KeyboardInterrupt("the same command goes on") from interrupt
+        raise KeyboardInterrupt("the same command continues") from interrupt
     if stopped and not args.quiet:
-        print("stopped between two batches: the same command goes on", file=sys.stderr)
+        print("stopped between two batches: the same command continues", file=sys.stderr)
     from abeyant.pipeline.commands.summary_text import outcomes_found
     from abeyant.pipeline.report.outcomes import read_outcomes
 
@@ -242,9 +245,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Refuse what can be refused before Spark takes its seconds to start."""
+    """Check options before Spark starts, which takes seconds. Raise `AbeyantError` for those that cannot be."""
     if args.tick is not None and not 0 < args.tick <= 1:
-        raise AbeyantError(f"--tick is more than nothing and at most 1s, or off, not {args.tick:g}s")
+        raise AbeyantError(f"--tick must be more than 0s and at most 1s, or off, not {args.tick:g}s")
     if args.time == "processing":
         for table, name in (("operation", "start"), ("event", "at")):
             if name in dict(getattr(args, table)):
@@ -257,14 +260,14 @@ def _check(args: argparse.Namespace) -> None:
         raise AbeyantError("--aside-topic needs --to-topic")
 
 
-# Whole records go to Python, and a record may be megabytes: so many of them that 2 GB are passed end the stream.
+# Whole records go to Python, and may be megabytes each; an Arrow batch of more than 2 GB would fail the stream.
 _MEASURED: Final = ("spark.sql.execution.arrow.maxBytesPerBatch", "64m")
 
 
 def _spark(args: argparse.Namespace, plan: Plan) -> AbstractContextManager[SparkSession]:
     args.conf = [_MEASURED, *args.conf]
     if args.kafka is None:
-        # A stream may begin with little and run for months: not one that ends here.
+        # Only a stream that ends may start a brief JVM: others may begin small and run for months.
         return spark_for(args, _NAME, brief=args.drain and are_small(plan.operations, plan.events))
     from abeyant.pipeline.sources.connector import start_with_connector
     from abeyant.pipeline.sources.kafka import check_brokers

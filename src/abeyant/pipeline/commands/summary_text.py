@@ -1,4 +1,4 @@
-"""The short summaries that a terminal shows: of an analysis, and of what was resolved."""
+"""Summaries for the terminal and `--json`: of an analysis, and of outcomes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["analysis_found", "json_tables", "json_tiles", "outcomes_found", "plain", "print_outcomes", "print_summary"]
 
 _TABLES: Final = tuple(name for name in COLUMNS if name not in ("rejected", "incident_waits"))
-"""All that the page is made of, but for rejected lines, which are counted, and the operations that it draws."""
+"""All tables of the page, except rejected lines, which are counted, and the waits that its figures draw."""
 _TAG: Final = re.compile("<[^<>]*>")
 _MOST_KINDS: Final = 12
 _MOST_KEYS: Final = 5
@@ -42,14 +42,14 @@ _PIPE_COLUMNS: Final = 120
 
 
 def print_summary(result: AnalysisResult, console: Console | None = None) -> None:
-    """Print what hurts, then what waited and what expired, and what was rejected."""
+    """Print incidents, then waits and expiries by kind, then rejected lines."""
     console = console or standard_output()
     analysis = read_analysis(result.folder)
     console.print(visible(headline(analysis)), style="bold", markup=False, highlight=False)
     for sentence in analysis.what_happened:
         console.print(visible(sentence), soft_wrap=True, markup=False, highlight=False)
     rows = [row for row in _rows(result.folder / "summary") if row["instance"] == ALL_INSTANCES]
-    # What hurts comes first, then what waited most: a long poll that expires is no harm.
+    # Expired kinds first, then those that waited most; a long poll that expires does no harm.
     rows.sort(
         key=lambda row: (not row["expired"] or is_poll(row["kind"]), -row["expired"], -row["waited"], row["kind"])
     )
@@ -68,7 +68,7 @@ def print_summary(result: AnalysisResult, console: Console | None = None) -> Non
 
 
 def analysis_found(folder: Path) -> dict[str, Any]:
-    """Return what `--json` says of an analysis: its marker, what the page says in words, and its tables as rows."""
+    """Return the contents of `--json` for an analysis: its marker, the page's sentences, and its tables as rows."""
     analysis = read_analysis(folder)
     rows = json_tables(folder, _TABLES)
     said = {
@@ -83,7 +83,7 @@ def analysis_found(folder: Path) -> dict[str, Any]:
 
 
 def outcomes_found(found: Outcomes) -> dict[str, Any]:
-    """Return what `--json` says of outcomes: what the page says, and its tables as rows."""
+    """Return the contents of `--json` for outcomes: the page's sentences, and its tables as rows."""
     from abeyant.pipeline.report.outcomes import outcome_tiles
 
     rows = {"summary": found.summary.to_dict("records")}
@@ -93,17 +93,17 @@ def outcomes_found(found: Outcomes) -> dict[str, Any]:
 
 
 def json_tiles(tiles: Iterable[Tile]) -> list[dict[str, str]]:
-    """Return a page's tiles as JSON has them."""
+    """Return a page's tiles for JSON."""
     return [{"name": tile.name, "value": plain(tile.value), "note": plain(tile.note)} for tile in tiles]
 
 
 def json_tables(folder: Path, names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return small tables of a result's folder as rows, times as text."""
+    """Return small tables of a result's folder as rows for JSON, times as text."""
     return {name: _json_rows(folder / name) for name in names}
 
 
 def print_outcomes(found: Outcomes, console: Console | None = None) -> None:
-    """Print how operations ended, the keys that expire most, and what was rejected."""
+    """Print outcomes by kind, the keys that expire most, and rejected rows."""
     console = console or standard_output()
     console.print(plain(found.title), highlight=False)
     if len(found.summary):
@@ -127,23 +127,23 @@ def print_outcomes(found: Outcomes, console: Console | None = None) -> None:
 
 
 def standard_output() -> Console:
-    """Return a console on the standard output; where that is no terminal, wide enough for every table."""
-    console = Console(emoji=False)  # the key `user:id:7` is itself
+    """Return a console on the standard output; if that is not a terminal, wide enough for every table."""
+    console = Console(emoji=False)  # print a key such as `user:id:7` as it is
     return console if console.is_terminal else Console(width=_PIPE_COLUMNS, emoji=False)
 
 
 def print_kinds(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
-    """Print a line for each of the first kinds: how many, how many expired, and how long they waited."""
+    """Print a line for each of the first kinds: operations, expired ones, and percentiles of waits."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     shown = [_cells(row) for row in rows[:_MOST_KINDS]]
     names = ("kind", "count", "expired", "%", "p50", "p95", "p99", "longest")
     widths = [max(cell_len(cell) for cell in column) for column in zip(names, *shown, strict=True)]
-    # Where the terminal is narrow it is the kind that is cut short, never a number. Columns are two spaces apart.
+    # In a narrow terminal shorten the kind, never a number. Columns are two spaces apart.
     widths[0] = max(min(widths[0], console.width - sum(widths[1:]) - 2 * len(widths[1:])), _LEAST_KIND)
     for name, width in zip(names, widths, strict=True):
         table.add_column(name, justify="left" if name == "kind" else "right", no_wrap=True, width=width)
     for cells in shown:
-        table.add_row(*map(Text, cells))  # as it is: in a string rich reads [...] as markup
+        table.add_row(*map(Text, cells))  # a Text: in a str rich takes [...] for markup
     console.print(table)
     if len(rows) > _MOST_KINDS:
         console.print(f"and {len(rows) - _MOST_KINDS} more kinds", style="dim", highlight=False)
@@ -161,7 +161,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _rejected(table: Path) -> list[dict[str, Any]]:
-    """Return how many lines were rejected for which reason, and the first of each; lines of other loggers come last."""
+    """Return rejected lines counted by reason, each with its first; lines of other loggers come last."""
     first: dict[str, dict[str, Any]] = {}
     counts: Counter[str] = Counter()
     for row in sorted(_rows(table), key=lambda row: (row["file"], row["line_number"])):
@@ -184,12 +184,12 @@ def _print_rejected(table: Path, console: Console) -> None:
 
 
 def _text(words: str) -> str:
-    """Return a sentence of the page without its HTML."""
+    """Return a sentence of the page without HTML."""
     return plain(unescape(_TAG.sub("", words)))
 
 
 def plain(words: str) -> str:
-    """Return words of a page as a terminal shows them best."""
+    """Replace no-break spaces, for a terminal."""
     return words.replace("\N{NO-BREAK SPACE}", " ")
 
 
@@ -199,7 +199,7 @@ def _rows(table: Path) -> list[dict[str, Any]]:
 
 
 def _json_rows(table: Path) -> list[dict[str, Any]]:
-    """Return a table's rows as JSON has them: times as text."""
+    """Return a table's rows for JSON, times as text."""
     return [
         {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
         for row in _rows(table)

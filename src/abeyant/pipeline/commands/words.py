@@ -1,4 +1,4 @@
-"""The words of `abeyant resolve` and `abeyant stream`: which events count, and so on (docs/design-resolve.md)."""
+"""Options of `abeyant resolve` and `stream` that define when an operation completes (docs/design-resolve.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULTS", "WORDS", "add_words", "words_of"]
 
-# As `abeyant.tables.words` has them: Arrow and NumPy would come with that, for every command.
+# Repeats `abeyant.resolver.words`, whose import would load NumPy for every command.
 WORDS: Final = {
     "count": ("always", "from_start", "after_start"),
     "combine": ("max", "sum", "last"),
@@ -25,46 +25,47 @@ WORDS: Final = {
     "serves": ("every", "oldest", "newest"),
     "within": ("whole", "step"),
 }
-"""The values of each word, the default first."""
+"""The values of each option, the default first."""
 DEFAULTS: Final[dict[str, Any]] = {name: values[0] for name, values in WORDS.items()} | {
     "calendar": None,
     "details": False,
 }
 _HELP: Final = {
-    "count": "which events count: all up to now, those from the start on, or after it",
-    "combine": "what they come to: the greatest progress, the sum, or the last",
-    "holds": "when that is judged: at every instant, or at the deadline alone",
-    "serves": "whom an event serves: every operation, or one alone, by age",
-    "within": "with condition 'then': one time-out for the whole, or one for each step",
+    "count": "events that count: all up to now, those from the operation's start on, or after it",
+    "combine": "progress of several events: the maximum, the sum, or the last",
+    "holds": "when the condition is checked: at every instant, or only at the deadline",
+    "serves": "operations that an event serves: every one, or only the oldest or newest",
+    "within": "with condition 'then': one time-out for all steps, or one for each step",
 }
 
 
 def add_words(parser: argparse.ArgumentParser) -> None:
     """Add --count, --combine, --holds, --serves, --within, --calendar, --holidays and --details."""
-    group = parser.add_argument_group("other questions", "Defined in docs/design-resolve.md.")
+    group = parser.add_argument_group("when an operation completes", "Defined in docs/design-resolve.md.")
     for name, values in WORDS.items():
         group.add_argument(f"--{name}", choices=values, default=values[0], help=_HELP[name] + " (default: %(default)s)")
     group.add_argument(
         "--calendar",
         type=_calendar,
         metavar="HOURS",
-        help="count down in these hours only, such as 'Mon-Fri 09:00-17:00 Europe/Berlin' (default zone: UTC)",
+        help="business hours: time-outs count down only then, such as 'Mon-Fri 09:00-17:00 Europe/Berlin' (default "
+        "zone: UTC)",
     )
     group.add_argument(
         "--holidays",
         type=_holidays,
         metavar="DATES",
-        help="days on which the calendar opens no hours: 2026-12-25,2026-12-26, or a file of one date per line",
+        help="days without business hours: 2026-12-25,2026-12-26, or a file of one date per line",
     )
     group.add_argument(
-        "--details", action="store_true", help="add to the outcomes which watch decided, and how many events counted"
+        "--details", action="store_true", help="add columns to the outcomes: the watch that decided, events counted"
     )
 
 
 def words_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the words as `resolve` and `resolve_stream` take them.
+    """Return the options as arguments of `resolve` and `resolve_stream`.
 
-    Raises `AbeyantError` for words that contradict each other, and for holidays without a calendar.
+    Raises `AbeyantError` for options that exclude each other, and for holidays without a calendar.
     """
     from abeyant.resolver.words import Words
 
@@ -81,7 +82,7 @@ def words_of(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _calendar(text: str) -> Callable[..., Calendar]:
-    """Return what makes the calendar of some holidays; hours that cannot be read are refused here."""
+    """Parse hours and zone; return a function of `holidays` that makes the calendar."""
     from abeyant.tables.calendar import Calendar
 
     hours, _, last = text.rpartition(" ")
@@ -108,6 +109,6 @@ def _holidays(text: str) -> list[date]:
                 days.add(date.fromisoformat(day))
             except ValueError as error:
                 raise argparse.ArgumentTypeError(
-                    f"{text}, line {number}: {day!r} is no date such as 2026-12-25"
+                    f"{text}, line {number}: {day!r} is not a date such as 2026-12-25"
                 ) from error
     return sorted(days)

@@ -1,1 +1,1 @@
-"""Where a person's own operations and events are read from: files, Kafka topics, and what their columns are made of."""
+"""Sources of operations and events: files, Kafka topics, catalog tables; and the mapping of their columns."""

@@ -14,17 +14,17 @@ _PREFIX: Final = "table:"
 
 
 class CatalogTable(Source):
-    """A table or view; as a stream, a table whose format Spark streams, such as Delta Lake's or Parquet."""
+    """A table or view; as a stream, a table of a format that Spark can stream, such as Delta Lake or Parquet."""
 
     @classmethod
     def takes(cls, name: str, given: Input) -> bool:
-        """Return whether a name has the prefix."""
+        """Return whether a name begins with `table:`."""
         return name.startswith(_PREFIX)
 
     def table(self, spark: SparkSession) -> DataFrame:
-        """Return what is there now."""
+        """Return the rows that are there now."""
         return spark.table(self.given.name.removeprefix(_PREFIX))
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """Return what is there and what arrives, as operations or events."""
+        """Return the rows that are there and those that arrive, as operations or events."""
         return self.given.of_columns(spark.readStream.table(self.given.name.removeprefix(_PREFIX)))

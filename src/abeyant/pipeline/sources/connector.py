@@ -1,7 +1,7 @@
-"""Spark's own Kafka connector, which PySpark does not bring: from Maven Central, or from jars that are at hand.
+"""Start Spark with its Kafka connector, which PySpark does not ship: from Maven Central, or from given jars.
 
-Spark's resolver (Ivy) is asked for the connector of the very version of Spark. Where it finds none (a mirror that lags,
-a company's own repository) and `mvn` is on the PATH, Maven copies the jars that connector.pom.xml names, once.
+Spark's resolver (Ivy) fetches the connector of the installed version. If it finds none (a lagging mirror, a company's
+repository) and `mvn` is on the PATH, Maven copies the jars that connector.pom.xml lists, once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NOWHERE: Final = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "none"
 
 
 class ConnectorError(AbeyantError):
-    """Spark's Kafka connector cannot be had here; the line says what was tried, and what to do."""
+    """Spark's Kafka connector is not available; the message says what was tried, and what to do."""
 
 
 def coordinate() -> str:
@@ -40,10 +40,10 @@ def coordinate() -> str:
 def start_with_connector(
     master: str, app_name: str, *, given: str | None = None, config: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start Spark with the connector, or return the active session if it has it.
+    """Start Spark with the connector, or return the active session if that has it.
 
-    `given` are jars (files or folders, with commas between) or a Maven coordinate; without it, as the module's
-    docstring says. Raises `ConnectorError` when none can be had, and what `spark_session` raises.
+    `given` are jars (files or folders, separated by commas) or a Maven coordinate; default: fetched as the module's
+    docstring says. Raises `ConnectorError` if it cannot be found or fetched, and what `spark_session` raises.
     """
     from abeyant.pipeline.spark.errors import lacks_packages
     from abeyant.pipeline.spark.session import spark_session
@@ -62,7 +62,7 @@ def start_with_connector(
             continue
         return _checked(spark)
     raise ConnectorError(
-        f"no Kafka connector for Spark: {'; '.join(tried)}. Where its jars are at hand, name them: --connector JARS"
+        f"no Kafka connector for Spark: {'; '.join(tried)}. If you have its jars, name them: --connector JARS"
     )
 
 
@@ -94,7 +94,7 @@ def _of(jars: list[Path]) -> dict[str, str]:
 
 
 def maven_jars() -> list[Path]:
-    """Return the connector's jars, copied by Maven unless they are there; raise `ConnectorError` where that fails."""
+    """Return the connector's jars, copied by Maven unless cached. Raise `ConnectorError` if that fails."""
     import fcntl  # not on Windows
 
     folder = _folder()
@@ -110,28 +110,28 @@ def maven_jars() -> list[Path]:
 def _copy(folder: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        raise ConnectorError("there is no mvn on the PATH")
+        raise ConnectorError("mvn is not on the PATH")
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
-    # Run beside a copy: Maven looks for more around the file that it is given.
+    # Use a copy: Maven reads further files beside its pom.xml.
     pom = shutil.copy(_POM, folder / "pom.xml")
     print("fetching Spark's Kafka connector with Maven ...", file=sys.stderr, flush=True)
     ran = subprocess.run([maven, "-q", "-B", "-f", pom, *goal], capture_output=True, text=True, check=False)
     if ran.returncode:
         said = [line for line in (ran.stdout + ran.stderr).splitlines() if "ERROR" in line]
-        raise ConnectorError(f"Maven failed: {said[0] if said else 'it said nothing'}")
+        raise ConnectorError(f"Maven failed: {said[0] if said else 'it printed no error'}")
 
 
 def _folder() -> Path:
-    """Where Maven's jars are kept: another pom.xml or another Spark has a folder of its own."""
-    told = _POM.read_bytes() + coordinate().encode()
-    return cache_folder() / "abeyant" / f"kafka-connector-{hashlib.sha256(told).hexdigest()[:12]}"
+    """Return the cache folder of Maven's jars, one for each pom.xml and version of Spark."""
+    version = _POM.read_bytes() + coordinate().encode()
+    return cache_folder() / "abeyant" / f"kafka-connector-{hashlib.sha256(version).hexdigest()[:12]}"
 
 
 def _checked(spark: SparkSession) -> SparkSession:
     from pyspark.errors import AnalysisException
 
     try:
-        # Looked for, and not yet read from.
+        # Loads the connector, and reads nothing yet.
         _ = spark.readStream.format("kafka").options(**_NOWHERE).load().schema
     except AnalysisException as error:
         raise ConnectorError(

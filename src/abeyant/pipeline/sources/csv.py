@@ -1,4 +1,4 @@
-"""CSV with a header. All columns are text: what cannot be read as its column's type is rejected row by row."""
+"""CSV with a header. All columns are text: a value that is not of its column's type rejects its row."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from abeyant.pipeline.spark.location import is_uri
 __all__ = ["Csv"]
 
 _UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
-# A quote within quotes is doubled, as RFC 4180 has it and all but Spark write it.
+# A quote within quotes is doubled, as in RFC 4180. (Spark's default is a backslash.)
 _OPTIONS: Final = {"header": "true", "escape": '"'}
 
 
 class Csv(FileSource):
-    """Files of CSV."""
+    """CSV files."""
 
     format, called, endings = "csv", "CSV", ("csv",)
-    # Of several files one whose header differs from the first one's is refused; by default Spark goes by position.
-    # Nobody knows beforehand whether a file that arrives has line breaks within quotes.
+    # Refuse a file whose header differs from the first one's; by default Spark maps columns by position.
+    # Files that arrive later may have line breaks within quotes.
     stream_options: ClassVar = {**_OPTIONS, "enforceSchema": "false", "multiLine": "true"}
 
     def columns_of(self, rows: DataFrame) -> DataFrame:
-        """Make null what is no UTF-8: Spark has one letter for all that it cannot read, and two keys would be one.
+        """Make texts that are not UTF-8 null: Spark replaces each such letter by the same one, so keys would collide.
 
         (A table in Latin-1 would have one key for Müller and Möller.)
         """
@@ -47,10 +47,10 @@ class Csv(FileSource):
         return table
 
     def _quoting(self, spark: SparkSession) -> dict[str, str]:
-        """Return how Spark is to read the line breaks within quotes; nothing where there are none.
+        """Return Spark's options for line breaks within quotes; none if there are none.
 
-        Where the files cannot be looked at here, one job looks for a line with an odd number of quotes, and its file is
-        refused.
+        Files on a store or in Zstandard are checked by a Spark job instead, which finds a line with an odd number of
+        quotes; such a file is refused.
         """
         here = sorted(file for file in self.files() if is_shown(file.name))
         local = not is_uri(self.given.name)
@@ -61,12 +61,12 @@ class Csv(FileSource):
         torn = spark.read.text(self.locations()).where(odd).select("_metadata.file_path").first()
         if torn is not None:
             raise AbeyantError(
-                f"{torn[0]}: a line of it ends within quotes: from {'a .zst file' if local else 'a store'} no line "
-                "breaks within quotes are read: bring it to this machine, uncompressed, or write it as Parquet"
+                f"{torn[0]}: a line ends within quotes, not supported {'in a .zst file' if local else 'on a store'}: "
+                "copy the file to this machine, uncompressed, or write it as Parquet"
             )
         return {}
 
 
 def _renamed(names: list[str]) -> bool:
-    """Return whether Spark may have renamed columns: it numbers names that are empty or there twice."""
+    """Return whether Spark may have renamed columns: it appends a number to empty and repeated names."""
     return any(name.endswith(str(place)) for place, name in enumerate(names))

@@ -1,6 +1,6 @@
-"""Line breaks within quotes in CSV (RFC 4180, section 2.6): Spark reads them only if told so, and splits no file then.
+"""Detect line breaks within quotes in CSV (RFC 4180, section 2.6): with its option for them, Spark splits no file.
 
-So files of this machine are looked at first. Where no line ends within quotes, Spark reads line by line, in splits.
+So local files are scanned first; without such line breaks Spark reads them in splits.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ _CLOSING: Final = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
 
 
 def quoted_breaks(files: Iterable[Path]) -> str | None:
-    """Return how rows end in these CSV files, if a line of one ends within quotes; None if none does.
+    """Return the line ending of these CSV files if a line of one ends within quotes; None if none does.
 
-    Raises `AbeyantError` that names a file whose last quote is never closed; and, where a line ends within quotes, one
-    whose rows end in several ways or in another way than those of another file, since Spark reads only one. O(bytes),
-    where there are quotes.
+    Raises `AbeyantError`, which names the file, for a quote that is never closed; and, if there are line breaks within
+    quotes, for files whose rows have different line endings, since Spark takes only one. O(bytes) if there are quotes.
     """
     looks = {file: _look(file, quick=True) for file in files}
     if not any(look.breaks for look in looks.values()):
@@ -49,13 +48,13 @@ def quoted_breaks(files: Iterable[Path]) -> str | None:
 
 class _Look(NamedTuple):
     ends: set[str]
-    """How rows end."""
+    """Line endings of its rows."""
     breaks: bool
     """Whether a line ends within quotes."""
 
 
 def _look(file: Path, *, quick: bool) -> _Look:
-    """Look through a file; if `quick`, not at how rows end where it has no quote."""
+    """Scan a file; if `quick`, skip the line endings of one without quotes."""
     opener = _OPENERS.get(file.suffix.lower(), open)
     try:
         with opener(file, "rb") as opened:
@@ -97,7 +96,7 @@ def _look_at_lines(opened: IO[bytes], file: Path) -> _Look:
 
 
 def _lines(opened: IO[bytes]) -> Iterator[bytes]:
-    """Yield lines as Spark cuts them: at a line feed, a carriage return, or both together."""
+    """Yield lines as Spark splits them: at LF, CR, or CR LF."""
     first = True
     for line in opened:
         if first:

@@ -1,4 +1,4 @@
-"""SQL that a user gave: which fields expressions name, how to survive a row on which one fails, and whole queries."""
+"""SQL from the user: find the fields that expressions name, make failing rows null, run queries."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ __all__ = ["fields_named", "null_on_error", "rows_of_query"]
 
 
 def fields_named(spark: SparkSession, expressions: Mapping[str, str], known: StructType, table: str) -> StructType:
-    """Return the fields that the expressions name and `known` lacks, as text. Spark's own analysis finds them.
+    """Return the fields that the expressions name and `known` lacks, as text. Uses Spark's analyzer.
 
-    Raises `AbeyantError`, naming the expression, for one that Spark does not understand, or that fails on every row
-    because it names no field.
+    Raises `AbeyantError`, which names the expression, if Spark cannot parse or analyze it, or if it is a constant that
+    fails.
     """
     found: dict[str, StructField] = {}
     for column, sql in expressions.items():
@@ -47,7 +47,7 @@ def fields_named(spark: SparkSession, expressions: Mapping[str, str], known: Str
 
 
 def _unknown_name(spark: SparkSession, sql: str, fields: StructType) -> str | None:
-    """Return a name in the expression that is none of the fields; raise AnalysisException for any other fault."""
+    """Return a name in the expression that is not a field, or None; raise AnalysisException for any other error."""
     try:
         _ = spark.createDataFrame([], fields).select(F.expr(sql)).schema
     except AnalysisException as error:
@@ -67,26 +67,26 @@ def _try_constant(spark: SparkSession, sql: str) -> None:
 
 
 def rows_of_query(rows: DataFrame, query: str, name: str) -> DataFrame:
-    """Return what a query makes of rows, which it knows as the table `name`. Raises what Spark raises."""
-    # A name within the query only, so that no view of the session is in its way, nor left behind.
+    """Return the result of a query over rows, which it calls `name`. Raises what Spark raises."""
+    # A CTE instead of a view: it cannot clash with the session's views, and leaves none behind.
     text = query.replace("{", "{{").replace("}", "}}")
     table = rows.sparkSession.sql(f"WITH {name} AS (SELECT * FROM {{rows}}) SELECT * FROM ({text}\n)", rows=rows)
-    _ = table.schema  # on Spark Connect nothing is analyzed before it is asked for
+    _ = table.schema  # Spark Connect analyzes lazily: analyze here
     return table
 
 
 def null_on_error(table: DataFrame, expressions: Mapping[str, Column]) -> dict[str, Column]:
-    """Return expressions that are null where the given ones would end the query: a bad row must not stop a stream.
+    """Return expressions that are null where the given ones would fail the query: a bad row must not stop a stream.
 
-    SQL has such forms of single functions only. But what `try_to_binary` is asked to make bytes of, an error there too
-    is null. So a value passes through it, as text, and back; one of a type that no column of ours has is left as it is.
+    SQL has `try_` forms of a few functions only. But `try_to_binary` is null if evaluating its argument fails. So each
+    value passes through it as text, and back; types that no column of ours has are left alone.
     """
     kinds = table.select(*(value.alias(name) for name, value in expressions.items())).schema
     return {name: _null_on_error(value, kinds[name].dataType) for name, value in expressions.items()}
 
 
 def _null_on_error(value: Column, kind: DataType) -> Column:
-    if isinstance(kind, TimestampType):  # its text would be of a time zone, in which an hour may be there twice
+    if isinstance(kind, TimestampType):  # not as text: that has a time zone, in which an hour may occur twice
         return F.timestamp_micros(_try(F.unix_micros(value).cast("string")).cast("bigint"))
     if isinstance(kind, ArrayType):
         return F.from_json(_try(F.to_json(value)), kind)

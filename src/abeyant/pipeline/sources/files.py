@@ -1,4 +1,4 @@
-"""Tables in files, on this machine or on a store that Spark reaches; read whole, or as files arrive in a directory."""
+"""Tables in files, local or on a store that Spark can reach; read whole, or as files arrive in a directory."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from abeyant.pipeline.spark.location import is_text, is_uri, location
 
 __all__ = ["FileSource", "Orc", "Parquet", "expand", "is_shown"]
 
-_COMPRESSED: Final = (".gz", ".bz2", ".zst")  # which Spark reads without more
+_COMPRESSED: Final = (".gz", ".bz2", ".zst")  # compressions that Spark detects by the ending
 _LETTER: Final = re.compile(r"([A-Za-z0-9])")
 
 
 class FileSource(Source):
-    """A file, a directory, or what a glob matches; by URI, as Hadoop takes it. The subclasses are formats."""
+    """A file, directory or glob; with a URI, as Hadoop takes it. Each subclass is a format."""
 
     format: ClassVar[str]
-    """As Spark names it."""
+    """Spark's name of the format."""
     called: ClassVar[str]
     endings: ClassVar[tuple[str, ...]]
-    """Of the names of such files."""
+    """File name extensions."""
     stream_options: ClassVar[Mapping[str, str]] = {}
     first_file_counts: ClassVar[bool] = True
-    """Whether a directory's first file has the columns of a stream, so that a later one with others changes nothing."""
+    """Whether a stream takes its columns from the directory's first file."""
 
     @classmethod
     def takes(cls, name: str, given: Input) -> bool:
-        """Return whether the format is the chosen one, or what a name's ending says."""
+        """Return whether the format was chosen, or is that of the name's extension."""
         if given.format is not None:
             return given.format == cls.format
         name = Path(name).name.lower()
@@ -50,12 +50,12 @@ class FileSource(Source):
         return name.rpartition(".")[2] in cls.endings
 
     def describe(self) -> Facts:
-        """Return what is there. Raise `AbeyantError` for a path of this machine at which there is nothing."""
+        """Return what is known without Spark. Raise `AbeyantError` for a local path that does not exist."""
         path = self.given.name
         if not path:
-            raise AbeyantError("a path is empty: it names no file and no directory")
+            raise AbeyantError("a path is empty: name a file, directory or glob")
         if not is_text(path):
-            raise AbeyantError(f"{path!r} is not UTF-8: Spark takes no such path")
+            raise AbeyantError(f"{path!r} is not UTF-8, which Spark requires of paths: rename it")
         if is_uri(path):
             return Facts()
         if not Path(path).exists():
@@ -67,7 +67,7 @@ class FileSource(Source):
         return Facts(one_batch=Path(path).is_file(), empty=empty)
 
     def size(self, most: int) -> int | None:
-        """Return the bytes of the files, counted no further than beyond `most`; None on a store."""
+        """Return the bytes of the files; stop counting beyond `most`. None on a store."""
         size = 0
         with suppress(OSError):
             for file in self.files():
@@ -77,31 +77,31 @@ class FileSource(Source):
         return None if is_uri(self.given.name) else size
 
     def table(self, spark: SparkSession) -> DataFrame:
-        """Return what is there now, with its own columns."""
+        """Return the rows that are there now, with their own columns."""
         return self._read(spark, None)
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """Return what is there and what arrives, as operations or events."""
+        """Return the rows that are there and those that arrive, as operations or events."""
         return self.given.of_columns(self.rows(spark))
 
     def again(self, spark: SparkSession) -> DataFrame:
-        """Return what is there now, as `stream` reads it."""
+        """Return the rows that are there now, as `stream` reads them."""
         return self.given.of_columns(self._read(spark, self.given.fields()))
 
     def rows(self, spark: SparkSession) -> DataFrame:
-        """Return what is there and what arrives, with its own columns."""
+        """Return the rows that are there and those that arrive, with their own columns."""
         schema = self.given.fields() or self.schema(spark)
         if schema is None:
             table = self.given.table
             raise AbeyantError(
-                f"{table}: nothing is in {self.given.name} yet: name the columns with --{table[:-1]}-schema "
-                "'a STRING, ...'"
+                f"{table}: {self.given.name} is empty, so its columns are unknown: give them with "
+                f"--{table[:-1]}-schema 'a STRING, ...'"
             )
         reader = spark.readStream.format(self.format).schema(schema).options(**self.stream_options)
         return self.columns_of(self.arriving(spark, reader))
 
     def schema(self, spark: SparkSession) -> StructType | None:
-        """Return the columns of what is there now; None where there is nothing yet."""
+        """Return the columns of the files that are there now; None if there are none."""
         path = self.given.name
         if not is_uri(path) and Path(path).is_dir():
             if not any(is_shown(file.name) for file in Path(path).rglob("*")):
@@ -112,13 +112,13 @@ class FileSource(Source):
         return self.table(spark).schema
 
     def arriving(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
-        """Load a directory's files and those that arrive in it, by their times and names; or one file."""
+        """Load a directory's files and those that arrive in it, by modification time and name; or one file."""
         path, where = self.given.name, location(self.given.name)
         reader = reader.option("maxFilesPerTrigger", self.given.files_a_batch)
         if is_uri(path):
             return reader.load(where)
         if Path(path).is_file():
-            # Spark streams what is in a directory, or what a pattern matches: one that matches this file only.
+            # Spark streams a directory or a pattern, not a file: use a pattern that matches only this file.
             folder, slash, name = where.rpartition("/")
             return reader.load(folder + slash + _LETTER.sub(r"[\1]", name, count=1))
         if _is_glob(path):
@@ -130,16 +130,16 @@ class FileSource(Source):
         return pattern.only(reader.options(**pattern.options).load(where + pattern.text))
 
     def locations(self) -> list[str]:
-        """Return where Hadoop finds what is there now."""
+        """Return the Hadoop paths of the files and directories."""
         return [location(found) for found in expand(self.given.name)]
 
     def files(self) -> Iterator[Path]:
-        """Yield all files that are there on this machine, those in directories among them."""
+        """Yield all local files, including those in directories."""
         for each in map(Path, [] if is_uri(self.given.name) else expand(self.given.name)):
             yield from (file for file in (each.rglob("*") if each.is_dir() else [each]) if file.is_file())
 
     def columns_of(self, rows: DataFrame) -> DataFrame:
-        """Return rows as they are to be read; those of CSV are not all text."""
+        """Return rows with converted columns; formats override this."""
         return rows
 
     def _read(self, spark: SparkSession, schema: StructType | None) -> DataFrame:
@@ -148,14 +148,14 @@ class FileSource(Source):
         except AnalysisException as error:
             if says_nanoseconds(error):
                 raise AbeyantError(
-                    f"{self.given.name}: its times are in nanoseconds, which Spark does not read from Parquet: write "
+                    f"{self.given.name}: its times are in nanoseconds, which Spark cannot read from Parquet: write "
                     "them in microseconds (pandas and pyarrow: coerce_timestamps='us')"
                 ) from error
             if error.getCondition() != "UNABLE_TO_INFER_SCHEMA":
                 raise
             raise AbeyantError(
-                f"{self.given.name}: no {self.called} file with columns is there (names that begin with _ or . do not "
-                "count)"
+                f"{self.given.name}: found no {self.called} file with columns (names that begin with _ or . are "
+                "ignored)"
             ) from error
 
     def _load(self, spark: SparkSession, schema: StructType | None) -> DataFrame:
@@ -164,27 +164,27 @@ class FileSource(Source):
 
 
 class Parquet(FileSource):
-    """Files of Parquet."""
+    """Parquet files."""
 
     format, called, endings = "parquet", "Parquet", ("parquet",)
 
 
 class Orc(FileSource):
-    """Files of ORC."""
+    """ORC files."""
 
     format, called, endings = "orc", "ORC", ("orc",)
 
 
 def _is_glob(path: str) -> bool:
-    """Return whether a path is a glob for local files; an existing file's name never is."""
+    """Return whether a path is a local glob; the name of an existing file is not."""
     return not is_uri(path) and has_magic(path) and not os.path.lexists(path)
 
 
 def expand(path: str) -> list[str]:
-    """Return the paths that a glob stands for, sorted; a path of its own, or a URI, as it is."""
+    """Return the matches of a local glob, sorted; any other path or URI as it is."""
     return sorted(glob(path, recursive=True)) if _is_glob(path) else [path]
 
 
 def is_shown(name: str) -> bool:
-    """Return whether Spark looks at a file of this name."""
+    """Return whether Spark reads files of this name."""
     return not name.startswith(("_", "."))

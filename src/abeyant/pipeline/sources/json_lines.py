@@ -1,4 +1,4 @@
-"""JSON lines: a table with columns as Spark finds them; in a stream, records whose fields are read one by one."""
+"""JSON lines: as a table, with the columns that Spark infers; as a stream, records whose fields are read one by one."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["JsonLines"]
 
 
 class JsonLines(FileSource):
-    """Files of one JSON object a line."""
+    """Files with one JSON object per line."""
 
     format, called, endings = "json", "JSON", ("json", "jsonl", "ndjson")
     first_file_counts = False
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """Return the lines as operations or events; what cannot be read in one is marked, and rejected."""
+        """Return the lines as operations or events; those with unreadable values are marked and rejected."""
         return self._of_lines(spark, self.lines(spark))
 
     def again(self, spark: SparkSession) -> DataFrame:
@@ -27,15 +27,13 @@ class JsonLines(FileSource):
         return self._of_lines(spark, _as_records(spark.read.format("text").load(self.locations())))
 
     def lines(self, spark: SparkSession) -> DataFrame:
-        """Return the lines as records: `value`, and in `record` the file they stand in."""
+        """Return the lines as records: `value`, and in `record` their file."""
         return _as_records(self.arriving(spark, spark.readStream.format("text")))
 
     def _load(self, spark: SparkSession, schema: StructType | None) -> DataFrame:
         table = super()._load(spark, schema)
         if table.columns == [str(spark.conf.get("spark.sql.columnNameOfCorruptRecord"))]:
-            raise AbeyantError(
-                f"{self.given.name}: no line of it is an object of JSON: there has to be one in each line"
-            )
+            raise AbeyantError(f"{self.given.name}: no line is a JSON object: write one object per line")
         return table
 
     def _of_lines(self, spark: SparkSession, lines: DataFrame) -> DataFrame:
@@ -48,7 +46,7 @@ def _as_records(lines: DataFrame) -> DataFrame:
 
 
 def _composed(schema: StructType | None) -> StructType | None:
-    """Return the fields that have parts. The others are read as text: what is wrong with one can then be said."""
+    """Return the nested fields only. The others are read as text, so that a reason can quote a wrong value."""
     if schema is None:
         return None
     parts = (StructType, ArrayType, MapType)

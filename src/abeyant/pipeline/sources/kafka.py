@@ -1,4 +1,4 @@
-"""Kafka topics as streams of records, read by Spark's own connector; and whether the brokers and topics are there."""
+"""Kafka topics as streams of records, read by Spark's connector; and checks of brokers and topics."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _ANSWER_MS: Final = 15_000
 
 
 class KafkaError(AbeyantError):
-    """No broker answers, or a topic is not there."""
+    """No broker responds, or a topic does not exist."""
 
 
 def check_brokers(servers: str) -> None:
-    """Raise `KafkaError` unless one of the brokers (`host:port,...`) takes a connection within 5 seconds each."""
+    """Raise `KafkaError` unless one of the brokers (`host:port,...`) accepts a connection; waits 5 seconds for each."""
     refused = []
     for server in servers.split(","):
         host, colon, port = server.strip().rpartition(":")
         if not (colon and host and port.isdecimal()):
-            raise KafkaError(f"{server!r} is not HOST:PORT")
+            raise KafkaError(f"--kafka: {server!r} is not HOST:PORT")
         try:
             socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
         except OSError as error:
@@ -43,9 +43,9 @@ def check_brokers(servers: str) -> None:
 
 
 def check_topics(spark: SparkSession, kafka: Kafka, topics: Iterable[str]) -> None:
-    """Raise `KafkaError` unless a broker knows all topics; within 15 seconds. The client is the one Spark uses.
+    """Raise `KafkaError` unless a broker knows all topics; waits 15 seconds. Uses the Java client of Spark's connector.
 
-    On Spark Connect that client is out of reach: there a missing topic ends the stream itself.
+    Spark Connect cannot reach that client: there a missing topic fails the stream.
     """
     if is_connect(spark):
         return
@@ -59,7 +59,7 @@ def check_topics(spark: SparkSession, kafka: Kafka, topics: Iterable[str]) -> No
 
 
 def read_properties(file: str) -> dict[str, str]:
-    """Read a client's settings as Kafka's own tools take them, as a file of Java's properties."""
+    """Read client settings from a Java properties file, as Kafka's tools take them."""
     try:
         return parse_properties(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
@@ -71,16 +71,16 @@ def read_properties(file: str) -> dict[str, str]:
 class Topic(Source):
     """A topic as records: `value` (bytes), and in `record` topic, partition, offset, key and timestamp.
 
-    Offsets that Kafka has deleted before they were read end a stream: nothing is lost silently.
+    A stream fails if Kafka deleted records before they were read: nothing is lost silently.
     """
 
     @classmethod
     def takes(cls, name: str, given: Input) -> bool:
-        """Return whether a name is that of a topic: with Kafka's servers given, and no slash in it."""
+        """Return whether a name is a topic: `given.kafka` is set, and the name has no slash."""
         return given.kafka is not None and "/" not in name
 
     def describe(self) -> Facts:
-        """Return the topic's name: only brokers know more."""
+        """Return the topic's name; nothing more is known without a broker."""
         return Facts(topics=(self.given.name,))
 
     def table(self, spark: SparkSession) -> DataFrame:
@@ -107,13 +107,13 @@ class Topic(Source):
 
 
 def client_options(kafka: Kafka) -> dict[str, str]:
-    """Return the options by which Spark's connector reaches the brokers, with the client's own settings."""
+    """Return the options of Spark's connector: the brokers and the client's settings."""
     properties = {**kafka.properties, "bootstrap.servers": kafka.servers}
     return {f"kafka.{name}": value for name, value in properties.items()}
 
 
 def _records(read: DataFrame) -> DataFrame:
-    # A key that is no UTF-8 would pass through Spark, and stop Python.
+    # A key that is not UTF-8 would pass through Spark, and fail in Python.
     key = F.try_validate_utf8(F.col("key").cast("string")).alias("key")
     where = F.struct("topic", "partition", "offset", key, "timestamp")
     return read.select("value", where.alias("record"))

@@ -1,4 +1,4 @@
-"""Files of settings as Java reads them (`java.util.Properties`), and so all tools of Kafka's."""
+"""Parse Java properties (`java.util.Properties`), the format of settings of Kafka's tools."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ _LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    r"""Return the settings in a text; of two of one name the last counts.
+    r"""Return the settings in a text; if a name occurs twice, the last one.
 
-    A name ends at `=`, `:` or a blank. A line goes on in the next where it ends with a backslash. Lines that begin with
-    `#` or `!` are comments. \t, \n, \r, \f and \uXXXX are Java's, and \ before another letter is dropped.
+    A name ends at `=`, `:` or a blank. A backslash at the end of a line continues it. Lines that begin with `#` or `!`
+    are comments. \t, \n, \r, \f and \uXXXX are as in Java, and \ before another letter is dropped.
     """
     found = {}
     for line in _logical_lines(text):
         name = _NAME.match(line)
-        assert name is not None, "it matches nothing, too"
+        assert name is not None, "it matches an empty text, too"
         separator = _SEPARATOR.match(line, name.end())
-        assert separator is not None, "so does it"
+        assert separator is not None, "it matches an empty text, too"
         found[_plain(name[0])] = _plain(line[separator.end() :])
     return found
 
 
 def _logical_lines(text: str) -> list[str]:
-    """Return lines, those that go on joined, without comments and empty ones."""
+    """Return lines with continued ones joined, without comments and empty lines."""
     lines: list[str] = []
     waiting: str | None = None
     natural_lines = re.split(r"\r\n|\r|\n", text)
     if not natural_lines[-1]:
-        natural_lines.pop()  # what follows the last end of a line is none
+        natural_lines.pop()  # nothing follows the last line's end
     for natural in natural_lines:
         line = natural.lstrip(_BLANK)
         if not waiting and (not line or line[0] in "#!"):  # after a backslash alone, too

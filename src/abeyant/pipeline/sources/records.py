@@ -1,9 +1,9 @@
-"""Records that hold a JSON object (of a Kafka topic, or lines of files) as operations and events.
+"""Read records of one JSON object each (of a Kafka topic, or lines of files) as operations and events.
 
-    value, record ── the object's fields ── columns, as the mapping says ── read as their types ── reason
+    value, record ── the object's fields ── columns, as the mapping says ── converted to their types ── reason
 
-A record that cannot be read has a reason, and the others go on: neither text that is no JSON, nor a field that is
-missing or of another type, nor an expression that fails on it, may stop a stream.
+A record that cannot be read is rejected with a reason: neither text that is not JSON, nor a field that is missing or of
+another type, nor an expression that fails, stops a stream.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ _STRICT: Final = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false
 def read_operations(
     records: DataFrame, columns: Mapping[str, str] | None = None, fields: StructType | None = None
 ) -> DataFrame:
-    """Return records as `operations`, with `REJECT_REASON` and `REJECTED_ROW`: those `resolve_stream` rejects.
+    """Return records as `operations`, with `REJECT_REASON` and `REJECTED_ROW` for those that `resolve_stream` rejects.
 
     `records` has `value` (text or bytes, one JSON object) and `record`, a struct that says where it came from.
-    `columns` are SQL expressions over the object's fields, and over `record`; a column without one is the field of its
-    name. `fields` are the object's fields with their types; further ones that `columns` name are read as text. Instead
-    of `watches` there may be `key` and `required`. Where a field is missing, `instance` is '' and `required` 1.
-    `timeout`, `deadline`, `cancel_key` and such columns are read where `columns` or `fields` name them, and a `role` in
-    `watches` where its type has one: records show no columns of their own.
-    Raises `AbeyantError` for an expression that Spark does not understand, `SchemaError` for one of a wrong type.
+    `columns` are SQL expressions over the object's fields and `record`; a column without one is the field of its name.
+    `fields` are the object's fields with their types; further ones that `columns` name are read as text. Instead of
+    `watches` there may be `key` and `required`. If a field is missing, `instance` is '' and `required` 1. Optional
+    columns such as `timeout`, `deadline` and `cancel_key` are read only if `columns` or `fields` name them, and `role`
+    only if the type of `watches` has it: the records themselves do not show which columns there are.
+    Raises `AbeyantError` for an expression that Spark cannot analyze, `SchemaError` for one of a wrong type.
     """
     declared = [field for field in fields or () if not isinstance(field.dataType, StructType | ArrayType | MapType)]
     named = {*(columns or {}), *(field.name.lower() for field in declared)}
@@ -88,7 +88,7 @@ def read_operations(
 def read_events(
     records: DataFrame, columns: Mapping[str, str] | None = None, fields: StructType | None = None
 ) -> DataFrame:
-    """Return records as `events`, as `read_operations` does. Where a field is missing, `progress` is 1."""
+    """Return records as `events`, as `read_operations` does. If the field is missing, `progress` is 1."""
     opened = _Opened(records, "events", list(EVENTS.fields), columns, fields)
     values = {field.name: opened.read(field) for field in EVENTS.fields}
     no_key = F.when(F.col("key").isNull(), "no key")
@@ -98,7 +98,7 @@ def read_events(
 
 
 class _Opened:
-    """Records whose fields have become columns, named as ours; and how each of ours is read."""
+    """Records with their fields as columns under our names, and how each of these is converted."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class _Opened:
         names = [field.name for field in ours]
         check_mapped(table, self._mapped)
         given = list(fields.fields) if fields is not None else []
-        there = {field.name.lower() for field in given}  # Spark's names are the same in capitals
+        there = {field.name.lower() for field in given}  # Spark's names are case-insensitive
         given += [StructField(name, _TEXT) for name in names if name not in self._mapped and name not in there]
         known = StructType([*given, records.schema["record"]])
         found = fields_named(records.sparkSession, self._mapped, known, table)
@@ -125,7 +125,7 @@ class _Opened:
         )
 
     def read(self, field: StructField) -> Column:
-        """Return one of our columns with its type; null where it cannot be read."""
+        """Return one of our columns converted to its type; null where that fails."""
         found, wanted = self.type_of(field.name), field.dataType
         value = F.col(field.name)
         if isinstance(wanted, DayTimeIntervalType) and isinstance(found, StringType):
@@ -143,9 +143,9 @@ class _Opened:
         return value
 
     def reasons(self, field: StructField) -> list[Column]:
-        """Return why a record cannot be read, as far as one column is concerned; null where it can."""
+        """Return the reasons for which one column rejects a record; null where it does not."""
         name, raw = field.name, F.col(field.name)
-        because = f": {self._mapped[name]} gives none" if name in self._mapped else ""
+        because = f": {self._mapped[name]} is null" if name in self._mapped else ""
         needed = name in _NEEDED or (name in _DEFAULTED and name in self._mapped)
         reasons = [F.when(raw.isNull(), f"no {name}{because}")] if needed else []
         found = self.type_of(name).simpleString()
@@ -156,11 +156,11 @@ class _Opened:
         return reasons
 
     def type_of(self, name: str) -> DataType:
-        """Return the type of a column before it is read."""
+        """Return the type of a column before conversion."""
         return self._columns.schema[name].dataType
 
     def table(self, values: Mapping[str, Column], names: Sequence[str], reasons: list[Column]) -> DataFrame:
-        """Return the table of these columns, with what is wrong with each row and the row as JSON."""
+        """Return the table of these columns, with the reason and the row as JSON for rejected rows."""
         text = F.col(_VALUE)
         broken = F.when(text.isNull(), "no value, or not UTF-8").when(F.col(_END).isNull(), "not a JSON object")
         bytes_ = F.when(text.isNull(), F.base64(_BYTES))
@@ -173,11 +173,11 @@ class _Opened:
 
 
 def _fields(records: DataFrame, fields: StructType) -> DataFrame:
-    """Return the object's fields as columns, and whether the text was one JSON object to its end."""
-    # Bytes that are no UTF-8 would pass through Spark, and stop Python.
+    """Return the object's fields as columns, and whether the text was exactly one JSON object."""
+    # Bytes that are not UTF-8 would pass through Spark, and fail in Python.
     text = F.try_validate_utf8(F.col("value").cast("string"))
-    # Spark reads a first object and ignores what follows. Within another one, what follows is an error; and so is a
-    # text with an object of ours in it, unless its author means to deceive.
+    # Spark parses a first object and ignores what follows it. Wrapped in another object, what follows is an error
+    # (unless the text is crafted to close our wrapper).
     around = StructType([StructField(_OBJECT, StructType(list(fields.fields))), StructField(_END, IntegerType())])
     wrapped = F.concat(F.lit(f'{{"{_OBJECT}":'), text, F.lit(f',"{_END}":0}}'))
     parsed = F.from_json(wrapped, around, _STRICT).alias("_parsed")
@@ -187,7 +187,7 @@ def _fields(records: DataFrame, fields: StructType) -> DataFrame:
 
 
 def _watches(opened: _Opened, key: Column, required: Column) -> tuple[Column, Column]:
-    """Return the watches, given as such or as one key, and why there are none."""
+    """Return the watches, given as a list or as one key, and the reason if there are none."""
     raw = F.col("watches")
     single = F.when(key.isNotNull(), F.array(F.struct(key.alias("key"), required.alias("required"))))
     listed = F.from_json(raw, _WATCHES, _STRICT) if opened.type_of("watches").simpleString() == "string" else raw

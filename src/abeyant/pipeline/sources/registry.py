@@ -1,4 +1,4 @@
-"""All kinds of sources. A new one is a module beside these, and its class in `SOURCES`."""
+"""All kinds of sources. To add one, write a module beside these and add its class to `SOURCES`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from abeyant.pipeline.sources.source import Input, Source
 __all__ = ["SOURCES", "source_of"]
 
 SOURCES: Final[tuple[type[Source], ...]] = (Topic, CatalogTable, Csv, JsonLines, Orc, Parquet)
-"""In the order in which they are asked whether a name is theirs."""
+"""In the order in which their `takes` is called for a name."""
 
 
 def source_of(given: Input) -> Source:
-    """Return the source that a name means; Parquet where neither it nor a file in it says what it is."""
+    """Return the source for a name; Parquet if neither the name nor a file in the directory tells the format."""
     kinds = (kind for name in _names(given.name) for kind in SOURCES if kind.takes(name, given))
     return next(kinds, Parquet)(given)
 
 
 def _names(name: str) -> Iterator[str]:
-    """Yield a name, the files of this machine that it matches, and those in its directories."""
+    """Yield a name, the local files that it matches, and those in its directories."""
     yield name
     yield from (found := expand(name))
     yield from (str(file) for folder in map(Path, found) if folder.is_dir() for file in sorted(folder.iterdir()))

@@ -1,4 +1,4 @@
-"""What a source is: one of the two tables, wherever it is, read at once or as rows arrive."""
+"""The interface of sources: one of the two tables, read at once or as rows arrive."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Facts", "Input", "Kafka", "Source"]
 
 @dataclass(frozen=True)
 class Kafka:
-    """Where topics are, and how they are read."""
+    """The brokers of topics, and how to read these."""
 
     servers: str
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -31,21 +31,21 @@ class Kafka:
 
 @dataclass(frozen=True)
 class Input:
-    """What the user said of one of the two tables: where it is, and what its columns are made of."""
+    """The user's arguments for one of the two tables: its name, and the mapping of its columns."""
 
     table: Name
     name: str
     columns: Mapping[str, str] = field(default_factory=dict)
     schema: str | None = None
-    """The fields and their types, as Spark writes them (DDL); None to look at what is there."""
+    """The fields and their types in Spark's DDL; None to infer them."""
     query: str | None = None
-    """A query over the rows, which it knows by the name of the table; its columns take the place of theirs."""
+    """A SQL query over the rows as the table `operations` or `events`; its result replaces them."""
     format: str | None = None
     files_a_batch: int = 100
     kafka: Kafka | None = None
 
     def fields(self) -> StructType | None:
-        """Return the fields that `schema` declares; raise `AbeyantError` for a text that declares none."""
+        """Return the fields that `schema` declares. Raise `AbeyantError` if it cannot be parsed."""
         if self.schema is None:
             return None
         option = f"--{self.table[:-1]}-schema {self.schema!r}"
@@ -54,16 +54,16 @@ class Input:
         except ParseException as error:
             raise AbeyantError(f"{option}: {str(error).strip().splitlines()[0]}") from error
         if not isinstance(schema, StructType):
-            raise AbeyantError(f"{option} is not a list of columns")
+            raise AbeyantError(f"{option} is not a list of columns such as 'a STRING, b INT'")
         return schema
 
     def of_columns(self, rows: DataFrame) -> DataFrame:
-        """Return rows as operations or events; one on which an expression fails has nulls there, and is rejected."""
+        """Return rows as operations or events; a row on which an expression fails gets nulls, and is rejected."""
         read = operations_from if self.table == "operations" else events_from
         return read(self.queried(rows), self.columns, survive=True)
 
     def queried(self, rows: DataFrame) -> DataFrame:
-        """Return what `query` makes of the rows; raise `AbeyantError` for one that Spark does not understand."""
+        """Return the result of `query` over the rows. Raise `AbeyantError` if Spark cannot analyze it."""
         if self.query is None:
             return rows
         try:
@@ -73,26 +73,26 @@ class Input:
             raise AbeyantError(f"--{self.table[:-1]}-query: {said}") from error
 
     def of_records(self, records: DataFrame, fields: StructType | None) -> DataFrame:
-        """Do so for records of one JSON object each, as `records.read_operations` takes them."""
+        """Return records of one JSON object each as operations or events (see `records.read_operations`)."""
         if self.query is not None:
             raise AbeyantError(
-                f"--{self.table[:-1]}-query is for tables: {self.name} is read record by record; give files of Parquet "
-                f"or CSV, or --{self.table[:-1]} COLUMN=SQL"
+                f"--{self.table[:-1]}-query is for tables, but {self.name} is read record by record: use Parquet or "
+                f"CSV files, or --{self.table[:-1]} COLUMN=SQL"
             )
         return (read_operations if self.table == "operations" else read_events)(records, self.columns, fields)
 
 
 class Facts(NamedTuple):
-    """What is known of a source before Spark starts."""
+    """Facts about a source that are known before Spark starts."""
 
     topics: tuple[str, ...] = ()
     one_batch: bool = False
-    """Whether a stream's first batch has all of it, as of one file. To a folder, more may come at any moment."""
+    """Whether a stream's first batch has all rows, as of a single file. A folder may get more at any moment."""
     empty: bool = False
 
 
 class Source(Protocol):
-    """One of the two tables. A kind of source says which names are its own, and overrides what it does otherwise."""
+    """One of the two tables. A kind of source implements `takes` and `table`, and overrides the rest as needed."""
 
     given: Input
 
@@ -101,28 +101,28 @@ class Source(Protocol):
 
     @classmethod
     def takes(cls, name: str, given: Input) -> bool:
-        """Return whether a name (the given one, or that of a file in it) says that the source is of this kind."""
+        """Return whether a name (the given one, or that of a file in the directory) is of this kind of source."""
 
     def describe(self) -> Facts:
-        """Return what is known without Spark. Raise `AbeyantError` where there is nothing to be read."""
+        """Return what is known without Spark. Raise `AbeyantError` if there is nothing to read."""
         return Facts()
 
     def size(self, most: int) -> int | None:
-        """Return its bytes, counted no further than beyond `most`; None where only Spark knows."""
+        """Return its bytes; stop counting beyond `most`. None if only Spark knows."""
 
     def table(self, spark: SparkSession) -> DataFrame:
-        """Return what is there now, with its own columns."""
+        """Return the rows that are there now, with their own columns."""
 
     def queried(self, spark: SparkSession) -> DataFrame:
-        """Return what is there now, as the user's query makes it, with its own columns."""
+        """Return the result of the user's query over the rows that are there now, or these rows."""
         return self.given.queried(self.table(spark))
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """Return what is there and what arrives, as operations or events; bad rows are marked, and rejected.
+        """Return the rows that are there and those that arrive, as operations or events; bad rows are marked.
 
-        Raises `AbeyantError` for columns that are not there, of another type, or not to be known yet.
+        Raises `AbeyantError` for columns that are missing, of a wrong type, or not yet known.
         """
 
     def again(self, spark: SparkSession) -> DataFrame:
-        """Return what is there now as `stream` reads it: a table that is no stream."""
+        """Return the rows that are there now, read as `stream` does but as a batch."""
         return self.given.of_columns(self.table(spark))

@@ -1,8 +1,8 @@
-"""Anybody's tables as `operations` and `events`: columns mapped by SQL expressions, texts read as times and numbers.
+"""Convert the user's tables to `operations` and `events`: map columns by SQL expressions, parse texts.
 
-A text that cannot be read, or a number that is not whole, becomes null, and its row is rejected with the value in the
+A text that cannot be parsed, or a number that is not whole, becomes null, and its row is rejected with the value in the
 reason; the others are resolved. Any other wrong type is refused for the whole table: a number is never taken for a
-time, since nobody knows its unit.
+time, since its unit is unknown.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ __all__ = [
 
 Name = Literal["operations", "events"]
 ONE_KEY: Final = "abeyant.one_key"
-"""Metadata of a column `watches` that was made of a column `key`, so that each operation watches one."""
+"""Metadata of a column `watches` made of a column `key`: each operation has exactly one watch."""
 
 _NUMBERS: Final = ("int", "smallint", "tinyint", "decimal", "double", "float")
 READABLE: Final = {
@@ -69,8 +69,8 @@ READABLE: Final = {
 
 _WATCH: Final = StructType([StructField("key", StringType()), StructField("required", LongType())])
 _REQUIRED: Final = re.compile(r"^array<struct<.*\brequired:((?:decimal|double|float|int|smallint|tinyint)[^:>]*)[,>]")
-# Texts of which Spark makes some other time: a clock time, on the day on which it reads it; a mere number (a year); a
-# zone's short name, which Java takes for another zone (BST for Dhaka's, PST for all of Los Angeles' year).
+# Texts that Spark parses as an unexpected time: a clock time (it adds today's date), a plain number (a year), and a
+# zone's abbreviation, which Java takes for another zone (BST for Dhaka, PST for Los Angeles all year round).
 _NO_TIME: Final = (
     r"^[\x00-\x20]*(?:[Tt]|\d+:|[+-]?\d+[\x00-\x20]*$)"
     r"|[\d\x00-\x20](?!UTC|GMT|EST|MST|HST)[A-Z]{3}[\x00-\x20]*$"
@@ -78,13 +78,13 @@ _NO_TIME: Final = (
 
 
 def operations_from(table: DataFrame, columns: Mapping[str, str] | None = None, *, survive: bool = False) -> DataFrame:
-    """Return a table as `operations`. `columns` says where a column comes from, as a Spark SQL expression.
+    """Return a table as `operations`; `columns` maps names of columns to Spark SQL expressions.
 
     Instead of `watches` there may be `key` and `required`, for one watch. Defaults are those of
-    `abeyant.tables.defaults`. With `survive` an expression that fails on a row is null there, so that the row is
-    rejected; without, it ends the query. The column `REJECT_REASON` is added where a column had to be read as its type.
-    Raises `AbeyantError` for an expression that Spark does not understand, `SchemaError` for a column that is missing
-    or of a type that cannot be read.
+    `abeyant.tables.defaults`. With `survive`, an expression that fails on a row gives null, so that the row is
+    rejected; without, it fails the query. Adds the column `REJECT_REASON` if a column had to be converted. Raises
+    `AbeyantError` for an expression that Spark cannot analyze, `SchemaError` for a column that is missing or of a type
+    that cannot be converted.
     """
     return _mapped(table, "operations", dict(columns or {}), survive)
 
@@ -97,9 +97,9 @@ def events_from(table: DataFrame, columns: Mapping[str, str] | None = None, *, s
 def complete(table: DataFrame, name: Name) -> DataFrame:
     """Return a table with every column of operations or events: its own, defaults, and watches made of a `key`.
 
-    Decimals and floats become integers where they are whole, and integers text where text is wanted (ids, keys). Raises
-    `SchemaError` for a column that is missing or of
-    another type. A table that has them all is returned as it is.
+    Decimals and floats become integers if they are whole; integers become text where text is wanted (ids, keys). A
+    table that needs no change is returned as it is. Raises `SchemaError` for a column that is missing or of a wrong
+    type.
     """
     ours = _in_our_case(table, {*_schema(table, name).fieldNames(), "key", "required"})
     completed = _completed(ours, name, table.columns, (*_NUMBERS, "bigint"))
@@ -107,12 +107,12 @@ def complete(table: DataFrame, name: Name) -> DataFrame:
 
 
 def check_mapped(table: Name, columns: Iterable[str]) -> None:
-    """Raise `AbeyantError` for a column that is none of the table's."""
+    """Raise `AbeyantError` for a mapping of a column that the table does not have."""
     known = _known(table)
     for column in columns:
         if column not in known:
             raise AbeyantError(
-                f"{table}: there is no column {column!r} to be mapped; there are {', '.join(sorted(known))}"
+                f"{table}: cannot map the unknown column {column!r}; the columns are {', '.join(sorted(known))}"
             )
 
 
@@ -123,7 +123,7 @@ def _known(table: Name) -> set[str]:
 
 
 def cast_or_null(value: Column, found: str, wanted: DataType) -> Column:
-    """Return a value of type `found`, as Spark writes types, with one of `READABLE`; null where it cannot be read."""
+    """Convert a value of type `found` (in Spark's notation) to `wanted`; null where that fails."""
     cast = value.try_cast(wanted)
     if found == "string" and isinstance(wanted, TimestampType):
         return F.when(~value.rlike(_NO_TIME), cast)
@@ -131,25 +131,25 @@ def cast_or_null(value: Column, found: str, wanted: DataType) -> Column:
 
 
 def is_readable(found: str, wanted: DataType) -> bool:
-    """Return whether `cast_or_null` takes values of type `found`, as Spark writes types."""
+    """Return whether `cast_or_null` converts values of type `found` (in Spark's notation)."""
     return found.partition("(")[0] in READABLE.get(wanted.simpleString(), ())
 
 
 def unreadable_reason(name: str, value: Column, found: str, wanted: DataType) -> Column:
-    """Return why a row is rejected whose value, of type `found`, is not of its column's; null where it is."""
+    """Return the reason for which a value of type `found` cannot be converted to `wanted`; null where it can."""
     said = F.lit(f"{name} is not {TYPE_NAMES[wanted.simpleString()]}: ")
     unread = value.isNotNull() & cast_or_null(value, found, wanted).isNull()
     return F.when(unread, F.concat(said, F.left(value.cast("string"), F.lit(SHOWN_CHARS))))
 
 
 def default(name: str) -> Column:
-    """Return what a column is where the table has none of its name."""
+    """Return the default of a missing column."""
     value = DEFAULTS[name]
     return F.lit(value).cast("bigint" if isinstance(value, int) else "string")
 
 
 def _in_our_case(table: DataFrame, known: set[str]) -> DataFrame:
-    """Write each of our columns as we do, where the session takes `Kind` for `kind`; not where both are there."""
+    """Rename columns that differ from ours only in case, if the session ignores case and the name is not ambiguous."""
     if is_case_sensitive(table.sparkSession):
         return table
     lower = [column.lower() for column in table.columns]
@@ -166,11 +166,11 @@ def _mapped(table: DataFrame, name: Name, columns: dict[str, str], survive: bool
     given = table.columns
     try:
         table = _in_our_case(table, _known(name))
-        # All at once: an expression means the table's own columns, not what was made of them.
+        # All at once: expressions refer to the table's own columns, not to mapped ones.
         values = {column: F.expr(sql) for column, sql in columns.items()}
-        if values:  # Spark Connect takes no empty dict
+        if values:  # Spark Connect refuses an empty dict
             table = table.withColumns(null_on_error(table, values) if survive else values)
-        _ = table.schema  # on Spark Connect nothing is analyzed before it is asked for
+        _ = table.schema  # Spark Connect analyzes lazily: analyze here
     except AnalysisException as error:
         raise AbeyantError(f"{name}: {in_one_line(error)}") from error
     if "key" in columns and "watches" not in columns:
@@ -188,7 +188,7 @@ def _schema(table: DataFrame, name: Name) -> StructType:
 
 
 def _completed(table: DataFrame, name: Name, given: Sequence[str], types: Sequence[str] | None) -> DataFrame:
-    """Do as `complete`; of columns of other types read those of `types`, or all that are `READABLE`."""
+    """Do the work of `complete`; convert columns of `types` only, or by default all that are `READABLE`."""
     schema = _schema(table, name)
     single = name == "operations" and "watches" not in table.columns
     if single:
@@ -205,7 +205,7 @@ def _completed(table: DataFrame, name: Name, given: Sequence[str], types: Sequen
 
 
 def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> DataFrame:
-    """Read columns of other types as theirs; add `REJECT_REASON` where any was."""
+    """Convert columns of other types; add `REJECT_REASON` if there are any."""
     read, reasons = {}, []
     for field in schema.fields:
         if field.name not in table.columns:
@@ -232,7 +232,7 @@ def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> 
 
 
 def duration_of(name: str, text: Column) -> tuple[Column, Column]:
-    """Return texts of durations such as '15 min' as intervals, and why a row is rejected whose text is none."""
+    """Return texts such as '15 min' as intervals, and the reason for rows whose text is not a duration."""
     micros = F.udf(_parse_duration, LongType())(text)
     said = F.lit(f"{name} is not a duration such as '15 min': ")
     why = F.when(text.isNotNull() & micros.isNull(), F.concat(said, F.left(text, F.lit(SHOWN_CHARS))))
@@ -244,7 +244,7 @@ def _parse_duration(text):  # type: ignore[no-untyped-def]  # with types Spark t
 
 
 def _whole_watches(watches: Column, found: str, *, roles: bool) -> tuple[Column, Column]:
-    """Return lists of watches whose `required`, of type `found`, are whole numbers, and why that cannot be."""
+    """Return lists of watches with `required` converted from `found` to integers, and the reason where that fails."""
     whole = LongType()
 
     def read(watch: Column) -> Column:
