@@ -138,13 +138,13 @@ def _java() -> str:
 
 
 def _of_system(error: OSError) -> str:
-    """Say what the system refused, and of which file."""
+    """Return a system error's message, with its file name if it has one."""
     said = error.strerror or str(error) or type(error).__name__
     return said if error.filename is None else f"{error.filename}: {said}"
 
 
 def _open_closed_streams() -> None:
-    """Print into nothing where whoever started this process has closed an output: Python has no stream then."""
+    """Open the null device for a standard stream that was closed before the start: Python sets it to None."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  for as long as we run
@@ -159,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             import argcomplete
         except ImportError:
-            return 1  # whoever presses Tab has not asked for the command to be run
+            return 1  # completing a command line must not run the command
         argcomplete.autocomplete(parser)
     options = parser.parse_args(words)
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -15,7 +15,7 @@ class BeginsAnew(Protocol):
     """A timer, a detector, a purgatory."""
 
     def _begin_anew(self) -> object:
-        """In the child: be as new, open or closed as before; return what was kept, to be let go of."""
+        """In the child: become as new, open or closed as before; return inherited objects, for the caller to drop."""
 
 
 _all: weakref.WeakSet[BeginsAnew] = weakref.WeakSet()

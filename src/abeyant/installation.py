@@ -68,7 +68,7 @@ def command(noted: Any, extras: tuple[str, ...], checkout: Path | None, *, relea
     wanted = f"[{','.join(extras)}]"
     if isinstance(noted, Mapping) and isinstance(noted.get("url"), str):
         editable, vcs = (noted.get("dir_info") or {}).get("editable"), noted.get("vcs_info") or {}
-        with suppress(ValueError):  # for what is no URL, or has a port that is none
+        with suppress(ValueError):  # not a URL, or an invalid port
             url = urlsplit(noted["url"])
             if not vcs and (file := _file(url)) is not None:
                 if file.exists():
@@ -99,7 +99,7 @@ def _file(parts: SplitResult) -> Path | None:
 
 
 def _address(parts: SplitResult, vcs: Mapping[str, Any], subdirectory: object) -> str | None:
-    """Return the requirement's address without anything that may be secret; None for what is no address."""
+    """Return the requirement's URL without what may be secret; None if it has none."""
     host = parts.hostname or ("localhost" if parts.scheme == "file" else "")  # pip takes no address without a host
     if not parts.scheme or not host:
         return None

@@ -65,7 +65,7 @@ def log(
 
 
 def attempt(tell: Callable[[], object], error: BaseException, caught: type[BaseException] = Exception) -> None:
-    """Call `tell`, which tells of `error`; where it raises, both go to `sys.unraisablehook`."""
+    """Call `tell`, which reports `error`; if it raises, both errors go to `sys.unraisablehook`."""
     try:
         tell()
     except caught as broken:

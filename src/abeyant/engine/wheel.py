@@ -349,7 +349,7 @@ class TimingWheel:
         return now // self._tick
 
     def _file(self, slot: int, cascading: bool) -> None:
-        """Put a live slot that is on no list where its deadline belongs, seen from the clock."""
+        """Link a live, unlinked slot into the bucket of its deadline, or into the overdue ones."""
         slab = self._slab
         ticks = slab.deadline[slot]
         if ticks > self._clock:

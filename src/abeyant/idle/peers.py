@@ -101,7 +101,7 @@ class Peers:
             self.wheel._refresh(self.wheel._slab.handle(slot), deadline)
 
     def remove(self, slot: int) -> Any:
-        """Watch a peer no longer; hands it out, for the caller to let go of with the lock free. O(its chain)."""
+        """Stop watching a peer; return it, for the caller to drop with the lock free. O(its chain)."""
         self._unchain(slot)
         return self.wheel._remove(self.wheel._slab.handle(slot))
 

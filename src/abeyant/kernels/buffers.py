@@ -1,4 +1,4 @@
-"""Columns of 64-bit integers, from whoever has them: `array`, NumPy, Arrow, shared memory. No NumPy needed here."""
+"""Columns of 64-bit integers from any buffer: `array`, NumPy, Arrow, shared memory. Does not need NumPy."""
 
 from __future__ import annotations
 

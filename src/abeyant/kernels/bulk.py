@@ -74,7 +74,7 @@ class BulkWheel:
     def remove_many(self, handles: ReadableBuffer, removed: WriteableBuffer | None = None) -> int:
         """Stop the tasks of these handles; return how many were pending. O(1) a task.
 
-        `removed`, a buffer of as many one-byte elements, is told which: 1 where this call prevented the task from
+        `removed`, a buffer of as many one-byte elements, gets 1 for each task that this call prevented from
         coming due, 0 where it had ended or the same handle stood earlier in `handles` (T3).
         """
         self._must_be_made()

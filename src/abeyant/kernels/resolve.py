@@ -128,7 +128,7 @@ class Staircases:
         """Look up rows of place, identity, required and whatever: `required` becomes when it was first reached.
 
         Or NEVER, in both cases whenever that was: starts and deadlines are the caller's. O(1) each, see above. Raises
-        ValueError for what is no whole number of such rows or is read-only, TypeError for other kinds of buffer.
+        ValueError for a buffer that is not a whole number of such rows or is read-only, TypeError for other buffers.
         """
         rows = writable_integers(asked, "asked")
         if len(rows) % _WIDTH:

@@ -1,6 +1,6 @@
 """The machine's monotonic clock and two helpers, as the interpreted timers use them (compiled: clock.pxd).
 
-It is the machine's own, whoever patches `time.monotonic`: what goes by it sleeps in the system, really, or measures how
+It is the machine's own even if `time.monotonic` is patched: its users sleep in the system, really, or measure how
 long something took. So the names below are bound where nobody who looks through modules for Python's clocks finds them.
 """
 

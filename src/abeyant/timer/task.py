@@ -65,9 +65,9 @@ class TimerTask:
         raise TypeError("a TimerTask is made by a timer's call_later or call_at")
 
     def cancel(self) -> bool:
-        """Cancel the task. Return True exactly when this prevented its run (T3): False when it ran, runs, or had ended.
+        """Cancel the task. Return whether this prevented its run (T3): False if it ran, runs, or was cancelled.
 
-        The callback and its arguments are let go of at once (T4).
+        The references to the callback and its arguments are dropped at once (T4).
         """
         owner = owner_of(self._owner)
         return owner is not None and owner._cancel(self)

@@ -35,7 +35,7 @@ def whole_nanoseconds(seconds: float) -> int:
 def to_nanoseconds(seconds: float | timedelta, name: str) -> int:
     """Return whole nanoseconds, to the nearest. Infinite and huge values become +-NEVER.
 
-    Raises TypeError for what is no time and ValueError for NaN, each naming the argument `name`.
+    Raises TypeError for an object that is not a time and ValueError for NaN, each naming the argument `name`.
     """
     if type(seconds) is float:
         value = seconds
@@ -53,7 +53,7 @@ def to_nanoseconds(seconds: float | timedelta, name: str) -> int:
 def as_float(seconds: Any, name: str) -> float:
     """Return a time (any number but bool, or a timedelta) in seconds as float; infinity where it is too large.
 
-    Raises TypeError for what is no time, naming the argument `name`; numpy's times, whose unit may be any, are none.
+    Raises TypeError, naming the argument `name`, for an object that is not a time; NumPy's times, of any unit, are not.
     """
     try:
         if isinstance(seconds, timedelta):

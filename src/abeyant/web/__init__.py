@@ -5,7 +5,7 @@
     site.post("/stop", lambda request: stop())
     with site.serve(port=8080) as server: print(server.url)
 
-It is for one person and a few programs beside it, on one machine: loopback unless told otherwise, HTTP/1.1 without TLS.
+It is for one person and a few programs, on one machine: loopback by default, HTTP/1.1 without TLS.
 h11 reads and writes the messages; `guard.py` says who is refused, `connection.py` how much one client can take.
 """
 

@@ -115,7 +115,7 @@ class Connection:
         """Return the body. Raises HttpError 413 as soon as it is known to be too large, before it is read."""
         most = self._limits.body
         if int(headers.get("content-length", "0")) > most:
-            raise HttpError(413, f"a body has at most {most:,} bytes here")
+            raise HttpError(413, f"the body exceeds the limit of {most:,} bytes")
         if self._http.they_are_waiting_for_100_continue:
             self._write(h11.InformationalResponse(status_code=100, headers=[]))
         body = bytearray()
@@ -123,7 +123,7 @@ class Connection:
             while isinstance(event := await self._next(), h11.Data):
                 body += event.data
                 if len(body) > most:
-                    raise HttpError(413, f"a body has at most {most:,} bytes here")
+                    raise HttpError(413, f"the body exceeds the limit of {most:,} bytes")
         return bytes(body)
 
     # -- the handler

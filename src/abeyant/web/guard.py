@@ -1,4 +1,4 @@
-"""Who is refused before any handler runs: other hosts, other origins, and beyond loopback whoever has no token.
+"""Refuse requests before any handler runs: for other hosts, from other origins, and beyond loopback without a token.
 
 A page from elsewhere, open in a browser on this machine, can send requests to loopback. Three things keep it out:
 

@@ -10,7 +10,7 @@ from abeyant.web.messages import Handler, HttpError
 
 
 class Limits(NamedTuple):
-    """What clients may take; beyond it they are refused (413, 431, 503) or let go of."""
+    """Limits per client; beyond them requests are refused (413, 431, 503) or connections closed."""
 
     body: int = 1 << 20  # bytes of a request's body
     head: int = 16 << 10  # bytes of a request's line and headers

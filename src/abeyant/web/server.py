@@ -115,7 +115,7 @@ class Server:
                 elif error.errno in (errno.EBADF, errno.EINVAL):
                     return
                 continue
-            # One too many is told so; where even those are too many, the connection is closed.
+            # Refuse one connection too many with 503; if even those are too many, just close it.
             busy = len(self._clients) >= self._site.limits.connections
             if busy and len(self._clients) >= 2 * self._site.limits.connections:
                 client.close()

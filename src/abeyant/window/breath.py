@@ -1,4 +1,4 @@
-"""How the window's thread lets the program's threads go on while it computes."""
+"""Keep the window's thread from starving the program's threads: it sleeps between pieces of work."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ REST = 0.001  # seconds
 
 
 class Breath:
-    """Counts the processor time of one reading, and rests in between.
+    """Counts the processor time of one reading of the window's data, and sleeps when it has used its share.
 
-    To give up the interpreter's lock is not enough: a thread that takes it again at once is there before those that
-    wait for it have woken up. So it sleeps.
+    Releasing the GIL is not enough: a thread that takes it again at once is faster than the waiting ones wake up.
     """
 
     def __init__(self) -> None:
         self._since = time.thread_time()
 
     async def take(self) -> None:
-        """Rest if it is time to. Call it after every piece of work that takes a tenth of a millisecond or more."""
+        """Sleep `REST` s if `BUSY` s were computed since. Call it after each piece of work of 0.1 ms or more."""
         if time.thread_time() - self._since > BUSY:
             await asyncio.sleep(REST)
             self._since = time.thread_time()

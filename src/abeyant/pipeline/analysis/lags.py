@@ -76,7 +76,7 @@ def joined(runs: pa.Table) -> pa.Table:
 
 
 def lag_rows(runs: pa.Table, slices: Slices, end_us: int) -> pa.Table:
-    """Return the rows of `LAGS` by runs that were joined, of a log whose last operation ended at `end_us`."""
+    """Return the rows of `LAGS`, given joined runs of fetches and the end of the log's last operation (`end_us`)."""
     found = []
     rows = zip(*(column.to_pylist() for column in runs.columns), strict=True)
     for (instance, replica), mine in groupby(rows, key=lambda row: row[:2]):

@@ -153,7 +153,7 @@ def percentile_columns(ranked: Ranked) -> dict[str, npt.NDArray[np.float64]]:
 
 
 def with_all_instances(counts: pa.Table) -> pa.Table:
-    """Add the same counts for the instance `*`, instances added up."""
+    """Append the counts of all instances together, as the instance `*`."""
     others = [name for name in counts.column_names if name not in ("instance", "operations")]
     sums = counts.group_by(others, use_threads=False).aggregate([("operations", "sum")])
     names = pa.array([ALL_INSTANCES] * sums.num_rows, pa.string())

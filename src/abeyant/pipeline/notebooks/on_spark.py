@@ -23,7 +23,7 @@ MOST_COUNTS: Final = 1_000_000
 def look(outcomes: DataFrame, operations: Any) -> Outcomes:
     """Count the outcomes, and the keys on which most of the `operations` expired, unless these are None."""
     if outcomes.isStreaming:
-        raise AbeyantError("outcomes are a stream, which has no end to look at: read what its sink has written")
+        raise AbeyantError("outcomes are a stream, which has no end: pass the table that its sink has written")
     check_table(outcomes, OUTCOMES, "outcomes")
     outcomes = columns_of(outcomes, OUTCOMES)
     spark = outcomes.sparkSession

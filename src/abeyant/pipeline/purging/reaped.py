@@ -59,7 +59,7 @@ class Reaped(Home):
         if wanted._dop_adopt(self, -1, False) == HAD_HOME:
             raise ValueError(f"{operation!r} was submitted before")
         if not enter_at_any_depth(wanted):
-            raise RuntimeError(f"{operation!r}: its lock is in another thread's hands")
+            raise RuntimeError(f"{operation!r}: its lock is held by another thread")
         try:
             if wanted.try_complete():
                 return True

@@ -21,7 +21,7 @@ from abeyant.pipeline.report.tables import name_cell
 
 __all__ = ["model_tiles", "write_model_report"]
 
-plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
+plotly("graph_objects")  # fail now, before the work, if plotly is missing
 
 _LEAST_MS: Final = 0.1
 """Where the axes of waits begin."""

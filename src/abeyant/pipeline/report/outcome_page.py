@@ -20,7 +20,7 @@ from abeyant.pipeline.report.parts import plot_place, section
 
 __all__ = ["inline_page", "write_outcome_report"]
 
-plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
+plotly("graph_objects")  # fail now, before the work, if plotly is missing
 
 _READ: Final = {
     "kinds": "An operation <em>completes</em> when its condition holds in time, else it <em>expires</em> at its "

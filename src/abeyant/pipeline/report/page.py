@@ -18,7 +18,7 @@ from abeyant.pipeline.report.opening import opening_tiles, over_time, read_over_
 from abeyant.pipeline.report.parts import plot_place
 from abeyant.pipeline.report.sections import SECTIONS, Section
 
-plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
+plotly("graph_objects")  # fail now, before the work, if plotly is missing
 
 
 _LOG_SETTINGS = (

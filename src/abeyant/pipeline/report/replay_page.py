@@ -32,7 +32,7 @@ from abeyant.pipeline.report.tables import name_cell, options
 
 __all__ = ["replay_tiles", "write_replay_report"]
 
-plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
+plotly("graph_objects")  # fail now, before the work, if plotly is missing
 
 
 def write_replay_report(tables: Path, destination: Path) -> None:

@@ -244,7 +244,7 @@ def _decompressed(raw: IO[bytes], compression: str) -> IO[bytes]:
 
 
 class _Recoded(io.RawIOBase):
-    """Text of UTF-16 as UTF-8."""
+    """A file that converts UTF-16 to UTF-8 as it is read."""
 
     def __init__(self, raw: IO[bytes]) -> None:
         self._raw = raw

@@ -1,7 +1,7 @@
-"""Files of HDFS over HTTP, in plain Python: for workers, which have no JVM.
+"""Read HDFS files over HTTP, in plain Python: for workers, which have no JVM.
 
-It is Hadoop's own protocol, WebHDFS, which every name node speaks unless told not to. Reading begins at a name node,
-which names a data node; the bytes come from that one, as they are asked for.
+The protocol is Hadoop's WebHDFS, enabled by default in every name node. The name node redirects to a data node, which
+serves the requested bytes.
 """
 
 from __future__ import annotations

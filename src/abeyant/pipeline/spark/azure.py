@@ -33,7 +33,7 @@ def azure_settings(spark: SparkSession, uri: str) -> AzureSettings:
     container, at, host = rest.partition("/")[0].partition("@")
     account, dot, domain = host.partition(".")
     if not (container and at and account and dot):
-        raise AbeyantError(f"cannot read {uri}: that is {scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH")
+        raise AbeyantError(f"cannot read {uri}: write it as {scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH")
     of = hadoop_settings(spark)
 
     def setting(name: str) -> str:

@@ -68,7 +68,7 @@ class Lines:
                 self.add(counts)
 
     def add(self, counts: BatchCounts) -> None:
-        """Count one batch, and tell of it if it did something, or if nothing was told for a minute."""
+        """Count one batch, and print a line if it did something, or if none was printed for a minute."""
         if self.first is None:
             self.first = counts.batch
         did = {name: getattr(counts, name) for name in _COUNTED}
@@ -122,7 +122,7 @@ class Lateness:
     def told(self, what: str, late: int, rows: int, late_by: float | None, *, any_share: bool = False) -> str | None:
         """Return a line for a batch, or a run, named `what`; None where few of its rows came too late.
 
-        With `any_share` few are told of as well.
+        With `any_share`, report even a small share.
         `late_by`: by how many seconds the latest one was before the watermark; None after the end of input.
         """
         if not late or (late <= _SHARE * rows and not any_share):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["SUMMARY", "sum_up"]
 
 SUMMARY: Final = "summary"
-"""The directory in the stream's --out. Of several runs it tells of the last."""
+"""The directory in the stream's --out with the summary of the last run."""
 
 _FEW: Final = 1_000_000  # outcomes: their operations are read within some ten seconds
 _TOPIC: Final = f"More than {_FEW:,} operations ended before the stop: their topic is not read again for their keys."
