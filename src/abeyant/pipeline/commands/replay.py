@@ -72,8 +72,8 @@ DIR gets the tables
             time-out, and the waits' percentiles
   own_timeouts  per instance and kind: the time-outs that operations have
 
-A log does not say how long an expired operation would have taken. Under a longer
-time-out such an operation is `unknown`. With --events nothing is unknown.
+A log does not say how long an expired operation would have taken. Under a
+longer time-out such an operation is `unknown`. With --events none is unknown.
 """
 
 _EXAMPLES: Final = """\

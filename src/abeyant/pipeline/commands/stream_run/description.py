@@ -40,7 +40,7 @@ def check(folder: Folder, out: Out, checkpoint: str, query: Mapping[str, Any], *
     before = _read(folder, out)
     if before is None:
         there = folder.names("")
-        check_former(out, there, DESCRIPTION, "begin the stream anew, with another --out and checkpoint")
+        check_former(out, there, DESCRIPTION, "start a new stream, with another --out and checkpoint")
         if any(name not in (LEASE_FILE, LEASES) for name in there):
             raise AbeyantError(f"{out} exists and is not a result of abeyant stream: it is left alone")
         if begun:
