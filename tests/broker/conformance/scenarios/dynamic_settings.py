@@ -21,7 +21,9 @@ _SET_UP = {
     "advertised.listeners", "cordoned.log.dirs", "group.initial.rebalance.delay.ms", "listener.security.protocol.map",
     "listeners", "log.dirs", "num.io.threads", "num.network.threads",
 }  # fmt: skip
-BROKERS = {name: found for name, found in definitions("broker").items() if name not in _SET_UP}
+# Kafka passes its authorizer's settings on, and does not define them.
+_OF_AUTHORIZER = {"allow.everyone.if.no.acl.found", "super.users"}
+BROKERS = {name: found for name, found in definitions("broker").items() if name not in _SET_UP | _OF_AUTHORIZER}
 _OF_TYPES = {
     "boolean": "true", "string": "text", "int": "5", "short": "5", "long": "5", "double": "0.5", "list": "text",
     "class": "a.Class", "password": "secret",
