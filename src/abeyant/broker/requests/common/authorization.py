@@ -49,7 +49,10 @@ _WHOLE: Final[dict[str, tuple[tuple[int, int], ...]]] = {
         ("ApiVersions", "DescribeCluster", "SaslAuthenticate", "SaslHandshake", "Fetch", "InitProducerId"), ()
     ),
     **dict.fromkeys(
-        ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "ConsumerGroupHeartbeat"),
+        (
+            "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "ConsumerGroupHeartbeat",
+            "ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge", "AlterShareGroupOffsets",
+        ),
         ((READ, GROUP),),
     ),
     **dict.fromkeys(("Produce", "EndTxn", "AddPartitionsToTxn"), ((WRITE, TRANSACTIONAL_ID),)),
@@ -68,7 +71,7 @@ _WHOLE: Final[dict[str, tuple[tuple[int, int], ...]]] = {
         ),
         ((DESCRIBE, CLUSTER),),
     ),
-    "OffsetDelete": ((DELETE, GROUP),),
+    **dict.fromkeys(("OffsetDelete", "DeleteShareGroupOffsets"), ((DELETE, GROUP),)),
     "AlterClientQuotas": ((ALTER_CONFIGS, CLUSTER),),
     **dict.fromkeys(("DescribeClientQuotas", "ListConfigResources"), ((DESCRIBE_CONFIGS, CLUSTER),)),
 }  # fmt: skip
@@ -89,6 +92,7 @@ _ITEMS: Final[dict[str, tuple[tuple[str, ...], int, int]]] = {
     "CreatePartitions": (("topics",), ALTER, TOPIC),
     "DescribeGroups": (("groups",), DESCRIBE, GROUP),
     "ConsumerGroupDescribe": (("group_ids",), DESCRIBE, GROUP),
+    "ShareGroupDescribe": (("group_ids",), DESCRIBE, GROUP),
     "DeleteGroups": (("groups_names",), DELETE, GROUP),
     "OffsetFetch": (("groups",), DESCRIBE, GROUP),
     "DescribeTransactions": (("transactional_ids",), DESCRIBE, TRANSACTIONAL_ID),
