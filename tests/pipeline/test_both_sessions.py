@@ -107,7 +107,7 @@ def test_fields_that_an_expression_names_are_read(either: SparkSession) -> None:
     events = read_events(records, {"key": "upper(id)", "at": "to_timestamp(when)"})
     assert {(row.key, row.at is None, row[REJECT_REASON]) for row in events.collect()} == {
         ("K", False, None),
-        ("K", True, "no at: to_timestamp(when) gives none"),
+        ("K", True, "no at: to_timestamp(when) is null"),
     }
     with pytest.raises(AbeyantError, match=r"key=upper\(: .*PARSE"):
         read_events(records, {"key": "upper("})

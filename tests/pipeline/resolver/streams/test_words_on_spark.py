@@ -193,7 +193,7 @@ def test_rows_that_cannot_be_resolved_or_contradict_the_words_are_rejected(spark
     assert [row.op_id for row in spark.read.parquet(str(tmp_path / "out" / "outcomes")).collect()] == ["fine"]
     rejected = stream.rejected()
     assert {reason.partition(", which")[0]: row["op_id"] for reason, row in rejected.items()} == {
-        "has several watches that complete it": "two", "a watch has an unknown role": "odd", "no watches": "none",
+        "has several watches with role 'complete'": "two", "a watch has an unknown role": "odd", "no watches": "none",
     }  # fmt: skip
 
 
