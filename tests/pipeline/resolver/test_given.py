@@ -91,9 +91,7 @@ def test_a_zone_that_arrow_does_not_know_is_named(spark: SparkSession) -> None:
 
 
 def test_what_is_no_table_or_a_wrong_one_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(
-        TypeError, match=r"events must be a DataFrame of Spark or a table with an .*, not list"
-    ):
+    with pytest.raises(TypeError, match=r"events must be a DataFrame of Spark or a table with an .*, not list"):
         pipeline.resolve(pd.DataFrame(OPERATIONS), [EVENTS])
     with pytest.raises(SchemaError, match="events: no column 'at', expected a timestamp"):
         pipeline.resolve(pd.DataFrame(OPERATIONS), pl.DataFrame(EVENTS).drop("at"))
