@@ -62,6 +62,8 @@ class Refusals:
         pythons = {thread.native_id for thread in threading.enumerate()}
         names = [_name_of(one) for one in sorted(native_threads() - self._natives - pythons)]
         older = {_name_of(one)[:4] for one in self._natives} & set(_KNOWN)  # these begin threads when they like
+        if older:
+            older.add(_name_of(threading.main_thread().native_id or 0)[:4])  # one that has not named itself yet
         begun = [name for name in names if name[:4] not in older]
         if not begun:
             return None
