@@ -110,7 +110,7 @@ def test_a_broken_rival_is_caught(name: str, kind: str, mistake: str) -> None:
 
 def test_copies_without_a_mistake_pass_the_same_search() -> None:
     few = settings(SEARCH, max_examples=12)
-    with rivals_copy() as rivals:
+    with rivals_copy() as rivals, examples_that_hang_fail():
         for name, kind, _ in RIVALS:
             module = getattr(rivals, name.replace("-", "_"))
             make = getattr(module, kind)
