@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,21 +20,10 @@ from aiokafka.errors import KafkaError
 from abeyant import simulation
 from abeyant.broker import checks as kafka_checks
 from abeyant.broker.simulation import Options, Simulation, search, shrink, story
-
-Story = Callable[[Simulation], Awaitable[None]]
+from examples.simulation.mistakes import Story, started
 
 ORDERS = [b"order-%d" % number for number in range(12)]
 PLACE = TopicPartition("orders", 0)
-
-
-async def started(client: Any) -> Any:
-    """Start a client, again after an error, and return it."""
-    while True:
-        try:
-            await client.start()
-            return client
-        except KafkaError:
-            await asyncio.sleep(1)
 
 
 async def send_orders(run: Simulation, **options: Any) -> None:

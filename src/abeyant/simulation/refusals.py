@@ -61,10 +61,12 @@ class Refusals:
         """
         pythons = {thread.native_id for thread in threading.enumerate()}
         names = [_name_of(one) for one in sorted(native_threads() - self._natives - pythons)]
-        older = {_name_of(one)[:4] for one in self._natives} & set(_KNOWN)  # these begin threads when they like
+        # Clients of before the run begin threads when they like; one that has not named itself has the process's name.
+        natives = [_name_of(one) for one in self._natives]
+        older = tuple(kind for kind in _KNOWN if any(name.startswith(kind) for name in natives))
         if older:
-            older.add(_name_of(threading.main_thread().native_id or 0)[:4])  # one that has not named itself yet
-        begun = [name for name in names if name[:4] not in older]
+            older += (_name_of(threading.main_thread().native_id or 0),)
+        begun = [name for name in names if not name.startswith(older)]
         if not begun:
             return None
         for beginning, what in _KNOWN.items():

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError, ProducerFenced
 
 from abeyant.broker import checks as kafka_checks
 from abeyant.broker.simulation import Simulation
+from examples.simulation.mistakes import started
 
 ORDERS = [b"order-%d" % number for number in range(12)]
-
-
-async def started(client: Any) -> Any:
-    """Start a client, again after an error."""
-    while True:
-        try:
-            await client.start()
-            return client
-        except KafkaError:
-            await asyncio.sleep(1)
 
 
 async def send_orders(run: Simulation, partitions: int) -> None:

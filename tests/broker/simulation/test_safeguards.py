@@ -30,7 +30,7 @@ from abeyant.broker.wire.schema import ErrorCode
 pytest.importorskip("aiokafka")
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
+    sys.path[:0] = [str(folder) for folder in Path(__file__).parents[2:4]]  # tests, and the checkout with examples
 
 from broker.simulation.stories import committing_once, handing_over, idling, lagging, passing_on, working
 
