@@ -1,6 +1,6 @@
 """Safeguards of the broker itself are taken out, one by one: seeds find each by the checks, and nothing with all in.
 
-python tests/broker/simulation/test_safeguards.py  # the table of docs/simulation.md
+python tests/broker/simulation/test_safeguards.py  # the table of docs/simulation-checks.md
 """
 
 from __future__ import annotations
