@@ -52,6 +52,16 @@ class Consumers:
             Sent(self._loop.now, self._name(producer), topic, item, lambda: _acknowledged(future))
         )
 
+    def end(self) -> None:
+        """Let go of clients, so that they are collected with the run: an error in a future has frames that hold them."""
+        self._names.clear()
+        self._assignments.clear()
+        results = [one.result() for one in self._history.sent]
+        self._history.sent[:] = [
+            one._replace(result=lambda result=result: result)  # type: ignore[misc]  # the default binds it
+            for one, result in zip(self._history.sent, results, strict=True)
+        ]
+
     def _name(self, consumer: Any) -> str:
         found = self._names.get(id(consumer))
         if found is None:

@@ -196,7 +196,8 @@ class _Story:
             if self._watch:
                 recorder.watcher = self._watcher = Watcher(loop, kafka)
                 runner.struck = self._watcher.struck
-            with watched_clients(Consumers(loop, self.history)):
+            consumers = Consumers(loop, self.history)
+            with watched_clients(consumers):
                 doing = loop.create_task(runner.run(self._plan), name="faults")
                 try:
                     await self._test(simulation)
@@ -205,6 +206,7 @@ class _Story:
                     await self._converge(simulation, recorder)
                 finally:
                     doing.cancel()
+                    consumers.end()
                     if self._watcher is not None:
                         self._watcher.end()
                         recorder.watcher = None  # what the cluster does as it closes is not of the run
