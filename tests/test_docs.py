@@ -271,6 +271,27 @@ def test_the_readme_is_short_and_begins_with_what_people_want() -> None:
         )
 
 
+def reference_pages() -> set[str]:
+    """The pages of the site's section "Reference", which people look things up in and do not read."""
+    nav = (ROOT / "mkdocs.yml").read_text().partition("\n  - Reference:\n")[2]
+    return {
+        f"docs/{name}"
+        for name in re.findall(r"([\w/-]+\.md)$", re.split(r"^  - ", nav, flags=re.MULTILINE)[0], re.MULTILINE)
+    }
+
+
+def test_a_page_that_is_read_has_at_most_1500_words() -> None:
+    """Code and what is looked up aside. Split a longer page by what readers come for."""
+    reference, long = reference_pages(), {}
+    assert {"docs/laws.md", "docs/reference/timers.md"} <= reference < set(PAGES)
+    for name in set(PAGES) - reference:
+        text = re.sub(r"^( *)```.*?^ *```$|<!--.*?-->", "", PAGES[name].read_text(), flags=re.DOTALL | re.MULTILINE)
+        words = sum(any(sign.isalnum() for sign in word) for word in text.split())
+        if words > 1500:
+            long[name] = words
+    assert long == {}
+
+
 def test_the_badges_say_what_the_package_says_of_itself() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     shown = re.findall("<text[^>]*>([^<]*)</text>", (ROOT / "docs" / "images" / "badges.svg").read_text())

@@ -12,7 +12,7 @@ from lab import peers
 from lab.benchmarks import notes, picture, plots, table, wording
 from lab.benchmarks.arguments import make_parser
 from lab.benchmarks.catalogue import ROWS
-from lab.benchmarks.page import page
+from lab.benchmarks.page import FIGURES, PAGE, figures_page, page
 from lab.benchmarks.programs import BENCHMARKS, grid
 from lab.benchmarks.results import Results as View
 from lab.benchmarks.results import view
@@ -80,7 +80,8 @@ def _write_page(results: View, folder: Path) -> None:
     images = plots.draw(results, folder / "benchmarks")
     if not images:
         print("no plots: matplotlib is not installed (pip install -r requirements/bench.txt)")
-    path = folder / "benchmarks.md"
+    (folder / FIGURES).write_text(figures_page(results))
+    path = folder / PAGE
     path.write_text(page(results, {f"benchmarks/{name}": caption for name, caption in images.items()}, notes.read()))
     print(f"page: {path}")
     try:

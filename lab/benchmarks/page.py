@@ -1,4 +1,4 @@
-"""The results page, in Markdown."""
+"""The results page and the page of all figures, in Markdown."""
 
 from __future__ import annotations
 
@@ -11,14 +11,20 @@ from lab.benchmarks.results import Results
 from lab.benchmarks.targets import TARGETS
 from lab.machine import BUSY
 
+PAGE, FIGURES = "benchmarks.md", "benchmarks-figures.md"
 PEERS = ("asyncio", "uvloop", "kafka")
 
 
 def page(results: Results, plots: dict[str, str], notes: dict[str, str]) -> str:
     """Return the page. `plots`: file names and captions; `notes`: by row, why a target is missed."""
-    parts = [*_head(results), *_targets(results), *_missed(results, notes)]
-    parts += [*_plots(plots), *_tables(results), *_method(results)]
+    parts = [*_head(results), *_targets(results), *_missed(results, notes), *_plots(plots)]
+    parts += [f"Each row of every rival at every size is on [a page of its own]({FIGURES}).", *_method(results)]
     return "\n\n".join(parts) + "\n"
+
+
+def figures_page(results: Results) -> str:
+    """Return the page of all figures, a table a row of the catalogue."""
+    return "\n\n".join(_tables(results)) + "\n"
 
 
 def _head(results: Results) -> Iterator[str]:
@@ -79,8 +85,10 @@ def _plots(plots: dict[str, str]) -> Iterator[str]:
 
 
 def _tables(results: Results) -> Iterator[str]:
-    yield "## All figures"
+    yield "# Figures of the benchmarks"
+    yield "<!-- Written by `make bench`. -->"
     yield (
+        f"Of the machine and the run that [Benchmarks]({PAGE}) names, by its method. "
         "Medians. A ratio is a rival's figure divided by the peer's, at the largest size at which both were measured. "
         "Below 1x is cheaper; of rates (k/s, M/s) above 1x is faster."
     )
@@ -88,7 +96,7 @@ def _tables(results: Results) -> Iterator[str]:
         rows = table.as_markdown(results, row)
         if not rows:
             continue
-        yield f"### {row.title[0].upper()}{row.title[1:]}"
+        yield f"## {row.title[0].upper()}{row.title[1:]}"
         yield f"{row.about} Columns: {row.size_of}."
         yield rows
 

@@ -1,6 +1,6 @@
 """The README's picture: the longest stall of a thread while a million timers expire. Reads only the page.
 
-    python -m lab.benchmarks.picture        docs/benchmarks.md -> docs/images/stall.svg
+    python -m lab.benchmarks.picture        docs/benchmarks-figures.md -> docs/images/stall.svg
 
 `make bench` draws it anew with the page. The figures are those of the page's table, so the two cannot disagree. The
 picture brings its own background, light or dark as the reader's system is: a page of either kind can hold it.
@@ -12,6 +12,8 @@ import re
 import sys
 from html import escape
 from pathlib import Path
+
+from lab.benchmarks.page import FIGURES
 
 DOCS = Path(__file__).parents[2] / "docs"
 SECTION, COLUMN = "Longest stall: expiries", "1 M"
@@ -39,7 +41,7 @@ class MissingFigureError(Exception):
 
 def figures(page: str) -> dict[str, str]:
     """Return the longest stalls in ms, as written in the page's table, by line."""
-    section = re.search(rf"^### {SECTION}$(.*?)(?=^##|\Z)", page, re.DOTALL | re.MULTILINE)
+    section = re.search(rf"^## {SECTION}$(.*?)(?=^##|\Z)", page, re.DOTALL | re.MULTILINE)
     if section is None:
         raise MissingFigureError(
             f"the page has no section {SECTION!r}: run `make bench`, or `python -m lab.benchmarks --render`"
@@ -85,7 +87,7 @@ def svg(stalls: dict[str, str]) -> str:
 def draw(docs: Path = DOCS) -> Path:
     """Draw the picture from the page in `docs`; return where it is."""
     path = docs / "images" / "stall.svg"
-    image = svg(figures((docs / "benchmarks.md").read_text()))
+    image = svg(figures((docs / FIGURES).read_text()))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(image)
     return path

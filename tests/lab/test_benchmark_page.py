@@ -10,7 +10,7 @@ import pytest
 from lab.benchmarks import notes, picture, plots, table, wording
 from lab.benchmarks.catalogue import ROWS
 from lab.benchmarks.measurement import OPERATIONS, ROUND, Measurement
-from lab.benchmarks.page import page
+from lab.benchmarks.page import FIGURES, figures_page, page
 from lab.benchmarks.results import Results, view
 from lab.benchmarks.targets import TARGETS
 from lab.experiment import TAKEN, Measure, cell
@@ -110,17 +110,17 @@ def test_a_ratio_is_never_nothing() -> None:
     assert wording.ratio(small, large) == "<0.001x"
     assert wording.ratio(large, small) == "1,000,000x"
     assert wording.ratio(small, Measurement("", "pair", 0, [1600.0], 1, {}, "")) == "0.001x"
-    assert "| 0x |" not in (picture.DOCS / "benchmarks.md").read_text()
+    assert "| 0x |" not in (picture.DOCS / FIGURES).read_text()
 
 
 def test_the_picture_is_drawn_from_the_page() -> None:
-    said = page(made_up(6e6, 7.24e8), {}, {})
+    said = figures_page(made_up(6e6, 7.24e8))
     assert set(picture.figures(said).values()) == {"6.00", "724"}
     assert ">6.00 ms</text>" in picture.svg(picture.figures(said))
 
 
 def test_the_committed_picture_is_that_of_the_committed_page() -> None:
-    drawn = picture.svg(picture.figures((picture.DOCS / "benchmarks.md").read_text()))
+    drawn = picture.svg(picture.figures((picture.DOCS / FIGURES).read_text()))
     assert (picture.DOCS / "images" / "stall.svg").read_text() == drawn
 
 
@@ -130,7 +130,7 @@ def test_a_page_without_the_figures_is_refused_by_name() -> None:
     results = made_up(1, 2)
     results.measurements = [one for one in results.measurements if one.rival != "uvloop"]
     with pytest.raises(picture.MissingFigureError, match=r"no figure of uvloop$"):
-        picture.figures(page(results, {}, {}))
+        picture.figures(figures_page(results))
 
 
 def record(date: str, parameters: dict[str, int], *rounds: float, failed: str | None = None) -> Record:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +54,14 @@ def test_every_scenario_is_recorded_and_every_record_has_one() -> None:
     found = {(one.family, one.title) for one in SET}
     assert len(found) == len(SET), "two scenarios have one title"
     assert {(family, title) for family in FAMILIES for title in recorded(family)} == found
+
+
+def test_the_page_says_how_many_there_are() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "broker-compared.md").read_text()
+    stated = re.search(r"More than ([\d,]+) scenarios", page)
+    assert stated is not None
+    assert 0 < len(SET) - int(stated[1].replace(",", "")) < 500
+    assert f"{len(DIFFERENCES)} differences stay" in page
 
 
 def test_listed_differences_are_of_scenarios() -> None:
