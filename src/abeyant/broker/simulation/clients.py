@@ -53,7 +53,7 @@ class Consumers:
         )
 
     def end(self) -> None:
-        """Let go of clients, so that they are collected with the run: an error in a future has frames that hold them."""
+        """Let go of clients, so that they go with the run: an error in a future has frames that hold them."""
         self._names.clear()
         self._assignments.clear()
         results = [one.result() for one in self._history.sent]
