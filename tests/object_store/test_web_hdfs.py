@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.request_log.files import DamagedFileError, Reach, chunks, find_logs, read_lines
-from abeyant.pipeline.request_log.web_hdfs import WebHdfs
+from abeyant.pipeline.request_log.files import DamagedFileError, chunks, find_logs, read_lines
+from abeyant.pipeline.spark.remote_files import Reach
+from abeyant.pipeline.spark.web_hdfs import WebHdfs
 from object_store.buckets import Bucket
 from object_store.hdfs import Hdfs
 

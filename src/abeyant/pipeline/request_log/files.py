@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.request_log.web_hdfs import WebHdfs
+from abeyant.pipeline.spark.remote_files import AZURE, HDFS, S3A, Reach, system_of
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -44,8 +44,6 @@ __all__ = [
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-Reach = tuple[tuple[str, Any], ...]
-
 NAME: Final = "kafka-request.log"
 """What a request log is called, in Kafka's own log4j2.yaml; rotated files add to it."""
 
@@ -54,9 +52,6 @@ MAX_LINE_BYTES: Final = 32 << 20
 _BLOCK_BYTES: Final = 1 << 20
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_S3A: Final = "s3a://"
-_HDFS: Final = "hdfs://"
-_AZURE: Final = ("abfs://", "abfss://")
 _COMPRESSIONS: Final = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bzip2",
@@ -119,7 +114,7 @@ class Chunk:
 def need_session(paths: Paths) -> bool:
     """Return whether it takes a session's settings to find these paths."""
     given = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return any(os.fspath(path).startswith((_S3A, _HDFS, *_AZURE)) for path in given)
+    return any(os.fspath(path).startswith((S3A, HDFS, *AZURE)) for path in given)
 
 
 def find_logs(
@@ -293,25 +288,10 @@ def _blocks(stream: Any, left: int | None) -> Iterator[bytes | LongLineError]:
         yield rest
 
 
-def _system(path: str, reach: Reach) -> tuple[Any, str]:
-    """Return Arrow's file system for a URI, and what it calls the path."""
-    from pyarrow import fs
-
-    if path.startswith(_S3A):
-        return fs.S3FileSystem(**dict(reach)), path.removeprefix(_S3A)
-    if path.startswith(_HDFS) and reach:
-        return WebHdfs(**dict(reach)), f"/{path.removeprefix(_HDFS).partition('/')[2]}"
-    if path.startswith(_AZURE) and reach:
-        container, _, rest = path.partition("://")[2].partition("@")
-        return fs.AzureFileSystem(**dict(reach)), f"{container}/{rest.partition('/')[2]}"
-    found: tuple[Any, str] = fs.FileSystem.from_uri(path)
-    return found
-
-
 def _open(path: str, reach: Reach) -> IO[bytes]:
     if _URI.match(path) is None:
         return open(path, "rb")
-    system, name = _system(path, reach)
+    system, name = system_of(path, reach)
     return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", system.open_input_file(name)), 1 << 20))
 
 
@@ -369,7 +349,7 @@ def _expand_uri(path: str, reach: Reach) -> list[str]:
     from pyarrow import fs
 
     try:
-        system, name = _system(path, reach)
+        system, name = system_of(path, reach)
         info = system.get_file_info(name)
         if info.type == fs.FileType.NotFound:
             raise AbeyantError(_missing(path))

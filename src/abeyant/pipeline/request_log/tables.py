@@ -25,7 +25,6 @@ from abeyant.pipeline.request_log.files import (
     LogFile,
     LongLineError,
     Paths,
-    Reach,
     chunks,
     find_logs,
     lines_of,
@@ -38,10 +37,8 @@ from abeyant.pipeline.request_log.rows import PARSED, packed_chunk, parse_chunk
 from abeyant.pipeline.request_log.time_zone import time_zone
 from abeyant.pipeline.request_log.wrapping import may_be_request
 from abeyant.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
-from abeyant.pipeline.spark.azure import azure_settings
-from abeyant.pipeline.spark.hdfs import hdfs_settings
 from abeyant.pipeline.spark.packed import PACKED, PackedRows
-from abeyant.pipeline.spark.s3 import s3_settings
+from abeyant.pipeline.spark.remote_files import reach_of
 from abeyant.pipeline.spark.session import default_partitions
 
 if TYPE_CHECKING:
@@ -110,7 +107,7 @@ class KafkaRequestLog:
     ) -> None:
         self._spark = spark
         self._zone = time_zone(timezone)
-        self.files: tuple[LogFile, ...] = tuple(find_logs(paths, instance=instance, reach=partial(_reach, spark)))
+        self.files: tuple[LogFile, ...] = tuple(find_logs(paths, instance=instance, reach=partial(reach_of, spark)))
 
     @cached_property
     def survey(self) -> Survey:
@@ -216,14 +213,6 @@ class _Dealt:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = (n for batch in batches for task in batch.column(0).to_pylist() for n in self.deal[task])
         return self.work(pa.record_batch([pa.array([n], pa.int64())], ["piece"]) for n in numbers)
-
-
-def _reach(spark: SparkSession, uri: str) -> Reach:
-    """Return how workers reach a URI of `s3a://`, `abfs(s)://` or `hdfs://`, by the session's settings."""
-    scheme, _, rest = uri.partition("://")
-    if scheme == "s3a":
-        return s3_settings(spark, rest.partition("/")[0])
-    return hdfs_settings(spark, uri) if scheme == "hdfs" else azure_settings(spark, uri)
 
 
 def topics_of(chunk: Chunk) -> dict[str, str]:

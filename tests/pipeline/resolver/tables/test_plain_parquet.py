@@ -40,6 +40,7 @@ from abeyant.pipeline.resolver.tables.packing import (
 )
 from abeyant.pipeline.resolver.tables.plain_parquet import map_side, tasks
 from abeyant.pipeline.resolver.tables.plain_parquet.footers import DIRECT, RowGroup, _groups_of, row_groups
+from abeyant.pipeline.resolver.tables.plain_parquet.stored import Stored
 from abeyant.pipeline.resolver.tables.plain_parquet.tasks import Task, _read, tasks_of
 from abeyant.pipeline.resolver.tables.profile import Profiler
 from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
@@ -287,7 +288,7 @@ def test_a_scan_is_plain_and_nothing_more_than_one(spark: SparkSession, trace_fi
     found = groups(operations)
     assert found is not None
     assert sum(group.rows for group in found) == operations.count()
-    assert all(0 < group.size < Path(group.path).stat().st_size for group in found)
+    assert all(0 < group.size < Path(group.file.name).stat().st_size for group in found)
     assert groups(events.select("key", "at", "instance", "progress")) is not None
     events.createOrReplaceTempView("plain_events")
     assert groups(spark.sql("SELECT * FROM plain_events")) is not None
@@ -431,14 +432,14 @@ def test_a_file_that_was_replaced_or_has_gone_is_named(spark: SparkSession, tmp_
 
 def test_tasks_are_of_one_size() -> None:
     def sizes(*of_groups: int) -> list[list[int]]:
-        given = [RowGroup("f", number, 1000, size << 20) for number, size in enumerate(of_groups)]
+        given = [RowGroup(Stored("f"), number, 1000, size << 20) for number, size in enumerate(of_groups)]
         return [[group.size >> 20 for group in task.groups] for task in tasks_of("events", given)]
 
     assert sizes() == []
     assert sizes(*[1] * 9) == [[1] * 4, [1] * 4, [1]]
     assert sizes(900, 1, 1) == [[900], [1, 1]]
     assert sizes(*[60] * 1000)[0] == [60, 60]  # of much data
-    many = [RowGroup("f", number, 3 << 20, 1) for number in range(3)]
+    many = [RowGroup(Stored("f"), number, 3 << 20, 1) for number in range(3)]
     assert [len(task.groups) for task in tasks_of("events", many)] == [1, 1, 1]
 
 
@@ -456,7 +457,7 @@ def test_a_chunk_is_bounded_in_bytes_where_rows_are_wide(tmp_path: Path, monkeyp
     ]
     pq.write_table(pa.Table.from_pylist(rows, ARROW_OPERATIONS), tmp_path / "0.parquet")
     file = pq.ParquetFile(tmp_path / "0.parquet")
-    (group,) = _groups_of(str(tmp_path / "0.parquet"), OPERATIONS) or []
+    (group,) = _groups_of(Stored(str(tmp_path / "0.parquet")), OPERATIONS) or []
     task = Task("operations", [group])
     first = next(_read(task, OPERATIONS.fieldNames()))
     assert first.num_rows < 200 < file.metadata.num_rows
@@ -478,7 +479,7 @@ def test_a_long_text_that_all_rows_share_is_not_held_for_all_of_them(
         monkeypatch.setattr(module, "CHUNK_BYTES", 1 << 20)
     rows = [operation_row(Op(f"{n}", n, 9, (Watch("k", n),), "all")) | {"kind": "x" * 5000} for n in range(3000)]
     pq.write_table(pa.Table.from_pylist(rows, ARROW_OPERATIONS), tmp_path / "0.parquet")
-    task = Task("operations", _groups_of(str(tmp_path / "0.parquet"), OPERATIONS) or [])
+    task = Task("operations", _groups_of(Stored(str(tmp_path / "0.parquet")), OPERATIONS) or [])
     assert next(_read(task, OPERATIONS.fieldNames())).nbytes < 1 << 20  # as a dictionary
     found = packed_operations(task)
     assert max(batch.nbytes for batch in found) < 2 << 20
@@ -497,7 +498,7 @@ def test_many_small_files_are_not_open_at_once(tmp_path: Path) -> None:
     groups_of_all = []
     for number in range(60):
         pq.write_table(table, tmp_path / f"{number}.parquet")
-        groups_of_all += _groups_of(str(tmp_path / f"{number}.parquet"), EVENT_COLUMNS) or []
+        groups_of_all += _groups_of(Stored(str(tmp_path / f"{number}.parquet")), EVENT_COLUMNS) or []
     before = len(os.listdir("/proc/self/fd"))
     most = 0
     for _ in _read(Task("events", groups_of_all), EVENT_COLUMNS.fieldNames()):

@@ -9,8 +9,7 @@ Plain is what Arrow reads to the same values as Spark, without a doubt; else Spa
   that keeps rows in Parquet. The reader had no option that changes what is read, such as to pass over broken files.
 - Every file has every column, under the same name and with the same type; no file is encrypted.
 - Times are after 1900, or written by Spark since 3.1: Spark may shift others by some days.
-- Paths are of the scheme `file`, which driver and workers see alike, as Spark itself wants it. (The Python of a Spark
-  Connect session may be on another machine.)
+- Workers open the files as Spark does (`stored`). (The Python of a Spark Connect session may be on another machine.)
 
 `spark.abeyant.parquet.direct=false` leaves all reading to Spark.
 """
@@ -22,14 +21,13 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, NamedTuple
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from abeyant.pipeline.resolver.tables.plain_parquet.stored import Stored, opened, stored
 from abeyant.pipeline.spark.connect import is_connect
 from abeyant.pipeline.spark.plans import scanned_files
 
@@ -39,6 +37,8 @@ DIRECT: Final = "spark.abeyant.parquet.direct"
 
 _MOST_FILES: Final = 4096  # the driver reads the end of each: 0.3 ms or so
 _THREADS: Final = 8
+_MOST_REMOTE_FILES: Final = 1024  # some requests, of 20 ms or so
+_REMOTE_THREADS: Final = 32
 
 _FALSE: Final = (
     "spark.sql.files.ignoreCorruptFiles",
@@ -54,7 +54,7 @@ _YEAR_1900: Final = -2_208_988_800  # seconds since 1970
 class RowGroup(NamedTuple):
     """A row group of a file."""
 
-    path: str
+    file: Stored
     number: int
     rows: int
     size: int
@@ -71,11 +71,14 @@ def row_groups(table: DataFrame, wanted: StructType) -> list[RowGroup] | None:
     spark = table.sparkSession
     if is_connect(spark) or not _reads_as_is(spark):
         return None
-    files = [urlsplit(uri) for uri in scanned_files(table, wanted)]
-    if not 0 < len(files) <= _MOST_FILES or any(file.scheme != "file" or file.netloc for file in files):
+    files = stored(spark, scanned_files(table, wanted)[: _MOST_FILES + 1])
+    if not files:
         return None
-    with ThreadPoolExecutor(_THREADS, "abeyant-footers") as pool:
-        found = list(pool.map(partial(_groups_of, wanted=wanted), (unquote(file.path) for file in files)))
+    remote = any(file.reach is not None for file in files)
+    if len(files) > (_MOST_REMOTE_FILES if remote else _MOST_FILES):
+        return None
+    with ThreadPoolExecutor(_REMOTE_THREADS if remote else _THREADS, "abeyant-footers") as pool:
+        found = list(pool.map(partial(_groups_of, wanted=wanted), files))
     groups = [some for some in found if some is not None]
     return [group for some in groups for group in some] if len(groups) == len(found) else None
 
@@ -84,14 +87,15 @@ def _reads_as_is(spark: SparkSession) -> bool:
     return spark.conf.get(DIRECT, "true") == "true" and all(spark.conf.get(name, "false") == "false" for name in _FALSE)
 
 
-def _groups_of(path: str, wanted: StructType) -> list[RowGroup] | None:
+def _groups_of(stored_file: Stored, wanted: StructType) -> list[RowGroup] | None:
     """Return the row groups of a file, None where it is not plain."""
     import pyarrow.parquet as pq
 
     try:
-        file: Any = pq.read_metadata(path)
-        if file.serialized_size != _footer_size(path):
-            return None
+        with opened(stored_file) as source:
+            file: Any = pq.read_metadata(source)
+            if file.serialized_size != _footer_size(source):
+                return None
         leaves = list(_leaves(file, wanted.fieldNames()))
         groups = [(n, group) for n in range(file.num_row_groups) if (group := file.row_group(n)).num_rows]
         if any("nanoseconds" in file.schema.column(leaf).logical_type.to_json() for leaf in leaves):
@@ -102,7 +106,7 @@ def _groups_of(path: str, wanted: StructType) -> list[RowGroup] | None:
             return None
         return [
             RowGroup(
-                path,
+                stored_file,
                 number,
                 group.num_rows,
                 sum(group.column(leaf).total_compressed_size for leaf in leaves),
@@ -122,14 +126,13 @@ def _may_be_then(column: Any) -> bool:
     return told is None or not told.has_min_max or told.min <= "then" <= told.max
 
 
-def _footer_size(path: str) -> int:
+def _footer_size(source: Any) -> int:
     """Return how long a file says that its metadata is: more than that where some columns are encrypted.
 
     Then a signature follows. Arrow ends the process when it is asked for such a column.
     """
-    with Path(path).open("rb") as file:
-        file.seek(-len(_END), os.SEEK_END)
-        return int.from_bytes(file.read(4), "little")
+    source.seek(-len(_END), os.SEEK_END)
+    return int.from_bytes(source.read(4), "little")
 
 
 def _leaves(file: Any, columns: list[str]) -> Iterator[int]:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.resolver.tables.plain_parquet.footers import DIRECT, RowGroup
+from abeyant.pipeline.resolver.tables.plain_parquet.stored import Stored, hold, opened
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.chunks import CHUNK_BYTES, gathered
@@ -84,29 +85,42 @@ def _read(task: Task, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task, all with one schema. Raises `AbeyantError`, which names the file."""
     import pyarrow.parquet as pq
 
-    files = [(path, list(groups)) for path, groups in groupby(task.groups, key=attrgetter("path"))]
-    path = ""
+    files = [(file, list(groups)) for file, groups in groupby(task.groups, key=attrgetter("file"))]
+    name = ""
     try:
         about: list[Any] = []
-        for path, _ in files:
-            about.append(pq.read_metadata(path))
+        for name, _ in files:
+            with opened(name) as source:
+                about.append(pq.read_metadata(source))
         few = dictionary_columns(about, [text for text in _TEXTS[task.table] if text in columns])
         schema = pa.schema([(name, _FEW if name in few else _TYPES[name]) for name in columns])
-        for (path, groups), metadata in zip(files, about, strict=True):
+        for (name, groups), metadata in zip(files, about, strict=True):
             how: Any = {"metadata": metadata, "read_dictionary": few, "coerce_int96_timestamp_unit": "us"}
-            with pq.ParquetFile(path, **how) as file:
+            with opened(name) as source, pq.ParquetFile(source, **how) as file:
                 for group in groups:
-                    _check(path, metadata, group)
+                    _check(name, metadata, group)
+                    hold(source, _ranges(metadata, group, columns))
                     rows = _rows_of_a_batch(file, group, columns)
                     for batch in file.iter_batches(rows, [group.number], columns, use_threads=False):
                         yield _as(batch.select(columns), schema)
     except (OSError, pa.ArrowException) as error:
-        raise AbeyantError(f"cannot read {path}: {' '.join(str(error).split())}") from None
+        raise AbeyantError(f"cannot read {name}: {' '.join(str(error).split())}") from None
 
 
-def _check(path: str, about: Any, group: RowGroup) -> None:
+def _check(file: Stored, about: Any, group: RowGroup) -> None:
     if group.number >= about.num_row_groups or about.row_group(group.number).num_rows != group.rows:
-        raise AbeyantError(f"{path} is another file than when the table was read: read it anew")
+        raise AbeyantError(f"{file} is another file than when the table was read: read it anew")
+
+
+def _ranges(about: Any, group: RowGroup, columns: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield where the bytes of these columns are in a file, from the first to before the last."""
+    for leaf in range(about.num_columns):
+        column = about.row_group(group.number).column(leaf)
+        if column.path_in_schema.partition(".")[0] in columns:
+            begin = column.data_page_offset
+            if column.has_dictionary_page and column.dictionary_page_offset:
+                begin = min(begin, column.dictionary_page_offset)
+            yield begin, begin + column.total_compressed_size
 
 
 def _rows_of_a_batch(file: Any, group: RowGroup, columns: Sequence[str]) -> int:

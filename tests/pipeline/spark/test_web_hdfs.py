@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from abeyant.pipeline.request_log.files import LogFile, chunks, read_lines
-from abeyant.pipeline.request_log.web_hdfs import WebHdfs
+from abeyant.pipeline.spark.web_hdfs import WebHdfs
 
 TEXT = b"".join(b"line %d\n" % number for number in range(1000))
 

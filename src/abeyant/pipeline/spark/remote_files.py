@@ -1,0 +1,61 @@
+"""Open files of `s3a`, `abfs`, `abfss` and `hdfs` in Python workers, which have no JVM, with the session's settings.
+
+The driver asks for the settings once (`reach_of`), and workers open with them (`system_of`).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from abeyant.pipeline.spark.web_hdfs import WebHdfs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["AZURE", "HDFS", "S3A", "Reach", "reach_of", "system_of"]
+
+S3A: Final = "s3a://"
+HDFS: Final = "hdfs://"
+AZURE: Final = ("abfs://", "abfss://")
+
+Reach = tuple[tuple[str, Any], ...]
+"""Arguments of a file system, by name: of `WebHdfs` or of one of Arrow's. They may hold a key: never show them."""
+
+
+def reach_of(spark: SparkSession, uri: str) -> Reach:
+    """Return how workers reach a URI of these schemes, by the session's settings.
+
+    It is empty where Arrow finds the way by itself: to `hdfs` by Hadoop's libhdfs. Raises `AbeyantError` for a URI that
+    names no account, and for Kerberos without libhdfs.
+    """
+    from abeyant.pipeline.spark.azure import azure_settings
+    from abeyant.pipeline.spark.hdfs import hdfs_settings
+    from abeyant.pipeline.spark.s3 import s3_settings
+
+    if uri.startswith(S3A):
+        return s3_settings(spark, uri.removeprefix(S3A).partition("/")[0])
+    return hdfs_settings(spark, uri) if uri.startswith(HDFS) else azure_settings(spark, uri)
+
+
+def system_of(uri: str, reach: Reach) -> tuple[Any, str]:
+    """Return the file system of a URI, and what it calls the path. Other schemes are those that Arrow knows."""
+    from pyarrow import fs
+
+    if uri.startswith(S3A):
+        return _made("S3FileSystem", reach), uri.removeprefix(S3A)
+    if uri.startswith(HDFS) and reach:
+        return WebHdfs(**dict(reach)), f"/{uri.removeprefix(HDFS).partition('/')[2]}"
+    if uri.startswith(AZURE) and reach:
+        container, _, rest = uri.partition("://")[2].partition("@")
+        return _made("AzureFileSystem", reach), f"{container}/{rest.partition('/')[2]}"
+    found: tuple[Any, str] = fs.FileSystem.from_uri(uri)
+    return found
+
+
+@lru_cache(maxsize=16)
+def _made(kind: str, reach: Reach) -> Any:
+    """Each opens connections of its own, so it is kept."""
+    from pyarrow import fs
+
+    return getattr(fs, kind)(**dict(reach))
