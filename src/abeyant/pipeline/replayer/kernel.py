@@ -27,7 +27,7 @@ _SLOT: Final = 32
 _TIME: Final = pa.timestamp("us", "UTC")
 
 
-class _Asked(NamedTuple):
+class _Requested(NamedTuple):
     """A trace with the time-outs of one configuration."""
 
     starts: Integers
@@ -37,13 +37,13 @@ class _Asked(NamedTuple):
     kept: npt.NDArray[np.bool_]  # of the trace's rows
 
 
-def _asked(trace: Trace, timeout_ms: int | None) -> _Asked:
+def _requested(trace: Trace, timeout_ms: int | None) -> _Requested:
     kept = trace.timeouts >= 0 if timeout_ms is None else np.ones(len(trace.starts), np.bool_)
     starts, timeouts, ends = (column[kept] for column in (trace.starts, trace.timeouts, trace.ends))
     if timeout_ms is not None:
         timeouts = np.full(len(starts), timeout_ms * 1000, np.int64)
     came = ends >= 0
-    return _Asked(starts, timeouts, np.where(came, ends, NEVER), np.where(came, NEVER, ~ends), kept)
+    return _Requested(starts, timeouts, np.where(came, ends, NEVER), np.where(came, NEVER, ~ends), kept)
 
 
 def replayed(
@@ -61,42 +61,42 @@ def replayed(
     for share, trace in unpack(batches):
         purged: dict[tuple[int | None, int | None], Purges] = {}
         for configuration in configurations[share::shares]:
-            asked = _asked(trace, configuration.timeout_ms)
+            requested = _requested(trace, configuration.timeout_ms)
             purging = configuration.timeout_ms, configuration.purge_interval
             if purging not in purged:
-                purged[purging] = _purges(trace, asked, configuration.purge_interval)
-            row = _row(trace, asked, configuration, deadline) | purged[purging]._asdict()
+                purged[purging] = _purges(trace, requested, configuration.purge_interval)
+            row = _row(trace, requested, configuration, deadline) | purged[purging]._asdict()
             if not foresees:
                 row["overtaken"] = None
             yield pa.RecordBatch.from_pylist([row], schema)
 
 
-def _purges(trace: Trace, asked: _Asked, interval: int | None) -> Purges:
+def _purges(trace: Trace, requested: _Requested, interval: int | None) -> Purges:
     if interval is None:
         return NO_PURGES
     ends = np.cumsum(trace.counts)
     return purges(
-        asked.starts,
-        asked.timeouts,
-        asked.ends,
-        (ends - trace.counts)[asked.kept],
-        ends[asked.kept],
+        requested.starts,
+        requested.timeouts,
+        requested.ends,
+        (ends - trace.counts)[requested.kept],
+        ends[requested.kept],
         trace.keys,
         interval,
     )
 
 
-def _row(trace: Trace, asked: _Asked, configuration: Configuration, deadline: Deadline) -> dict[str, Any]:
+def _row(trace: Trace, requested: _Requested, configuration: Configuration, deadline: Deadline) -> dict[str, Any]:
     stats = replay(
-        asked.starts.data,
-        asked.timeouts.data,
-        asked.ends.data,
+        requested.starts.data,
+        requested.timeouts.data,
+        requested.ends.data,
         deadline=deadline,
         tick=configuration.tick_us,
         wheel_size=configuration.wheel_size,
     ).stats
     # A limit is never before the operation's own deadline, so this counts under other time-outs only.
-    unknown = int(np.count_nonzero(asked.starts + asked.timeouts > asked.limits))
+    unknown = int(np.count_nonzero(requested.starts + requested.timeouts > requested.limits))
     return {
         "instance": trace.instance,
         "tick_ms": configuration.tick_ms,
@@ -135,7 +135,7 @@ def pending_series(
     """Yield (instance, timeout_ms, at, pending) for each time-out of the share, from sorted packed traces."""
     for share, trace in unpack(batches):
         for timeout_ms in timeouts_ms[share::shares]:
-            at, pending = _pending(_asked(trace, timeout_ms), deadline)
+            at, pending = _pending(_requested(trace, timeout_ms), deadline)
             if points is not None:
                 kept = _thinned(at, pending, points)
                 at, pending = at[kept], pending[kept]
@@ -156,12 +156,12 @@ def pending_series(
 _BATCH: Final = 1 << 16
 
 
-def _pending(asked: _Asked, deadline: Deadline) -> tuple[Integers, Integers]:
+def _pending(requested: _Requested, deadline: Deadline) -> tuple[Integers, Integers]:
     """Return each instant at which the number of pending operations changes, and the number from then on (O1-O3)."""
-    until = asked.starts + asked.timeouts
-    in_time = asked.ends < until if deadline == "exclusive" else asked.ends <= until
-    ended = np.where(asked.ends <= asked.starts, asked.starts, np.where(in_time, asked.ends, until))
-    instants, place = np.unique(np.concatenate([asked.starts, ended]), return_inverse=True)
+    until = requested.starts + requested.timeouts
+    in_time = requested.ends < until if deadline == "exclusive" else requested.ends <= until
+    ended = np.where(requested.ends <= requested.starts, requested.starts, np.where(in_time, requested.ends, until))
+    instants, place = np.unique(np.concatenate([requested.starts, ended]), return_inverse=True)
     starts = np.bincount(place[: len(ended)], minlength=len(instants))
     change = starts - np.bincount(place[len(ended) :], minlength=len(instants))
     changes = np.flatnonzero(change)

@@ -3,7 +3,7 @@
 A completed operation stays on the watch lists of its other keys until a check of theirs, or a purge, comes across it.
 `KafkaPurgatory` does the work, operation by operation, on a virtual clock with Kafka's wheel: some hundred
 times as long as the wheel alone. The check that completes an operation comes on one of its keys; which, neither a log
-nor an outcome tells: it is drawn, always the same for the same operation.
+nor an outcome shows: it is drawn at random, the same for the same operation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["NO_PURGES", "Purges", "purges"]
 
 
 class Purges(NamedTuple):
-    """What was watched and purged; null where no purge interval was asked for."""
+    """Watches and purges; null without a purge interval."""
 
     watched_most: int | None
     """Entries on all watch lists, those of ended operations included."""
@@ -43,7 +43,7 @@ _MOST_YEARS: Final = 90
 
 
 class _Replayed(DelayedOperation):
-    """Completes when told that its condition has come true."""
+    """Completes once its `condition` is set."""
 
     def __init__(self, timeout_us: int, came: bool) -> None:
         super().__init__(timeout_us / 1e6)

@@ -53,16 +53,16 @@ def what_if(
     Raises `SchemaError` for a table that lacks a column, ValueError for no time-out at all, or one that is no whole
     number of milliseconds from 0.
     """
-    asked = sorted(set(timeouts_ms))
-    if not asked:
+    timeouts = sorted(set(timeouts_ms))
+    if not timeouts:
         raise ValueError("timeouts_ms is empty")
-    for timeout in asked:
+    for timeout in timeouts:
         if isinstance(timeout, bool) or not isinstance(timeout, int) or not 0 <= timeout <= _MOST_MS:
             raise ValueError(f"a time-out must be a whole number of milliseconds from 0 to {_MOST_MS}, not {timeout!r}")
     if deadline not in ("inclusive", "exclusive"):
         raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
-    watched = _observed(operations) if events is None else _resolved(operations, events, asked[-1])
-    rows = partial(_rows, timeouts_ms=asked, exclusive=deadline == "exclusive")
+    watched = _observed(operations) if events is None else _resolved(operations, events, timeouts[-1])
+    rows = partial(_rows, timeouts_ms=timeouts, exclusive=deadline == "exclusive")
     return by_ranks(watched, _GROUP, rows, WHAT_IF, all_instances=True)
 
 
@@ -132,8 +132,8 @@ def _rows(ranked: Ranked, *, timeouts_ms: Sequence[int], exclusive: bool) -> pa.
             # Capped at the time-out; null where it depends on unknown operations.
             at_limit = (ranked.total - expired) * 100 < ranked.total * percent
             cut = np.minimum(wait, limit)
-            tells = at_limit | (cut <= known_us)
-            columns[name] = pa.array(np.where(at_limit, limit, cut) / 1000, mask=~tells)
+            is_known = at_limit | (cut <= known_us)
+            columns[name] = pa.array(np.where(at_limit, limit, cut) / 1000, mask=~is_known)
         parts.append(pa.table(columns).select(WHAT_IF.fieldNames()))
     return pa.concat_tables(parts)
 

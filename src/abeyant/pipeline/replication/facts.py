@@ -31,7 +31,7 @@ def read_kafka_replication(
     timezone: str = "UTC",
     instance: str | Callable[[str], str] | None = None,
 ) -> DataFrame:
-    """Return what the request logs of a cluster tell about its replication (`schemas.REPLICATION`).
+    """Return what the request logs of a cluster show about its replication (`schemas.REPLICATION`).
 
     Takes and raises what `read_kafka_request_log` does. The logs should be those of all brokers of one cluster, and of
     its controllers: only these know when the replicas in sync changed.
@@ -41,7 +41,7 @@ def read_kafka_replication(
 
 @dataclass(frozen=True)
 class _Facts:
-    """Makes rows of pieces of a log; lines that tell nothing, or cannot be read, are passed over."""
+    """Turn pieces of a log into rows; skip lines without facts and unreadable ones."""
 
     survey: Survey
     zone: ZoneInfo
@@ -64,9 +64,9 @@ class _Facts:
         for number, place, _, request in read_requests(chunk, fast, LineParser(self.zone).parse):
             if isinstance(request, ApiRequest):
                 with suppress(BadLineError):
-                    told = list(facts(request, self.survey.topics))
+                    found = list(facts(request, self.survey.topics))
                     op_id = f"{chunk.file.label}:{number}{f'.{place}' if place else ''}"
-                    yield from ((chunk.file.instance, op_id, *fact) for fact in told)
+                    yield from ((chunk.file.instance, op_id, *fact) for fact in found)
 
 
 def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:

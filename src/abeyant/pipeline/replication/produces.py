@@ -30,7 +30,7 @@ def appended(replication: DataFrame) -> DataFrame:
 
 
 def any_acks_all(replication: DataFrame) -> bool:
-    """Return whether `acks_all_produces` has a row, which takes no shuffle to tell."""
+    """Return whether `acks_all_produces` has a row, without a shuffle."""
     return not replication.where((F.col("what") == "appended") & F.col("timeout_ms").isNotNull()).isEmpty()
 
 

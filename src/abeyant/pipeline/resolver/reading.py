@@ -1,4 +1,4 @@
-"""A table of a result, as whoever reads it with Spark gets it: whole, or not at all."""
+"""Read a table of a result with Spark: whole, or not at all."""
 
 from __future__ import annotations
 

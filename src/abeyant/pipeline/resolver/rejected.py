@@ -76,10 +76,10 @@ def operation_reason(schema: StructType, conditions: Sequence[str] = ALL_CONDITI
         f"{REJECT_REASON} IS NOT NULL" if REJECT_REASON in names else "",
     )
     reasons = zip(operation_reasons(how_long), holds, strict=True)
-    told = [(reason, check) for reason, check in reasons if check]
+    checks = [(reason, check) for reason, check in reasons if check]
     if "then" not in conditions:
-        told = [(NO_STEPS if reason == OPERATION_REASONS[-1] else reason, check) for reason, check in told]
-    return _first_of([reason for reason, _ in told], [check for _, check in told])
+        checks = [(NO_STEPS if reason == OPERATION_REASONS[-1] else reason, check) for reason, check in checks]
+    return _first_of([reason for reason, _ in checks], [check for _, check in checks])
 
 
 def _first_of(reasons: Sequence[str], holds: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 """How far a stream has come: the watermark, from what was seen of both tables and from the wall clock.
 
 Spark's own watermark is not used: it stands still on an idle stream, lags by a batch, and drops late rows out of sight.
-Here every shard is told in every batch the least and the greatest time that any task saw of each table (*marks*), and
-keeps a clock of each table of its own. All shards are told the same, so all clocks agree; and marks, batches and their
+Here every shard receives in every batch the least and the greatest time that any task saw of each table (*marks*), and
+keeps a clock of each table of its own. All shards receive the same, so all clocks agree; and marks, batches and their
 times are replayed as they were, so a batch that is done again comes to the same.
 
     clock of a table   the greatest time seen of it. In a batch without a row of it, it goes on by what passed on the

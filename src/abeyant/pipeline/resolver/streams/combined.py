@@ -1,7 +1,7 @@
 """Operations with several watches: the reports of a batch brought together into outcomes.
 
 `all` completes when the last of its watches is reached, `any` with the first. Shards repeat their reports until the
-time of the operation is over, so each batch tells all that is known. An outcome is given in the one batch in which it
+time of the operation is over, so each batch repeats all that is known. An outcome is given in the one batch in which it
 becomes final: for `all`, all are reached and one of them freshly; for `any`, some are and all of those freshly; for
 expiry, the last batch of the operation.
 

@@ -75,8 +75,8 @@ class _LakeSink:
         """Make a table unless it is there; `AbeyantError` where it is of another format."""
         columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema)
         spark.sql(f"CREATE TABLE IF NOT EXISTS {table} ({columns}) USING {self._format}")
-        told = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("lower(col_name) = 'provider'").head()
-        found = told["data_type"] if told is not None else "no known format"
+        provider = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("lower(col_name) = 'provider'").head()
+        found = provider["data_type"] if provider is not None else "no known format"
         if found.lower() != self._format:
             raise AbeyantError(f"{table} is a table of {found}: {type(self).__name__} writes {self._name}'s alone")
 

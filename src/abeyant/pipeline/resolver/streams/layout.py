@@ -90,18 +90,18 @@ REPORTS: Final = _schema(
     fresh=pa.bool_(),  # became final in this batch
     last=pa.bool_(),  # the time is over, and this is the last that will be heard
 )
-"""What became of a watch of an operation that has several, told in every batch from the one that made it final on."""
+"""The result of a watch of an operation with several, repeated in every batch from the one that made it final."""
 
 OUTCOMES: Final = _schema(
     instance=_TEXT, op_id=_TEXT, kind=_TEXT, outcome=_TEXT, at=pa.timestamp("us", "UTC"), waited_ms=pa.float64()
 )
 
 STATUS: Final = _schema(pending=_LONG, watermark=_LONG, state_bytes=_LONG)
-"""How a shard stands after a batch: watches that are pending, its watermark, the size of its state."""
+"""A shard's status after a batch: pending watches, its watermark, the size of its state."""
 
 
 def as_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows under exactly these types: whoever unpacks them takes their bytes for these.
+    """Return rows with exactly these types, which the reader assumes when it unpacks the bytes.
 
     Spark sends texts as `large_string` where the session says so (`spark.sql.execution.arrow.useLargeVarTypes`).
     """
@@ -109,7 +109,7 @@ def as_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def rows_to(batch: pa.RecordBatch) -> pa.Buffer:
-    """Pack rows; their schema is known to whoever unpacks them. A slice takes the room of its own rows only."""
+    """Pack rows without their schema, which the reader knows. A slice takes the space of its own rows only."""
     return batch.serialize()
 
 

@@ -51,7 +51,7 @@ def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
             store.remove(places["outcomes"])
         whole = manifest(entries, files)
         lease.check()
-        # Where there is one now, a run that was taken for dead was not: what it says stands, and is the same.
+        # If one exists by now, a writer that lost its lease was alive: its entry is equal, and is kept.
         store.put_new(batch_manifest(batch), whole)
         found = read_manifest(store.read(batch_manifest(batch)), place)
     if found is None:
@@ -79,7 +79,7 @@ def write_tables(answers: DataFrame, place: Callable[[str], str]) -> list[str]:
 
 
 def _belongs_to(store: Store, query: str) -> None:
-    """Note whose `out` this is, if nobody's, else check that it is this query's."""
+    """Record this query as the owner of `out` if there is none, else check that it is."""
     if store.put_new(_QUERY, json.dumps({"query": query}) + "\n"):
         return
     try:

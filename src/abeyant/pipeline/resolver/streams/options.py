@@ -1,4 +1,4 @@
-"""What a stream is resolved with: checked once, and told to every shard."""
+"""The options of a stream: checked once, and passed to every shard."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Options:
     rate: int | None
     forget_after_us: int | None
     columns: Columns | None = None
-    """What the operations' columns make possible; None where nothing but the plain question is asked."""
+    """The words that the operations' columns use; None for the plain question."""
 
     @property
     def deadline(self) -> Deadline:

@@ -37,7 +37,7 @@ class ParquetSink:
 
     Read them with `read_result(spark, out)`; `batch` is then a column. `out` is a path, or a URI of any file system
     that Spark reads. Local ones and HDFS rename a directory at once: there any reader of Parquet sees whole batches in
-    `out/outcomes`. Elsewhere (`s3a://`) only `out/batches/N.json` tells which files count;
+    `out/outcomes`. Elsewhere (`s3a://`) only `out/batches/N.json` lists the files that count;
     `manifests` asks for such a file system, or denies it: True for a bucket mounted as a directory, say.
 
     `out` belongs to one query, that is, to one checkpoint. Another's batches have the same numbers, and are refused
@@ -76,13 +76,13 @@ class ParquetSink:
 
 
 class _Place:
-    """Where the batches of one query stand, once they are whole."""
+    """The directory of a query's complete batches."""
 
     def __init__(self, files: FileSystem, out: str, lease: StoreLease | None) -> None:
         self._files = files
         self._out = out
         self._lease = lease
-        # A name of its own: whoever was taken for dead, and is not, renames nothing of the one that took over.
+        # A unique name: a writer that lost its lease without dying cannot rename the files of its successor.
         self._unfinished = f"{_UNFINISHED}/{uuid4().hex[:12]}"
 
     def aside(self, name: str) -> str:
@@ -100,7 +100,7 @@ class _Place:
             raise AbeyantError(f"cannot rename {self.aside(name)} to {self._out}/{name}")
 
     def bind_to(self, query: str) -> None:
-        """Note whose `out` this is, if nobody's, else check that it is this query's."""
+        """Record this query as the owner of `out` if there is none, else check that it is."""
         note = f"{_QUERY}/id={query}"
         if not self._files.exists(_QUERY):
             self._files.make_directory(note)

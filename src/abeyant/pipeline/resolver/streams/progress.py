@@ -17,7 +17,7 @@ from abeyant.pipeline.resolver.streams.clock import START
 __all__ = ["STANDING", "BatchCounts", "batch_counts", "observed"]
 
 STANDING: Final = StructType([StructField(name, LongType()) for name in ("pending", "watermark", "state_bytes")])
-"""How a shard stands after a batch: `layout.STATUS`."""
+"""A shard's status after a batch: `layout.STATUS`."""
 
 _NAME: Final = "abeyant"
 _TICKS: Final = re.compile(r"RateStreamV2\[.*\bnumPartitions=1\b")
@@ -68,7 +68,7 @@ def observed(answered: DataFrame) -> DataFrame:
 
 
 def batch_counts(progress: Any) -> BatchCounts | None:
-    """Read what a batch did from a query's `lastProgress` (or a listener's); None where it tells nothing of ours."""
+    """Read what a batch did from a query's `lastProgress` (or a listener's); None if it is not of a stream of ours."""
     figures = None if progress is None else progress.observedMetrics.get(_NAME)
     if figures is None or figures["pending"] is None:
         return None

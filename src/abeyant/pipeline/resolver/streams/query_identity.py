@@ -16,9 +16,9 @@ __all__ = ["checkpoint_of", "query_of"]
 
 
 def checkpoint_of(sink: str, checkpoint: str | Path | None) -> str | None:
-    """Return where the checkpoint is that a sink was told of.
+    """Return the checkpoint that a sink was given.
 
-    Raises `AbeyantError` on Spark Connect when it was told of none: a batch knows nothing of its query there.
+    Raises `AbeyantError` on Spark Connect if it was given none: a batch does not know its query there.
     """
     if checkpoint is None and is_remote():
         raise AbeyantError(
@@ -29,9 +29,9 @@ def checkpoint_of(sink: str, checkpoint: str | Path | None) -> str | None:
 
 
 def query_of(batch: DataFrame, checkpoint: str | None) -> str:
-    """Return the id of the query in whose `foreachBatch` we are; `AbeyantError` when in none.
+    """Return the id of the query whose `foreachBatch` is running; raise `AbeyantError` outside of one.
 
-    It is told by the thread of the batch, on Spark Connect by the `checkpoint`.
+    It comes from the batch's thread, on Spark Connect from the `checkpoint`.
     """
     spark = batch.sparkSession
     if is_connect(spark) and checkpoint is not None:

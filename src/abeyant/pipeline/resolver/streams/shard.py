@@ -38,7 +38,7 @@ __all__ = ["BatchInput", "BatchOutput", "clock_after", "moved", "process_batch",
 
 @dataclass(frozen=True)
 class BatchInput:
-    """What a batch brings to one shard (`watches`, `events`), and what all shards are told of it."""
+    """A batch's input to one shard (`watches`, `events`), and the marks that all shards receive."""
 
     watches: Sequence[pa.RecordBatch]
     events: Sequence[pa.RecordBatch]
@@ -127,9 +127,9 @@ def moved(rows: pa.RecordBatch, to: int, first: str, *others: str) -> pa.RecordB
 
 def _reports(watches: pa.RecordBatch, reached: Longs, before: Clock, after: Clock) -> pa.RecordBatch:
     in_time: Flags = reached != NEVER
-    told = [watches.column(name) for name in REPORTS.names[:-3]]
+    columns = [watches.column(name) for name in REPORTS.names[:-3]]
     fresh = in_time & ~before.are_final(reached)
     last = after.are_final(column(watches, "deadline"))
     return pa.RecordBatch.from_arrays(
-        [*told, pa.array(reached, mask=~in_time), pa.array(fresh), pa.array(last)], schema=REPORTS
+        [*columns, pa.array(reached, mask=~in_time), pa.array(fresh), pa.array(last)], schema=REPORTS
     )

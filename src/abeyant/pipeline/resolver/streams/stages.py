@@ -39,7 +39,7 @@ __all__ = ["answered", "arrived_in", "ended_rows", "packed", "shards_turn"]
 def shards_turn(
     key: tuple[Any, ...], arrived_rows: Iterable[pd.DataFrame], state: GroupState, options: Options
 ) -> Iterator[pd.DataFrame]:
-    """`layout.PACKED` of a shard in a batch, and its state -> `layout.PACKED`: what ended, and how the shard stands."""
+    """`layout.PACKED` of a shard in a batch, and its state -> `layout.PACKED`: what ended, and the shard's status."""
     freeze_imports()
     shard = int(key[0])
     before = decode_shard(state.get[0], state.get[1], options) if state.exists else ShardState.first()
@@ -72,7 +72,7 @@ def arrived_in(
 def ended_rows(
     shard: int, standing: Mapping[str, int | None], outcomes: pa.RecordBatch, rejected: list[pa.RecordBatch]
 ) -> Iterator[pd.DataFrame]:
-    """Yield as `layout.PACKED` how a shard stands, what ended there, and what is rejected."""
+    """Yield a shard's status, outcomes and rejected rows as `layout.PACKED`."""
     yield packed(shard, RowKind.STATUS, pa.RecordBatch.from_pylist([standing], STATUS))
     for what, rows in ((RowKind.OUTCOMES, outcomes), (RowKind.REJECTED, joined(rejected, REJECTED))):
         if rows.num_rows:
@@ -82,7 +82,7 @@ def ended_rows(
 def answered(batches: Iterable[pa.RecordBatch], outcomes: pa.Schema = OUTCOMES) -> Iterator[pa.RecordBatch]:
     """`layout.PACKED` of some shards in a batch, with all the reports of each operation among them -> answers.
 
-    An answer is an outcome, a rejected row, or how a shard stands: columns of the others are null.
+    A row is an outcome, a rejected row, or a shard's status: columns of the other kinds are null.
     """
     freeze_imports()
     schema = pa.schema([*outcomes, *REJECTED, *STATUS])

@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS batches (
 """
 _DETAILS: Final = """
     completed_by TEXT, completed_by_at_us INTEGER, cancelled_by TEXT, cancelled_by_at_us INTEGER, counted INTEGER,"""
-# The first outcome of an id stands: a second is of a conflicting row that came after it.
+# The first outcome of an id is kept: a second belongs to a conflicting row that came later.
 _OUTCOME: Final = "INSERT INTO outcomes VALUES ({}) ON CONFLICT DO NOTHING"
 _REJECTED: Final = "INSERT INTO aside VALUES (?, ?, ?)"
 _DONE: Final = "INSERT INTO batches VALUES (?, ?) ON CONFLICT DO NOTHING"

@@ -155,7 +155,7 @@ def resolve(
 
 
 def _has_steps(operations: DataFrame, ours: DataFrame) -> bool:
-    """Return whether the condition of an operation is `then`: by a job, unless its plan or its files tell."""
+    """Return whether the condition of an operation is `then`: by a job, unless its plan or its files show it."""
     return may_have_steps(ours) and not operations.where("condition = 'then'").select(F.lit(1)).isEmpty()
 
 
@@ -180,8 +180,10 @@ def _plain(
     packed = files.packed(sample, ids=ids) if files else packed_by_spark(operations, events, sample, ids=ids)
     partitions = shuffle_partitions(operations.sparkSession)
     by_shard = packed.repartition(F.expr(spread(SPOT, SHARDS, partitions)))
-    told = _part_of(by_shard, F.expr(f"`order` % {KINDS} = {PROFILE}"))
-    profile = merge_profiles(told, sample).select(F.struct("*")).scalar()  # computed once, however often it is named
+    profiled = _part_of(by_shard, F.expr(f"`order` % {KINDS} = {PROFILE}"))
+    profile = (
+        merge_profiles(profiled, sample).select(F.struct("*")).scalar()
+    )  # computed once, however often it is named
 
     def going(way: int) -> DataFrame:
         ways = profile.getField("ways")[F.expr(f"int(`order` % {ORDERS})")]
@@ -213,5 +215,5 @@ def _part_of(shuffled: DataFrame, condition: Column) -> DataFrame:
 
 
 def _counting(rows: DataFrame, counts: str) -> DataFrame:
-    """Of each id, tell the outcome of the row that counts."""
+    """Return the outcome of each id: that of the row that counts."""
     return rows.groupBy("instance", "op_id").agg(F.expr(counts)).selectExpr("*", "row.*").selectExpr(*_OUTCOME)

@@ -39,7 +39,7 @@ __all__ = ["packed_by_spark"]
 _EVENT: Final = f"array({PLACE}, {IDENTITY}, progress, unix_micros(at)) AS numbers"
 _EVENT_NUMBERS: Final = 4
 
-# What all watches of an operation share is worked out before they are told apart.
+# Compute what all watches of an operation share before they are split into rows.
 _CODE: Final = "CASE condition WHEN 'all' THEN 1L WHEN 'any' THEN 2L ELSE 0L END"
 _VERSION: Final = "if(size(watches) = 1, 0L, shiftrightunsigned(xxhash64(condition, watches), 1))"
 _OPERATION: Final = (

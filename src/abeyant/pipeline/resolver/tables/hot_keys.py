@@ -6,7 +6,7 @@ key may be cut along its progress. A sample, drawn while rows are packed, holds 
 however many rows the key has: its cuts grow with it, and all of them together are one in 131,072 rows of the tables.
 
 The cuts are known once all rows are packed and shuffled. So the shards of hot keys are unpacked, cut, and shuffled a
-second time. A shard that is large in a chunk already is not packed to one task for that, but dealt out to all: see
+second time. A shard that is large in a chunk already is not sent to one task for that, but spread over all: see
 `packing`.
 
     piece n holds   events with cut n-1 <= progress < cut n;
@@ -14,7 +14,7 @@ second time. A shard that is large in a chunk already is not packed to one task 
                     operations with cut n-1 <= required <= cut n, one of several such pieces where cuts coincide
 
 A progress that is as frequent as several pieces makes cuts coincide: operations that require just that are spread over
-the pieces between, which hold nothing but what they are told; its events are a few steps, since chunks are reduced.
+the pieces between, which hold only rows from the pieces above; its events are a few steps, since chunks are reduced.
 Cutting changes no outcome, so a sample is good enough; a hot key that it missed would only make one task longer.
 
 A key is known by two hashes with different seeds: its *place*, of 64 bits, and its *identity*, of which 32 bits are
@@ -66,7 +66,7 @@ class Sample:
 
     @property
     def large(self) -> float:
-        """How many rows of a shard are so many in a chunk that it is dealt out: an eighth of a piece."""
+        """Rows of a shard in one chunk above which it is spread over all tasks: an eighth of a piece."""
         return self.piece / max(self.fraction, 1e-9) / 8
 
 
@@ -74,7 +74,7 @@ DEFAULT_SAMPLE: Final = Sample(1 / 1024, 128)
 
 
 def is_drawn(fraction: float) -> str:
-    """Return the condition that a row is in a sample of that fraction of all rows: those whose hashes are the least.
+    """Return the condition that a row is in a sample of that fraction of all rows: those with the smallest hashes.
 
     The same rows at every run where the partitions are the same. (DataFrame.sample draws a random number a row, which
     takes several times as long.)
@@ -119,13 +119,13 @@ class HotKeys:
         self._cuts = [np.array(key.cuts, np.int64) for key in known]
 
     @classmethod
-    def read(cls, told: Integers) -> HotKeys:
-        """Read them from the profile's `cuts`: of each its place, its identity, the number of its cuts, and these."""
+    def read(cls, cuts: Integers) -> HotKeys:
+        """Read the hot keys from the profile's `cuts`: place, identity, number of cuts, and the cuts of each."""
         keys = []
         begin = 0
-        while begin < len(told):
-            place, identity, count = told[begin : begin + 3].tolist()
-            keys.append(HotKey(place, identity, told[begin + 3 : begin + 3 + count]))
+        while begin < len(cuts):
+            place, identity, count = cuts[begin : begin + 3].tolist()
+            keys.append(HotKey(place, identity, cuts[begin + 3 : begin + 3 + count]))
             begin += 3 + count
         return cls(keys)
 
@@ -139,11 +139,11 @@ class HotKeys:
         return self._places
 
     def cut_events(self, events: Integers) -> Integers:
-        """Move the rows (place, identity, progress, at) of hot keys to their pieces; return all, and what is told.
+        """Move the rows (place, identity, progress, at) of hot keys to their pieces; add the rows for the pieces below.
 
         O(log c) an event of a key with c cuts, and a row a piece that has one below it.
         """
-        told = []
+        for_lower: list[Integers] = []
         for key, rows in self.among(events[:, 0], events[:, 1]):
             place, cuts, some = self._places[key], self._cuts[key], events[rows]
             piece = np.searchsorted(cuts, some[:, 2], side="right")
@@ -153,8 +153,8 @@ class HotKeys:
             below = np.arange(piece.max())
             above = np.minimum.accumulate(first[::-1])[::-1][1 : len(below) + 1]
             identity = np.full(len(below), self._identities[key])
-            told.append(np.column_stack((_place(place, below), identity, cuts[below], above)))
-        return np.concatenate((events, *told)) if told else events
+            for_lower.append(np.column_stack((_place(place, below), identity, cuts[below], above)))
+        return np.concatenate((events, *for_lower)) if for_lower else events
 
     def cut_operations(self, places: Integers, identities: Integers, required: Integers) -> None:
         """Move the places of operations on hot keys to those of their pieces. O(log c) an operation."""

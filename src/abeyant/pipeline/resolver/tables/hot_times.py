@@ -13,7 +13,7 @@ whose operations wait too long for that stays whole. All keys stay whole where
     an event serves one operation: which, depends on all that wait for the key;
     a deadline may move (extensions, pauses, a calendar): nobody knows beforehand how far;
     an operation may name several keys: it is resolved where the first one is;
-    details tell since when a watch is met, or how many events counted, of those before the start.
+    details show since when a watch is met, or how many events counted, of those before the start.
 
 A sample finds hot keys, in a job of its own. The cuts go to all tasks with the job. They decide about balance alone:
 no outcome depends on them.
@@ -52,8 +52,8 @@ class HotTime(NamedTuple):
 
 def may_be_cut(words: Words) -> bool:
     """Return whether hot keys may be cut, of operations that name one key each."""
-    told = words.details and words.count == "always"
-    return words.serves == "every" and words.calendar is None and not told
+    counts_before = words.details and words.count == "always"
+    return words.serves == "every" and words.calendar is None and not counts_before
 
 
 def find_hot_times(operations: DataFrame, events: DataFrame, sample: Sample, seed: bytes, most: int) -> list[HotTime]:

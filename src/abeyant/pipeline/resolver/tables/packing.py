@@ -93,8 +93,8 @@ _SHARD_BITS: Final = 10
 _FIRST_PLACES: Final = (np.arange(1, SHARDS) - SHARDS // 2) << (64 - _SHARD_BITS)
 _DEALT_SHARDS: Final = np.arange(SHARDS) ^ (SHARDS // 2)  # without the sign the upper half comes first
 
-# Of a place all but the uppermost byte, which the shard tells. Four bytes of the identity: with the place they tell a
-# billion keys apart but for a chance of 10**-11.
+# Of a place all but the uppermost byte, which follows from the shard. Of the identity four bytes: the chance that two
+# of a billion keys share both is 10**-11.
 _PLACE_BYTES: Final = 7
 _KEY_BYTES: Final = (_PLACE_BYTES, 4)
 _EVENT_NUMBERS: Final = 4
@@ -252,31 +252,31 @@ def _few(texts: pa.RecordBatch, blocks: int) -> tuple[pa.RecordBatch, bytes]:
     few: dict[str, list[str]] = {}
     for name in _OFTEN_FEW:
         column = texts.column(name)
-        told = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        values = told.dictionary.cast(pa.string())
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        values = encoded.dictionary.cast(pa.string())
         longest = pc.max(pc.binary_length(values)).as_py() or 0
         if len(values) <= _FEW and longest <= _SHORT and values.nbytes * blocks <= len(column):
             order = pc.sort_indices(values)  # so that most chunks have the same
             rank = np.empty(len(order), np.uint8)
             rank[order.to_numpy()] = np.arange(len(order))
             few[name] = values.take(order).to_pylist()
-            indices = pa.array(rank).take(told.indices)
+            indices = pa.array(rank).take(encoded.indices)
             texts = texts.set_column(texts.schema.get_field_index(name), name, indices)
     plain = pa.schema([(name, pa.uint8() if name in few else pa.string()) for name in texts.schema.names])
-    told = {name: few.get(name) for name in texts.schema.names}
-    return texts.cast(plain), json.dumps(told, ensure_ascii=False).encode()
+    described = {name: few.get(name) for name in texts.schema.names}
+    return texts.cast(plain), json.dumps(described, ensure_ascii=False).encode()
 
 
 @lru_cache(maxsize=64)
 def _read_few(few: bytes) -> tuple[dict[str, pa.Array], pa.Schema]:
     """Return the values of columns of few, and the schema of the texts."""
-    told = json.loads(few)
-    values = {name: pa.array(some, pa.string()) for name, some in told.items() if some is not None}
-    return values, pa.schema([(name, pa.uint8() if name in values else pa.string()) for name in told])
+    described = json.loads(few)
+    values = {name: pa.array(some, pa.string()) for name, some in described.items() if some is not None}
+    return values, pa.schema([(name, pa.uint8() if name in values else pa.string()) for name in described])
 
 
 def binary(lengths: npt.ArrayLike, values: Any) -> pa.Array:
-    """Return the values, which stand one after the other in a buffer, so many bytes long, as an array.
+    """Return the values, given one after the other in a buffer with their lengths in bytes, as an array.
 
     Raises OverflowError for 2 GB or more.
     """

@@ -147,7 +147,7 @@ class Profiler:
 def pack_ids(hashes: npt.NDArray[np.uint64]) -> Iterator[pa.RecordBatch]:
     """Pack the hashes of the ids of a chunk."""
     hashes = np.sort(hashes)
-    # Twice tells as much as a million times, and does not all go into one value.
+    # Two of a hash show that it is repeated; a million would all go into one value.
     hashes = np.concatenate((hashes[:2], hashes[2:][hashes[2:] != hashes[:-2]]))
     yield from _parts(np.searchsorted(hashes, _FIRST_HASHES), hashes, 0)
 

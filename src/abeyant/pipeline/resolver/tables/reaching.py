@@ -54,7 +54,7 @@ def first_reached(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Ite
 
 
 def reached_to_combine(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Iterator[pa.RecordBatch]:
-    """Do so for `TO_COMBINE`: rows that tell which others they are combined with."""
+    """Return the same as `TO_COMBINE`: with the columns by which rows of one operation are combined."""
     for reached in _reached(batches, deadline, with_key=True):
         some = reached.select(reached.repeated) if reached.kind == RIVALS else reached
         columns = some.columns()

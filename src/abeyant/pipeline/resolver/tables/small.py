@@ -5,7 +5,7 @@
     events ────── valid ─────────────────────┘
 
 The least `at` of all events whose progress is at least `required` is when a watch was reached: see kernels.resolve. A
-window tells it in one walk over a key's sorted rows. A key has one task, whatever its size: fit for small tables only.
+window finds it in one walk over a key's sorted rows. A key has one task, whatever its size: fit for small tables only.
 """
 
 from __future__ import annotations
@@ -81,5 +81,5 @@ def reached_by_spark(
     """
     rows = operations.selectExpr(*_WATCH).unionByName(events.selectExpr(*_EVENT), allowMissingColumns=True)
     by_place = plan.repartition(rows.selectExpr("*", f"{PLACE} AS place"), "place")
-    told = by_place.selectExpr("*", _FIRST).where("op_id IS NOT NULL")
-    return told.selectExpr("*", _REACHED.format("<=" if deadline == "inclusive" else "<"))
+    with_first = by_place.selectExpr("*", _FIRST).where("op_id IS NOT NULL")
+    return with_first.selectExpr("*", _REACHED.format("<=" if deadline == "inclusive" else "<"))

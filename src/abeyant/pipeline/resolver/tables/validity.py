@@ -110,7 +110,7 @@ def _with_reject_reason(schema: StructType, table: DataFrame) -> StructType:
 
 
 def _ranked(operations: DataFrame, schema: StructType, *apart: str) -> DataFrame:
-    """Number the valid rows of each id: 1 is the one that counts. What differs in the columns `apart` is told apart."""
+    """Number the valid rows of each id, and of each value of the columns `apart`: 1 is the one that counts."""
     names = schema.fieldNames()
     how_long = next(name for name in HOW_LONG if name in names)
     order = ", ".join(("start", how_long, "condition", "kind", *(n for n in FURTHER if n in names), "watches"))

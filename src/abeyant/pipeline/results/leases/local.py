@@ -187,12 +187,12 @@ def _is_still(lease: Path, lock: int) -> bool:
 def _taken(lease: Path, out: Path) -> str:
     for _ in range(20):
         with suppress(OSError, ValueError):
-            who = describe_owner(json.loads(lease.read_text(encoding="utf-8")))
+            owner = describe_owner(json.loads(lease.read_text(encoding="utf-8")))
             break
         time.sleep(0.01)  # it is being written
     else:
-        who = "a process that has just begun"
-    return f"{out} is being written by {who}: wait until it ends, or name another place"
+        owner = "a process that has just started"
+    return f"{out} is being written by {owner}: wait until it ends, or name another place"
 
 
 def this_owner() -> dict[str, Any]:

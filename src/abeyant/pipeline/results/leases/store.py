@@ -144,7 +144,7 @@ def _has_ended(owner: dict[str, Any]) -> bool:
 
 
 def _started(process: int) -> str | None:
-    """Return the start time and boot id of a process, which tell it from a later one with its number (Linux)."""
+    """Return the start time and boot id of a process, which differ for a later one with the same number (Linux)."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -50,7 +50,7 @@ DETAILS: Final = pa.schema([*OUTCOMES, *list(in_process.DETAILS)[len(OUTCOMES) :
 
 WIDTH: Final = 6
 PLACE, IDENTITY, PROGRESS, AT, COUNTED, USES = range(WIDTH)
-"""The columns of an event in the state: `COUNTED` is how many events it stands for, `USES` what of `Use` it is for."""
+"""The columns of an event in the state: `COUNTED` is the number of events it represents, `USES` flags of `Use`."""
 
 
 class Use:

@@ -60,7 +60,7 @@ class RowGroup(NamedTuple):
     size: int
     """Bytes in the file, of the columns wanted."""
     may_have_steps: bool = True
-    """Whether the condition of a row may be `then`, as far as the statistics tell."""
+    """Whether the condition of a row may be `then`, as far as the statistics show."""
 
 
 def row_groups(table: DataFrame, wanted: StructType) -> list[RowGroup] | None:
@@ -120,10 +120,10 @@ def _groups_of(stored_file: Stored, wanted: StructType) -> list[RowGroup] | None
 
 def _may_be_then(column: Any) -> bool:
     """Return whether a column of a row group is `condition`, and may have the value `then`."""
-    told = column.statistics if column.path_in_schema == "condition" else None
-    if column.path_in_schema != "condition" or (told is not None and told.null_count == column.num_values):
+    statistics = column.statistics if column.path_in_schema == "condition" else None
+    if column.path_in_schema != "condition" or (statistics is not None and statistics.null_count == column.num_values):
         return False
-    return told is None or not told.has_min_max or told.min <= "then" <= told.max
+    return statistics is None or not statistics.has_min_max or statistics.min <= "then" <= statistics.max
 
 
 def _footer_size(source: Any) -> int:
@@ -171,14 +171,14 @@ def _is_text(found: pa.DataType) -> bool:
 
 
 def _of_todays_spark(file: Any) -> bool:
-    """Return whether it was written by a Spark that takes times as they stand in the file."""
+    """Return whether the file's writer is a Spark whose times need no shift (3.1 or later)."""
     about = file.metadata or {}
     version = tuple(map(int, re.findall(rb"\d+", about.get(_VERSION, b""))[:2]))
     return version >= (3, 1) and not any(name in about for name in _LEGACY)
 
 
 def _since_1900(file: Any, groups: list[Any], leaf: int) -> bool:
-    """Return whether no time of a column is before 1900, as far as the file tells."""
+    """Return whether no time of a column is before 1900, as far as its statistics show."""
     column = file.schema.column(leaf)
     if column.physical_type == "INT96":
         return False
@@ -186,6 +186,6 @@ def _since_1900(file: Any, groups: list[Any], leaf: int) -> bool:
         return True
     about = [(group.column(leaf).statistics, group.num_rows) for group in groups]
     return all(
-        told and (told.min.timestamp() >= _YEAR_1900 if told.has_min_max else told.null_count == rows)
-        for told, rows in about
+        found and (found.min.timestamp() >= _YEAR_1900 if found.has_min_max else found.null_count == rows)
+        for found, rows in about
     )

@@ -170,7 +170,7 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def _versions(watches: Watches, nth: Integers, pairs: PairHash) -> Integers:
-    """Return a number by which to tell operations of several watches apart; 0 where there is one."""
+    """Return a number that differs between operations of several watches with one id; 0 for one watch."""
     if watches.single:
         return np.zeros(len(watches.counts), np.int64)
     keys, _ = pairs(watches.key, watches.key)

@@ -124,7 +124,7 @@ def _ranges(about: Any, group: RowGroup, columns: Sequence[str]) -> Iterator[tup
 
 
 def _rows_of_a_batch(file: Any, group: RowGroup, columns: Sequence[str]) -> int:
-    """Return how many rows of a row group to read at once, by its first: the file only tells what they take in it."""
+    """Return the rows of a row group to read at once, estimated from its first: metadata has only encoded sizes."""
     first = next(file.iter_batches(_PROBED, [group.number], columns, use_threads=False))
     return max(1, min(BATCH_ROWS, CHUNK_BYTES * int(first.num_rows) // max(int(first.nbytes), 1)))
 
