@@ -1,21 +1,21 @@
-"""Read a table's estimated size, and the files of a plain scan, from Spark's plan. Runs no job.
+"""Read a table's estimated size, and what a plain scan reads and keeps, from Spark's plan. Runs no job.
 
-The size is parsed from the plan's text, which every kind of session has; the files come from the plan itself, in the
+The size is parsed from the plan's text, which every kind of session has; the scan comes from the plan itself, in the
 driver's JVM.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
 from abeyant.pipeline.spark.connect import is_connect
 
-__all__ = ["Size", "estimated_size", "scanned_files"]
+__all__ = ["Expression", "Scan", "Size", "estimated_size", "names_of", "plain_scan"]
 
 _SIZE: Final = re.compile(r"Statistics\(sizeInBytes=([\d.E+]+) (B|[KMGTPE]iB)")
 _RELATIONS: Final = re.compile(r"^[\s:+-]*(Relation|RelationV2) ?\[?", re.MULTILINE)
@@ -26,7 +26,8 @@ _UNITS: Final = {unit: 1 << (10 * n) for n, unit in enumerate(("B", "KiB", "MiB"
 _CATALYST: Final = "org.apache.spark.sql.catalyst"
 _SOURCES: Final = "org.apache.spark.sql.execution.datasources"
 _PROJECT: Final = f"{_CATALYST}.plans.logical.Project"
-_ATTRIBUTE: Final = f"{_CATALYST}.expressions.AttributeReference"
+_FILTER: Final = f"{_CATALYST}.plans.logical.Filter"
+_EXPRESSIONS: Final = f"{_CATALYST}.expressions."
 _RELATION: Final = f"{_SOURCES}.LogicalRelation"
 _FILES: Final = f"{_SOURCES}.HadoopFsRelation"
 # Another project's format has classes of its own, such as Delta Lake's, though its files are Parquet.
@@ -38,6 +39,33 @@ _OPTIONS: Final = {
     *("pathglobfilter", "modifiedbefore", "modifiedafter"),
 }
 """Of a reader: which files there are, and what schema. Any other might change what is read of them."""
+
+
+# Of values whose comparisons are the same in Spark and in Arrow: not floats (NaN), nor text with a collation.
+_COMPARED: Final = ("string", "bigint", "int", "smallint", "tinyint", "timestamp", "date", "boolean")
+_INTEGERS: Final = ("bigint", "int", "smallint", "tinyint")
+_OPERATORS: Final = {
+    "And": "and", "Or": "or", "Not": "not", "IsNull": "is null", "IsNotNull": "is not null",
+    "EqualTo": "=", "LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">", "GreaterThanOrEqual": ">=",
+}  # fmt: skip
+
+Expression = tuple[Any, ...]
+"""What a scan computes: an operator and its operands, expressions themselves.
+
+`("column", name, type)` and `("literal", value, type)` have none, types in Spark's notation; `("cast", operand, type)`;
+`("list", operand)` is a list of one value, `("struct", name, operand, ...)` a struct; the others are comparisons (`=`
+and so on), `and`, `or`, `not`, `is null`, `is not null`, as SQL has them.
+"""
+
+
+class Scan(NamedTuple):
+    """A table that is a scan of Parquet files, with at most a filter and columns that are renamed or constant."""
+
+    files: Sequence[str]
+    """URIs."""
+    columns: Mapping[str, Expression]
+    condition: Expression | None
+    """Which rows it keeps: those for which this is true."""
 
 
 class Size(NamedTuple):
@@ -75,30 +103,91 @@ def _explained(table: DataFrame) -> str:
     return str(either.sparkSession._jvm.PythonSQLUtils.explainString(either._jdf.queryExecution(), "cost"))
 
 
-def scanned_files(table: DataFrame, wanted: StructType) -> list[str]:
-    """Return the URIs of the files of which a table is a mere scan; none where it is something else.
+def plain_scan(table: DataFrame, wanted: Iterable[str]) -> Scan | None:
+    """Return the scan of Parquet files that a table is, with its columns `wanted`; None where it is something else.
 
     What Spark prints of a plan lacks the reader's options and the partitions' columns, so this asks the plan itself.
     """
     classic: Any = table
     plan = classic._jdf.queryExecution().optimizedPlan()
-    if _class_of(plan) == _PROJECT:
-        columns = plan.projectList()
-        if any(_class_of(columns.apply(number)) != _ATTRIBUTE for number in range(columns.size())):
-            return []
-        plan = plan.child()
-    if _class_of(plan) != _RELATION or plan.catalogTable().isDefined():
-        return []
+    columns: dict[str, Expression] | None = None
+    condition: Expression | None = None
+    try:
+        if _class_of(plan) == _PROJECT:
+            columns = {one.name(): _expression(one) for one in _all_of(plan.projectList())}
+            plan = plan.child()
+        if _class_of(plan) == _FILTER:
+            condition = _expression(plan.condition())
+            plan = plan.child()
+        if _class_of(plan) != _RELATION or plan.catalogTable().isDefined():
+            return None
+        if columns is None:
+            columns = {one.name(): _expression(one) for one in _all_of(plan.output())}
+    except _UnknownError:
+        return None
     relation = plan.relation()
     if _class_of(relation) != _FILES or _class_of(relation.fileFormat()) != _FORMAT:
-        return []
+        return None
     if _class_of(relation.location()) != _INDEX:
-        return []
+        return None
     options = relation.options().keySet().mkString("\n").lower().split()
-    in_paths = {name.lower() for name in relation.partitionSchema().fieldNames()}
-    if not _OPTIONS.issuperset(options) or in_paths.intersection(map(str.lower, wanted.fieldNames())):
-        return []
-    return list(relation.location().inputFiles())
+    lower = {name.lower(): expression for name, expression in columns.items()}
+    if not _OPTIONS.issuperset(options) or any(name.lower() not in lower for name in wanted):
+        return None
+    chosen = {name: lower[name.lower()] for name in wanted}
+    read = names_of([*chosen.values(), *([] if condition is None else [condition])])
+    if {name.lower() for name in read}.intersection(map(str.lower, relation.partitionSchema().fieldNames())):
+        return None
+    return Scan(list(relation.location().inputFiles()), chosen, condition)
+
+
+def names_of(expressions: Iterable[Expression]) -> dict[str, str]:
+    """Return the types of the columns that expressions read, by name."""
+    found: dict[str, str] = {}
+    for operator, *operands in expressions:
+        if operator == "column":
+            found[operands[0]] = operands[1]
+        elif operator != "literal":
+            found |= names_of(operand for operand in operands if isinstance(operand, tuple))
+    return found
+
+
+class _UnknownError(Exception):
+    """An expression that Python does not compute."""
+
+
+def _expression(found: Any) -> Expression:
+    """Translate an expression of Spark's plan. Raises `_UnknownError` for one that is not among `Expression`."""
+    name, kind = _class_of(found).removeprefix(_EXPRESSIONS), found.dataType().simpleString()
+    if name == "Alias":
+        return _expression(found.child())
+    if name == "AttributeReference":
+        return "column", str(found.name()), kind
+    if name == "Literal":
+        value = found.value()
+        if kind not in _COMPARED:
+            raise _UnknownError
+        return "literal", str(value) if kind == "string" and value is not None else value, kind
+    operands = [_expression(one) for one in _all_of(found.children())]
+    if name in _OPERATORS:
+        if any(of not in _COMPARED for of in names_of(operands).values()):
+            raise _UnknownError
+        return _OPERATORS[name], *operands
+    if name == "In":
+        value, *others = operands
+        equal: list[Expression] = [("=", value, other) for other in others]
+        return equal[0] if len(equal) == 1 else ("or", *equal)
+    if name == "Cast" and found.child().dataType().simpleString() in _INTEGERS and kind in ("bigint", "string"):
+        return "cast", *operands, kind
+    if name == "CreateArray" and len(operands) == 1:
+        return "list", *operands
+    if name == "CreateNamedStruct":
+        return "struct", *(one if number % 2 else one[1] for number, one in enumerate(operands))
+    raise _UnknownError
+
+
+def _all_of(sequence: Any) -> list[Any]:
+    return [sequence.apply(number) for number in range(sequence.size())]
 
 
 def _class_of(what: Any) -> str:

@@ -5,9 +5,10 @@ that Python then does. So where a table is plain files, workers read the columns
 
 Plain is what Arrow reads to the same values as Spark, without a doubt; else Spark reads:
 
-- The plan is a scan of Parquet files and no more: no filter, no expression, no table of a catalog or of another format
-  that keeps rows in Parquet. The reader had no option that changes what is read, such as to pass over broken files.
-- Every file has every column, under the same name and with the same type; no file is encrypted.
+- The plan is a scan of Parquet files, with at most a filter by comparisons, and columns that are renamed, constant or
+  made of one key (`spark.plans.Expression`): no table of a catalog or of another format that keeps rows in Parquet. The
+  reader had no option that changes what is read, such as to pass over broken files.
+- Every file has every column that is read, under the same name and with the same type; no file is encrypted.
 - Times are after 1900, or written by Spark since 3.1: Spark may shift others by some days.
 - Workers open the files as Spark does (`stored`). (The Python of a Spark Connect session may be on another machine.)
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -27,11 +28,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from abeyant.pipeline.resolver.tables.plain_parquet.computing import ARROW_TYPES
 from abeyant.pipeline.resolver.tables.plain_parquet.stored import Stored, opened, stored
+from abeyant.pipeline.schemas import OPERATIONS
 from abeyant.pipeline.spark.connect import is_connect
-from abeyant.pipeline.spark.plans import scanned_files
+from abeyant.pipeline.spark.plans import Expression, names_of, plain_scan
 
-__all__ = ["DIRECT", "RowGroup", "row_groups"]
+__all__ = ["DIRECT", "PlainTable", "RowGroup", "plain_table"]
 
 DIRECT: Final = "spark.abeyant.parquet.direct"
 
@@ -45,6 +48,7 @@ _FALSE: Final = (
     "spark.sql.files.ignoreMissingFiles",
     "spark.sql.parquet.fieldId.read.enabled",
 )
+_WATCHES: Final = OPERATIONS["watches"].dataType.simpleString()
 _END: Final = b"\0\0\0\0PAR1"  # of a file: the length of its metadata, and the magic
 _VERSION: Final = b"org.apache.spark.version"
 _LEGACY: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
@@ -63,32 +67,50 @@ class RowGroup(NamedTuple):
     """Whether the condition of a row may be `then`, as far as the statistics show."""
 
 
-def row_groups(table: DataFrame, wanted: StructType) -> list[RowGroup] | None:
-    """Return the row groups of a table that is plain Parquet files, else None. Those without rows are left out.
+class PlainTable(NamedTuple):
+    """A table that is plain Parquet files."""
+
+    groups: Sequence[RowGroup]
+    """Those without rows are left out."""
+    columns: Mapping[str, Expression]
+    """How each column is computed of those in the files."""
+    condition: Expression | None
+    """Which rows are kept."""
+
+
+def plain_table(table: DataFrame, wanted: StructType) -> PlainTable | None:
+    """Return how to read the columns `wanted` of a table that is plain Parquet files, else None.
 
     No job is run; the driver reads the end of each file.
     """
     spark = table.sparkSession
     if is_connect(spark) or not _reads_as_is(spark):
         return None
-    files = stored(spark, scanned_files(table, wanted)[: _MOST_FILES + 1])
-    if not files:
+    scan = plain_scan(table, wanted.fieldNames())
+    files = None if scan is None else stored(spark, scan.files[: _MOST_FILES + 1])
+    if scan is None or not files:
         return None
     remote = any(file.reach is not None for file in files)
     if len(files) > (_MOST_REMOTE_FILES if remote else _MOST_FILES):
         return None
+    read = names_of([*scan.columns.values(), *([] if scan.condition is None else [scan.condition])])
+    condition = scan.columns.get("condition", ("literal", None))
     with ThreadPoolExecutor(_REMOTE_THREADS if remote else _THREADS, "abeyant-footers") as pool:
-        found = list(pool.map(partial(_groups_of, wanted=wanted), files))
+        found = list(pool.map(partial(_groups_of, read=read, condition=condition), files))
     groups = [some for some in found if some is not None]
-    return [group for some in groups for group in some] if len(groups) == len(found) else None
+    if len(groups) < len(found):
+        return None
+    return PlainTable([group for some in groups for group in some], scan.columns, scan.condition)
 
 
 def _reads_as_is(spark: SparkSession) -> bool:
     return spark.conf.get(DIRECT, "true") == "true" and all(spark.conf.get(name, "false") == "false" for name in _FALSE)
 
 
-def _groups_of(stored_file: Stored, wanted: StructType) -> list[RowGroup] | None:
-    """Return the row groups of a file, None where it is not plain."""
+def _groups_of(
+    stored_file: Stored, read: Mapping[str, str], condition: Expression = ("literal", None)
+) -> list[RowGroup] | None:
+    """Return the row groups of a file, None where it is not plain. `read` are the types of its columns by name."""
     import pyarrow.parquet as pq
 
     try:
@@ -96,11 +118,11 @@ def _groups_of(stored_file: Stored, wanted: StructType) -> list[RowGroup] | None
             file: Any = pq.read_metadata(source)
             if file.serialized_size != _footer_size(source):
                 return None
-        leaves = list(_leaves(file, wanted.fieldNames()))
+        leaves = list(_leaves(file, read))
         groups = [(n, group) for n in range(file.num_row_groups) if (group := file.row_group(n)).num_rows]
         if any("nanoseconds" in file.schema.column(leaf).logical_type.to_json() for leaf in leaves):
             return None
-        if not _has_all(file.schema.to_arrow_schema(), wanted) or not (
+        if not _has_all(file.schema.to_arrow_schema(), read) or not (
             _of_todays_spark(file) or all(_since_1900(file, [group for _, group in groups], leaf) for leaf in leaves)
         ):
             return None
@@ -110,7 +132,7 @@ def _groups_of(stored_file: Stored, wanted: StructType) -> list[RowGroup] | None
                 number,
                 group.num_rows,
                 sum(group.column(leaf).total_compressed_size for leaf in leaves),
-                any(_may_be_then(group.column(leaf)) for leaf in leaves),
+                _may_be_then(condition, [group.column(leaf) for leaf in leaves]),
             )
             for number, group in groups
         ]
@@ -118,12 +140,17 @@ def _groups_of(stored_file: Stored, wanted: StructType) -> list[RowGroup] | None
         return None
 
 
-def _may_be_then(column: Any) -> bool:
-    """Return whether a column of a row group is `condition`, and may have the value `then`."""
-    statistics = column.statistics if column.path_in_schema == "condition" else None
-    if column.path_in_schema != "condition" or (statistics is not None and statistics.null_count == column.num_values):
+def _may_be_then(condition: Expression, columns: Sequence[Any]) -> bool:
+    """Return whether the column `condition`, computed so, may be `then` in a row group with these columns."""
+    if condition[0] != "column":
+        return bool(condition[1] == "then")
+    (column,) = (one for one in columns if one.path_in_schema == condition[1])
+    statistics = column.statistics
+    if statistics is None:
+        return True
+    if statistics.null_count == column.num_values:
         return False
-    return statistics is None or not statistics.has_min_max or statistics.min <= "then" <= statistics.max
+    return not statistics.has_min_max or bool(statistics.min <= "then" <= statistics.max)
 
 
 def _footer_size(source: Any) -> int:
@@ -135,17 +162,17 @@ def _footer_size(source: Any) -> int:
     return int.from_bytes(source.read(4), "little")
 
 
-def _leaves(file: Any, columns: list[str]) -> Iterator[int]:
+def _leaves(file: Any, columns: Iterable[str]) -> Iterator[int]:
     for number in range(file.num_columns):
         if file.schema.column(number).path.partition(".")[0] in columns:
             yield number
 
 
-def _has_all(schema: pa.Schema, wanted: StructType) -> bool:
+def _has_all(schema: pa.Schema, read: Mapping[str, str]) -> bool:
     return all(
-        [name for name in schema.names if name.lower() == field.name.lower()] == [field.name]
-        and _fits(schema.field(field.name).type, field.dataType.simpleString())
-        for field in wanted.fields
+        [other for other in schema.names if other.lower() == name.lower()] == [name]
+        and _fits(schema.field(name).type, kind)
+        for name, kind in read.items()
     )
 
 
@@ -154,13 +181,14 @@ def _fits(found: pa.DataType, wanted: str) -> bool:
         return _is_text(found.value_type if pa.types.is_dictionary(found) else found)
     if wanted == "timestamp":  # nanoseconds without a zone are how Arrow sees Spark's 96 bits
         return bool(pa.types.is_timestamp(found)) and (found.unit != "ns") == (found.tz is not None)
-    if wanted == "bigint":
-        return bool(found == pa.int64())
+    if wanted in ARROW_TYPES:
+        return bool(found == ARROW_TYPES[wanted])
     if not (pa.types.is_list(found) and pa.types.is_struct(found.value_type)):
         return False
     fields = [found.value_type.field(number) for number in range(found.value_type.num_fields)]
     return (
-        [field.name for field in fields] == ["key", "required"]
+        wanted == _WATCHES
+        and [field.name for field in fields] == ["key", "required"]
         and _is_text(fields[0].type)
         and fields[1].type == pa.int64()
     )

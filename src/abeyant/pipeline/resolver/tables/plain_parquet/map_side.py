@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from abeyant.pipeline.resolver.tables.hot_keys import Integers, Sample
 from abeyant.pipeline.resolver.tables.packing import CONDITION, IS_ONE, NTH, PACKED, EventPacker, pack_operations
 from abeyant.pipeline.resolver.tables.packing import Watches as WatchNumbers
-from abeyant.pipeline.resolver.tables.plain_parquet.footers import row_groups
+from abeyant.pipeline.resolver.tables.plain_parquet.footers import plain_table
 from abeyant.pipeline.resolver.tables.plain_parquet.tasks import BATCH_ROWS, Task, chunks_of, tasks_of
 from abeyant.pipeline.resolver.tables.profile import GROUP_SHIFT, Profiler, pack_ids
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS
@@ -42,8 +42,8 @@ _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # odd
 
 def files_of(operations: DataFrame, events: DataFrame) -> Files | None:
     """Return both tables, of our columns alone, if they are plain files, else None."""
-    of_operations = row_groups(operations, OPERATIONS)
-    of_events = row_groups(events, EVENTS) if of_operations is not None else None
+    of_operations = plain_table(operations, OPERATIONS)
+    of_events = plain_table(events, EVENTS) if of_operations is not None else None
     if of_operations is None or of_events is None:
         return None
     tasks = [*tasks_of("operations", of_operations), *tasks_of("events", of_events)]
@@ -57,8 +57,8 @@ def files_of(operations: DataFrame, events: DataFrame) -> Files | None:
 
 def may_have_steps(operations: DataFrame) -> bool:
     """Return whether the condition of an operation may be `then`: not where all are plain files that say otherwise."""
-    groups = row_groups(operations, OPERATIONS)
-    return groups is None or any(group.may_have_steps for group in groups)
+    plain = plain_table(operations, OPERATIONS)
+    return plain is None or any(group.may_have_steps for group in plain.groups)
 
 
 class Files:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -11,11 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.resolver.tables.plain_parquet.footers import DIRECT, RowGroup
+from abeyant.pipeline.resolver.tables.plain_parquet.computing import compute, kept
+from abeyant.pipeline.resolver.tables.plain_parquet.footers import DIRECT, PlainTable, RowGroup
 from abeyant.pipeline.resolver.tables.plain_parquet.stored import Stored, hold, opened
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.chunks import CHUNK_BYTES, gathered
+from abeyant.pipeline.spark.plans import Expression, names_of
 from abeyant.tables.dictionaries import dictionary_columns
 
 __all__ = ["BATCH_ROWS", "CHUNK_ROWS", "Task", "chunks_of", "tasks_of"]
@@ -50,6 +52,10 @@ class Task(NamedTuple):
 
     table: str
     groups: Sequence[RowGroup]
+    columns: Mapping[str, Expression] = {}
+    """How columns are computed of those in the files; the others are those of the same name."""
+    condition: Expression | None = None
+    """Which rows are kept."""
 
     @property
     def size(self) -> int:
@@ -57,20 +63,21 @@ class Task(NamedTuple):
         return sum(group.size for group in self.groups)
 
 
-def tasks_of(table: str, groups: Sequence[RowGroup]) -> Iterator[Task]:
+def tasks_of(table: str, plain: PlainTable) -> Iterator[Task]:
     """Share row groups out to tasks of about one size. O(row groups)."""
+    groups, columns, condition = plain
     most = min(max(sum(group.size for group in groups) // _TASKS, _LEAST_BYTES), _MOST_BYTES)
     some: list[RowGroup] = []
     size = rows = 0
     for group in groups:
         if some and (size + group.size > most or rows + group.rows > _MOST_ROWS):
-            yield Task(table, some)
+            yield Task(table, some, columns, condition)
             some, size, rows = [], 0, 0
         some.append(group)
         size += group.size
         rows += group.rows
     if some:
-        yield Task(table, some)
+        yield Task(table, some, columns, condition)
 
 
 # -- in the workers ------------------------------------------------------------------------------------------------
@@ -92,17 +99,22 @@ def _read(task: Task, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for name, _ in files:
             with opened(name) as source:
                 about.append(pq.read_metadata(source))
-        few = dictionary_columns(about, [text for text in _TEXTS[task.table] if text in columns])
-        schema = pa.schema([(name, _FEW if name in few else _TYPES[name]) for name in columns])
+        computed: dict[str, Expression] = {name: task.columns.get(name, ("column", name, "")) for name in columns}
+        read = list(names_of([*computed.values(), *([task.condition] if task.condition else [])]))
+        texts = [how[1] for name, how in computed.items() if name in _TEXTS[task.table] and how[0] == "column"]
+        few = dictionary_columns(about, texts)
+        schema = pa.schema([(name, _type_of(name, how, few)) for name, how in computed.items()])
         for (name, groups), metadata in zip(files, about, strict=True):
-            how: Any = {"metadata": metadata, "read_dictionary": few, "coerce_int96_timestamp_unit": "us"}
-            with opened(name) as source, pq.ParquetFile(source, **how) as file:
+            options: Any = {"metadata": metadata, "read_dictionary": few, "coerce_int96_timestamp_unit": "us"}
+            with opened(name) as source, pq.ParquetFile(source, **options) as file:
                 for group in groups:
                     _check(name, metadata, group)
-                    hold(source, _ranges(metadata, group, columns))
-                    rows = _rows_of_a_batch(file, group, columns)
-                    for batch in file.iter_batches(rows, [group.number], columns, use_threads=False):
-                        yield _as(batch.select(columns), schema)
+                    hold(source, _ranges(metadata, group, read))
+                    rows = _rows_of_a_batch(file, group, read)
+                    for batch in file.iter_batches(rows, [group.number], read, use_threads=False):
+                        some = kept(task.condition, batch, _cast) if task.condition else batch
+                        if some.num_rows:
+                            yield _as(some, computed, schema)
     except (OSError, pa.ArrowException) as error:
         raise AbeyantError(f"cannot read {name}: {' '.join(str(error).split())}") from None
 
@@ -129,11 +141,19 @@ def _rows_of_a_batch(file: Any, group: RowGroup, columns: Sequence[str]) -> int:
     return max(1, min(BATCH_ROWS, CHUNK_BYTES * int(first.num_rows) // max(int(first.nbytes), 1)))
 
 
-def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the rows with these types: files differ in units of time, widths of text and what may be null."""
-    if batch.schema == schema:
-        return batch
-    columns = [_cast(column, kind) for column, kind in zip(batch.columns, schema.types, strict=True)]
+def _type_of(name: str, how: Expression, few: Sequence[str]) -> pa.DataType:
+    """Return the type of a column: text that is a constant, or a dictionary in all files, is one here."""
+    is_few = how[1] in few if how[0] == "column" else how[0] == "literal" and _TYPES[name] == pa.string()
+    return _FEW if is_few else _TYPES[name]
+
+
+def _as(batch: pa.RecordBatch, computed: Mapping[str, Expression], schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns with these types: files differ in units of time, widths of text and what may be null."""
+    columns = []
+    for field in schema:
+        how = computed[field.name]
+        found = batch.column(how[1]) if how[0] == "column" else compute(how, batch, _cast)
+        columns.append(_cast(found if isinstance(found, pa.Array) else pa.repeat(found, batch.num_rows), field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
