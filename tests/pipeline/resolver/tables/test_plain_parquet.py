@@ -46,7 +46,7 @@ from abeyant.pipeline.resolver.tables.plain_parquet.stored import Stored
 from abeyant.pipeline.resolver.tables.plain_parquet.tasks import Task, _read, tasks_of
 from abeyant.pipeline.resolver.tables.profile import Profiler
 from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
-from abeyant.pipeline.schemas import OPERATIONS, REJECT_REASON
+from abeyant.pipeline.schemas import OPERATIONS
 from abeyant.pipeline.spark import chunks
 from abeyant.pipeline.spark.errors import in_one_line
 from abeyant.tables.keys import PairHash
@@ -708,13 +708,3 @@ def test_columns_may_be_renamed_constant_and_made_of_a_key(spark: SparkSession, 
         assert not is_direct(other)
         assert rows_of(outcomes) == rows_of(other)
     assert outcomes.count() == sum(n >= 20 and n % 3 != 2 for n in range(300))
-
-
-def test_rows_that_a_reader_rejected_are_not_resolved(spark: SparkSession, tmp_path: Path) -> None:
-    written(tmp_path, WRITERS["arrow"])
-    operations, events = read(spark, tmp_path)
-    marked = operations.withColumn(REJECT_REASON, F.when(F.col("instance") == "wide", "of no use"))
-    marked.write.parquet(f"file://{tmp_path}/marked")
-    kept = pipeline.resolve(spark.read.parquet(f"file://{tmp_path}/marked"), events, sample=DEFAULT_SAMPLE)
-    assert kept.where("instance = 'wide'").isEmpty()
-    assert not kept.isEmpty()

@@ -50,7 +50,7 @@ from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
 from abeyant.pipeline.resolver.words import asks_more
 from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
-from abeyant.pipeline.schemas import REJECT_REASON, columns_of, operations_schema
+from abeyant.pipeline.schemas import columns_of, operations_schema
 from abeyant.pipeline.sources.tables import complete
 from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.pipeline.spark.session import shuffle_partitions
@@ -151,9 +151,7 @@ def resolve(
         )
     if small is not None:
         return _plain_of_small(operations, events, deadline, small)
-    marked = REJECT_REASON in (*operations.columns, *events.columns)
-    files = None if marked else files_of(*ours)
-    return _plain(operations, events, files, deadline, unique_ids=unique_ids, sample=sample)
+    return _plain(operations, events, files_of(*ours), deadline, unique_ids=unique_ids, sample=sample)
 
 
 def _has_steps(operations: DataFrame, ours: DataFrame) -> bool:
