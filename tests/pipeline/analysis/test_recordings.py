@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 from abeyant.pipeline.analysis.activity import Incident, activity_of, incidents_of
-from abeyant.pipeline.analysis.incidents import incident_rows, long_waits, suffering
+from abeyant.pipeline.analysis.incidents import incident_rows, long_waits, paused, suffering
+from abeyant.pipeline.analysis.pauses import joined_reading, reading
 from abeyant.pipeline.analysis.ranked import count_waits, known_groups, rank
 from abeyant.pipeline.analysis.suspects import Suspect, find_suspects
 from abeyant.pipeline.request_log.line import KNOWN_TOPICS, LineParser, topic_names
@@ -34,9 +35,8 @@ RULES = {
     "member-frozen": "rebalance",
     "network-delayed": "slow_network",
     "quota": "quota",
+    "slow-reader": "seldom_polls",
 }
-UNNAMED = {"slow-reader"}
-"""Recordings whose cause makes no incident: nobody is named there, rightly or wrongly."""
 OPERATIONS = pa.schema(
     {
         **dict.fromkeys(("instance", "kind", "outcome", "client_id"), pa.string()),
@@ -75,7 +75,8 @@ def examined_operations(table: pa.Table) -> tuple[pa.Table, list[Incident], list
     """Return the table of incidents of operations, the same as rows, and their suspects."""
     long = long_waits(rank(count_waits(known_groups(table, ["kind"]), ["kind"]), ["kind"]))
     long_us = dict(zip(*(long[name].to_pylist() for name in ("kind", "long_us")), strict=True))
-    rows = incident_rows(suffering(table, long_us))
+    late = paused(joined_reading(reading(table)))
+    rows = incident_rows(pa.concat_tables([suffering(table, long_us), late]))
     rows = rows.sort_by([(name, "ascending") for name in ("first", "kind", "trouble")])
     found = incidents_of(rows)
     ends = table["start_us"].to_numpy() + table["wait_us"].to_numpy()
@@ -87,7 +88,7 @@ def test_who_is_named(name: str) -> None:
     planted = json.loads((RECORDINGS / name / "planted.json").read_text())
     incidents, suspects = examined(RECORDINGS / name)
     named = {one.suspect for one in suspects}
-    if planted["suspect"] is None or name in UNNAMED:
+    if planted["suspect"] is None:
         assert not named, incidents
     else:
         assert named == {planted["suspect"]}, incidents
@@ -96,7 +97,7 @@ def test_who_is_named(name: str) -> None:
 
 
 def test_there_are_twelve_causes_and_three_recordings_without_one() -> None:
-    assert {name for name in NAMES if not name.startswith("clean-")} == RULES.keys() | UNNAMED
+    assert {name for name in NAMES if not name.startswith("clean-")} == RULES.keys()
     assert len(NAMES) == 15
 
 

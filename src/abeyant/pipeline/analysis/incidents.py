@@ -11,11 +11,12 @@ The rule. An operation *suffers* from the first trouble of these that it has:
     sent        sending the response took `LONG_MS`
     rebalanced  it joined a group, and waited `LONG_MS`
     refused     a client's produce or fetch got the error that the leader is elsewhere or too few replicas are in sync
+    paused      a consumer's fetch came late, for records that were waiting, again and again (`pauses`)
 
 A *burst* is a run of operations of one kind and trouble, on any broker, in which no `GAP_S` whole seconds pass between
-the end of one and the end of the next. A burst of at least `LEAST` operations is an incident. Handling, sending and
-joining take so long for a few requests in a healthy cluster: of these `LEAST_MANY`, unless one took `STUCK_MS`, or
-`UNREAD_MS` to send: so long a client that reads leaves no response.
+the end of one and the end of the next; of pauses no `PAUSES_APART_S`. A burst of at least `LEAST` operations is an
+incident. Handling, sending and joining take so long for a few requests in a healthy cluster: of these `LEAST_MANY`,
+unless one took `STUCK_MS`, or `UNREAD_MS` to send: so long a client that reads leaves no response.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from abeyant.pipeline.analysis.columns import TIMES, codes, microseconds, observed
 from abeyant.pipeline.analysis.keys import with_keys
+from abeyant.pipeline.analysis.pauses import PAUSES_APART_S, joined_reading, pauses, reading
 from abeyant.pipeline.analysis.ranked import Ranked, by_ranks
 from abeyant.pipeline.analysis.shards import Dealt, by_group, by_shard, shard_count
 from abeyant.pipeline.schemas import INCIDENTS
@@ -50,9 +52,11 @@ __all__ = [
     "STUCK_MS",
     "SUFFERING",
     "UNREAD_MS",
+    "gap_s",
     "incident_rows",
     "incidents",
     "long_waits",
+    "paused",
     "suffering",
 ]
 
@@ -99,7 +103,7 @@ def incidents(operations: DataFrame) -> DataFrame:
 
     A job finds from what wait on an operation of each kind suffers, at once; the rest is lazy.
     """
-    rows = observed(operations, "keys", "error_code", *TIMES)
+    rows = observed(operations, "keys", "error_code", "client_id", "size_bytes", *TIMES)
     waits = rows.select("kind", "wait_us", "outcome")
     long_us = {row.kind: row.long_us for row in by_ranks(waits, ["kind"], long_waits, LONG_WAITS).collect()}
     shards = shard_count(operations.sparkSession)
@@ -181,15 +185,37 @@ def suffering(operations: pa.Table, long_us: Mapping[str, float]) -> pa.Table:
     return pa.concat_tables(parts, promote_options="default").select(SUFFERING.names).cast(SUFFERING)
 
 
+def paused(runs: pa.Table) -> pa.Table:
+    """Return the fetches that came late, as rows of `SUFFERING`, by the joined runs of all fetches (`READING`)."""
+    late = pauses(runs)
+    first, last = (late[name].to_numpy() for name in ("first_us", "last_us"))
+    columns = {
+        **{name: late[name] for name in ("kind", "instance", "first_us", "last_us")},
+        "trouble": pa.repeat("paused", len(first)),
+        "key": pa.nulls(len(first), pa.string()),
+        "longest_us": last - first,
+        "operations": np.ones(len(first), np.int64),
+        "expired": np.zeros(len(first), np.int64),
+        "second": last // 1_000_000,
+    }
+    return pa.table(columns).select(SUFFERING.names).cast(SUFFERING)
+
+
+def gap_s(trouble: str) -> int:
+    """Return how many seconds without an operation of such trouble end a burst."""
+    return PAUSES_APART_S if trouble == "paused" else GAP_S
+
+
 def incident_rows(rows: pa.Table) -> pa.Table:
     """Return the incidents (`INCIDENTS`) of all rows of `suffering`, or of all of some kinds."""
     schema = arrow_schema(INCIDENTS)
     if not rows.num_rows:
         return schema.empty_table()
     rows = rows.sort_by([(name, "ascending") for name in (*_BURST, "second")]).combine_chunks()
-    kind, trouble = (codes(rows[name])[0] for name in _BURST)
+    (kind, _), (trouble, troubles) = (codes(rows[name]) for name in _BURST)
+    most = np.array([gap_s(name) for name in troubles.to_pylist()])[trouble]
     apart = np.ones(len(kind), bool)
-    apart[1:] = (np.diff(kind) != 0) | (np.diff(trouble) != 0) | (np.diff(rows["second"].to_numpy()) > GAP_S)
+    apart[1:] = (np.diff(kind) != 0) | (np.diff(trouble) != 0) | (np.diff(rows["second"].to_numpy()) > most[1:])
     rows = rows.append_column("burst", pa.array(np.cumsum(apart)))
     is_key = rows["first_us"].is_null()
     at_instances = rows.filter(pc.invert(is_key)).group_by(["burst", *_BURST], use_threads=False)
@@ -232,7 +258,12 @@ def _deal(table: pa.Table, long_us: Mapping[str, float], shards: int) -> Iterato
     struck = suffering(table, long_us)
     if struck.num_rows:
         yield "suffering", struck, by_group(struck, ["kind"], shards)
+    runs = reading(table)
+    if runs.num_rows:
+        yield "reading", runs, by_group(runs, ["kind"], shards)
 
 
 def _of_shard(shard: dict[str, pa.Table]) -> Iterator[pa.Table]:
-    yield incident_rows(shard["suffering"])
+    struck = [shard["suffering"]] if "suffering" in shard else []
+    late = [paused(joined_reading(shard["reading"]))] if "reading" in shard else []
+    yield incident_rows(pa.concat_tables(struck + late))

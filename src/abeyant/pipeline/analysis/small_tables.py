@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -26,10 +26,11 @@ from abeyant.pipeline.analysis.by_time import (
 )
 from abeyant.pipeline.analysis.columns import TIMES, observed
 from abeyant.pipeline.analysis.incident_waits import FOUND, first_waits, incident_waits, waits_during
-from abeyant.pipeline.analysis.incidents import LONG_WAITS, SUFFERING, incident_rows, long_waits, suffering
+from abeyant.pipeline.analysis.incidents import LONG_WAITS, SUFFERING, incident_rows, long_waits, paused, suffering
 from abeyant.pipeline.analysis.keys import KEY, by_key_rows, with_keys
 from abeyant.pipeline.analysis.lags import FETCH_RUNS, LAG_SLICES, fetch_runs, joined, lag_rows
 from abeyant.pipeline.analysis.packed import Packed, collected, merging, packed
+from abeyant.pipeline.analysis.pauses import READING, joined_reading, reading
 from abeyant.pipeline.analysis.ranked import count_waits, known_groups, rank, with_all_instances
 from abeyant.pipeline.analysis.shards import Dealt, by_group, by_shard, shard_count
 from abeyant.pipeline.analysis.summary import summary_rows, waits_rows
@@ -47,6 +48,7 @@ _COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "requests_by_time": ("requests", "waited"),
 }
 """Tables by time, and what is added up in them."""
+_JOINED: Final[Mapping[str, Callable[[pa.Table], pa.Table]]] = {"fetch_runs": joined, "reading": joined_reading}
 
 
 def waits_tables(operations: PackedRows, number: int) -> dict[str, pa.Table]:
@@ -67,15 +69,17 @@ def time_tables(
     long_us = dict(zip(*(waits["long_waits"][name].to_pylist() for name in LONG_WAITS.names), strict=True))
     of_operations = partial(_operations_by_time, slices=slices, first=first_keys(waits["by_key"]), long_us=long_us)
     of_requests = partial(_requests_by_time, slices=slices)
-    rows = observed(operations, "keys", "error_code", "client_id", *TIMES).mapInArrow(of_operations, PACKED)
+    more = ("keys", "error_code", "client_id", "size_bytes", *TIMES)
+    rows = observed(operations, *more).mapInArrow(of_operations, PACKED)
     rows = rows.union(requests.mapInArrow(of_requests, PACKED))
     schemas = {name: arrow_schema(TABLES[name]) for name in _COUNTED}
-    found = collected(rows, schemas | {"suffering": SUFFERING, "fetch_runs": FETCH_RUNS})
+    found = collected(rows, schemas | {"suffering": SUFFERING, "fetch_runs": FETCH_RUNS, "reading": READING})
     summed = {name: added_up(found[name], schemas[name].names, counts) for name, counts in _COUNTED.items()}
     by_kind = added_up(summed["requests_by_time"].drop_columns(["at"]), REQUESTS_BY_KIND.names, ("requests", "waited"))
+    late = paused(joined_reading(found["reading"]))
     return summed | {
         "requests_by_kind": by_kind,
-        "incidents": incident_rows(found["suffering"]),
+        "incidents": incident_rows(pa.concat_tables([found["suffering"], late])),
         "lags": lag_rows(joined(found["fetch_runs"]), replace(slices, slices=LAG_SLICES), end_us),
     }
 
@@ -138,6 +142,7 @@ def _operations_by_time(
         yield "keys_by_time", keys_by_time(table, slices, first)
         yield "suffering", suffering(table, long_us)
         yield "fetch_runs", fetch_runs(table, replace(slices, slices=LAG_SLICES))
+        yield "reading", reading(table)
 
     return merging(batches, count, _merge)
 
@@ -150,7 +155,7 @@ def _requests_by_time(batches: Iterable[pa.RecordBatch], *, slices: Slices) -> I
 
 
 def _merge(name: str, rows: pa.Table) -> pa.Table:
-    if name == "fetch_runs":
-        return joined(rows)
+    if name in _JOINED:
+        return _JOINED[name](rows)
     counts: Sequence[str] | None = _COUNTED.get(name)
     return rows if counts is None else added_up(rows, rows.column_names, counts)

@@ -1,8 +1,9 @@
 """Incidents of a log that grows: after each batch of operations, what `analyze` would say of the log so far.
 
 Notices are what differs from the look before. An incident `begins`. It `ends` when nothing of its kind has suffered for
-`GAP_S`. It is `changed` when later lines have added to it or to the evidence, which is complete `NEAR_S` after its end.
-It is `withdrawn` when such waits have turned out to be usual. An incident that ended `KEPT_S` ago is final.
+as long as ends a burst (`incidents.gap_s`). It is `changed` when later lines have added to it or to the evidence, which
+is complete `NEAR_S` after its end. It is `withdrawn` when such waits have turned out to be usual. An incident that
+ended `KEPT_S` ago is final.
 
 Waits are counted from the log's beginning, so that what is usual is known exactly. Operations are kept for `KEPT_S`,
 longer bursts as sums. So memory is bounded by what happens in a quarter of an hour, and the number of distinct waits.
@@ -21,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from abeyant.pipeline.analysis.activity import NEAR_S, Incident, activity_of, incidents_of
-from abeyant.pipeline.analysis.incidents import GAP_S, LONG_MS, SUFFERING, incident_rows, long_waits, suffering
+from abeyant.pipeline.analysis.incidents import LONG_MS, SUFFERING, gap_s, incident_rows, long_waits, paused, suffering
+from abeyant.pipeline.analysis.pauses import READING, joined_reading, reading, unfinished
 from abeyant.pipeline.analysis.ranked import count_waits, known_groups, rank
 from abeyant.pipeline.analysis.suspects import Suspect, find_suspects
 from abeyant.pipeline.request_log.growing import GROWING
@@ -64,6 +66,7 @@ class IncidentWatch:
         self._counts = _COUNTS.empty_table()
         self._recent = GROWING.empty_table()
         self._folded = SUFFERING.empty_table()
+        self._reading = READING.empty_table()
         self._known: list[_Known] = []
         self._number = 0
         self._cut = 0
@@ -115,6 +118,8 @@ class IncidentWatch:
         self._recent = self._recent.filter(pa.array(~old)).combine_chunks()
         folded = pa.concat_tables([self._folded, suffering(_suspicious(aged), self._long())])
         self._folded = _summed_up(folded, cut // _SECOND_US)
+        runs = joined_reading(pa.concat_tables([self._reading, reading(aged)]))
+        self._reading = unfinished(runs, cut - 2 * KEPT_S * _SECOND_US)
 
     def packed(self) -> bytes:
         """Return all of it, for `restored`."""
@@ -134,7 +139,9 @@ class IncidentWatch:
         """Return what was `packed`."""
         made, row = cls(), unpack(packed).to_pylist()[0]
         more = json.loads(row["more"])
-        made._counts, made._recent, made._folded = (unpack(row[name]) for name in made._tables())
+        made._counts, made._recent, made._folded = (unpack(row[name]) for name in ("counts", "recent", "folded"))
+        if "reading" in row:  # a state of before pauses has none
+            made._reading = unpack(row["reading"])
         made._known = [_Known(**one) for one in more["known"]]
         made._number, made._cut, made._clocks, made._topics = (
             more[name] for name in ("number", "cut", "clocks", "topics")
@@ -142,7 +149,7 @@ class IncidentWatch:
         return made
 
     def _tables(self) -> dict[str, pa.Table]:
-        return {"counts": self._counts, "recent": self._recent, "folded": self._folded}
+        return {"counts": self._counts, "recent": self._recent, "folded": self._folded, "reading": self._reading}
 
     def _long(self) -> dict[str, float]:
         found = long_waits(rank(self._counts, ["kind"])) if self._counts.num_rows else None
@@ -152,8 +159,9 @@ class IncidentWatch:
 
     def _found(self) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]:
         """Return the incidents of the log so far, and the suspects of each."""
-        struck = pa.concat_tables([self._folded, suffering(_suspicious(self._recent), self._long())])
-        table = incident_rows(_named(struck, self._topics))
+        runs = joined_reading(pa.concat_tables([self._reading, reading(self._recent)]))
+        struck = [self._folded, suffering(_suspicious(self._recent), self._long()), paused(runs)]
+        table = incident_rows(_named(pa.concat_tables(struck), self._topics))
         table = table.sort_by([(name, "ascending") for name in ("first", "kind", "trouble")])
         incidents = incidents_of(table)
         activity = activity_of(self._recent, incidents)
@@ -191,11 +199,12 @@ class IncidentWatch:
                 kept.append(known)
                 known.row, known.suspects = row, mine
             quiet_s = now // _SECOND_US - last_us // _SECOND_US
+            most_s = gap_s(row["trouble"])
             if not known.ended:
-                if quiet_s > GAP_S:
+                if quiet_s > most_s:
                     known.ended, known.told = True, known.document()
                     yield {"event": "ends", **known.told}
-            elif quiet_s <= GAP_S:
+            elif quiet_s <= most_s:
                 known.ended = False
                 yield {"event": "begins", **known.document()}
             elif known.told != known.document() and (quiet_s > NEAR_S or _who(known.told) != _who(known.document())):
@@ -244,7 +253,8 @@ def _summed_up(struck: pa.Table, cut: int) -> pa.Table:
     seconds = ordered["second"].to_numpy()
     names = [ordered[name].to_numpy(zero_copy_only=False).astype(str) for name in ("kind", "trouble")]
     apart = np.ones(len(seconds), bool)
-    apart[1:] = np.diff(seconds) > GAP_S
+    most = np.array([gap_s(name) for name in ordered["trouble"].to_pylist()])
+    apart[1:] = np.diff(seconds) > most[1:]
     for column in names:
         apart[1:] |= column[1:] != column[:-1]
     burst = np.cumsum(apart)

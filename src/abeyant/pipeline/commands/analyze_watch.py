@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from abeyant.ending import print_json, standard_output
 from abeyant.errors import AbeyantError
 from abeyant.pages.words import duration, visible
+from abeyant.pipeline.analysis.cases import TROUBLES
 from abeyant.pipeline.analysis.packed import collected
-from abeyant.pipeline.analysis.suspects import TROUBLES
 from abeyant.pipeline.analysis.watching import IncidentWatch, Notice
 from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyant.pipeline.commands.stream_run.run import LOCAL_CHECKPOINTS

@@ -1,0 +1,143 @@
+"""An incident and what was done near it: what the rules for suspects look at, and the suspects that they name."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Final
+
+from abeyant.pages.words import duration
+from abeyant.pipeline.analysis.activity import Activity, Incident
+from abeyant.pipeline.analysis.followers import Silence, follower_pairs
+
+__all__ = ["TROUBLES", "Case", "Suspect", "affected", "clock", "longest", "moment", "ms"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """Who or what an incident is put down to: a row of the table `suspects` (`schemas.SUSPECTS`)."""
+
+    incident: int
+    """The incident's number, from 1, in the order of the table `incidents`."""
+    suspect: str
+    """`broker 2`, `group payments`, `client app-b`."""
+    kind: str
+    """The rule that named it: `silent_broker`, ..."""
+    evidence: str
+    """One sentence: what the log shows, when and how long."""
+    confidence: float
+    """From 0 to 1, by the rule."""
+    first: datetime
+    """When what it is suspected of began, and when that ended."""
+    last: datetime
+
+
+@dataclass(frozen=True)
+class Case:
+    """An incident, and what was done near it."""
+
+    incident: Incident
+    activity: Sequence[Activity]
+    calm: Sequence[Activity]
+    """Of these, what was done outside of every incident."""
+    silences: Sequence[Silence]
+    brokers: dict[str, int]
+    """The broker that wrote each log."""
+
+    @cached_property
+    def seconds(self) -> range:
+        """The seconds from the incident's beginning to its end."""
+        return range(self.incident.first_us // 1_000_000, self.incident.last_us // 1_000_000 + 1)
+
+    @cached_property
+    def during(self) -> list[Activity]:
+        """What started in these seconds."""
+        return [row for row in self.activity if row.second in self.seconds]
+
+    @cached_property
+    def silent(self) -> list[Silence]:
+        """The silences that overlap the incident."""
+        first_us, last_us = self.incident.first_us, self.incident.last_us
+        return [one for one in self.silences if one.first_us < last_us and one.last_us > first_us]
+
+    @cached_property
+    def still(self) -> set[int]:
+        """The brokers that fetched nowhere while their own log was silent too: they stood still."""
+        logs = {broker: instance for instance, broker in self.brokers.items()}
+        elsewhere = [one for one in self.silent if not self.is_silent(one.instance, one)]
+        talked = {one.replica for one in elsewhere if not self.is_silent(logs.get(one.replica), one)}
+        return {one.replica for one in elsewhere} - talked
+
+    @cached_property
+    def deserted(self) -> set[str]:
+        """The logs of brokers from which all of at least two followers stopped fetching: that is the broker's doing."""
+        followers: dict[str, set[int]] = defaultdict(set)
+        for instance, replica in follower_pairs(self.activity):
+            followers[instance].add(replica)
+        silent: dict[str, set[int]] = defaultdict(set)
+        for one in self.silent:
+            silent[one.instance].add(one.replica)
+        return {log for log, replicas in silent.items() if len(replicas) > 1 and replicas == followers[log]}
+
+    @cached_property
+    def _began(self) -> dict[str, set[int]]:
+        began: dict[str, set[int]] = defaultdict(set)
+        for row in self.activity:
+            began[row.instance].add(row.second)
+        return began
+
+    def is_silent(self, instance: str | None, one: Silence) -> bool:
+        """Return whether nothing started in a log during the silence, but in its first and last second."""
+        inside = range(one.first_us // 1_000_000 + 1, one.last_us // 1_000_000)
+        return instance in self._began and bool(inside) and self._began[instance].isdisjoint(inside)
+
+    def broker(self, instance: str) -> str:
+        """Return a broker's name in words, by its id where it is known."""
+        return f"broker {self.brokers[instance]}" if instance in self.brokers else instance
+
+    def suspect(self, name: str, rule: str, evidence: str, confidence: float) -> Suspect:
+        """Return a suspect for the time of the incident."""
+        times = moment(self.incident.first_us), moment(self.incident.last_us)
+        return Suspect(self.incident.number, name, rule, evidence, confidence, *times)
+
+
+TROUBLES: Final = {
+    "waited": "waited",
+    "throttled": "were throttled",
+    "handled": "were handled slowly",
+    "sent": "were answered slowly",
+    "rebalanced": "waited",
+    "refused": "were refused",
+    "paused": "came late",
+}
+"""What happened to an incident's operations, in words."""
+
+
+def affected(incident: Incident) -> str:
+    """Return how many operations suffered, and how."""
+    return f"{incident.operations:,} {incident.kind} {TROUBLES[incident.trouble]}"
+
+
+def longest(case: Case) -> str:
+    """Return the longest wait of the incident's kind."""
+    return ms(max((row.longest_us for row in case.during if row.kind == case.incident.kind), default=0))
+
+
+def clock(case: Case) -> str:
+    """Return when the incident began."""
+    return f"{moment(case.incident.first_us):%H:%M:%S}"
+
+
+def ms(us: float) -> str:
+    """Return a length in words."""
+    return duration(us / 1000).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def moment(us: int) -> datetime:
+    """Return microseconds since 1970 as a time."""
+    return _EPOCH + timedelta(microseconds=us)

@@ -1,0 +1,141 @@
+"""Consumers that fetch seldom: the times in which a client sent no fetch to a broker, though records waited there.
+
+A *pause* is `PAUSE_MS` or more between the end of a client's fetch from a broker and the start of its next one, which
+found records at once: a consumer that asks for more as soon as it can waits at the broker, not elsewhere. One pause
+says little (a group that rebalances has one), so `LEAST_PAUSES` count: of one client at one broker, and no more than
+`PAUSES_APART_S` between the ends of two.
+
+Fetches are kept as *runs*, without a pause in them: as few rows as there are pauses, however long the log is. The runs
+of two parts of a log, in any order, join to those of both.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.pipeline.analysis.activity import Activity
+from abeyant.pipeline.analysis.columns import Integers, codes, run_starts
+
+__all__ = [
+    "LEAST_PAUSES",
+    "PAUSES_APART_S",
+    "PAUSE_MS",
+    "READING",
+    "joined_reading",
+    "longest_pauses",
+    "pauses",
+    "reading",
+    "unfinished",
+]
+
+PAUSE_MS: Final = 1_000
+LEAST_PAUSES: Final = 5
+PAUSES_APART_S: Final = 60
+
+READING: Final = pa.schema(
+    {
+        **dict.fromkeys(("kind", "instance", "client_id"), pa.string()),
+        **dict.fromkeys(("first_us", "last_us"), pa.int64()),
+        "found": pa.bool_(),
+    }
+)
+"""A run: the first start and the last end of its fetches, and whether the first of them found records at once."""
+
+_GROUP: Final = ("instance", "client_id")
+_KIND: Final = "FETCH_CONSUMER"
+_SECOND_US: Final = 1_000_000
+
+
+def reading(operations: pa.Table) -> pa.Table:
+    """Return the runs of consumers' fetches (`READING`) among operations with the columns of `observed`. O(n log n)."""
+    known = pc.and_(operations["start_us"].is_valid(), operations["client_id"].is_valid())
+    fetches = operations.filter(pc.and_(known, pc.equal(operations["kind"], _KIND)))
+    at_once = pc.equal(fetches["wait_us"], 0)
+    some = pc.greater(fetches["size_bytes"].fill_null(1), 0)  # older logs do not have it
+    columns = {
+        **{name: fetches[name] for name in ("kind", *_GROUP)},
+        "first_us": fetches["start_us"],
+        "last_us": pc.add(fetches["start_us"], fetches["wait_us"]),
+        "found": pc.and_(pc.and_(at_once, some), pc.equal(fetches["error_code"].fill_null(0), 0)),
+    }
+    return joined_reading(pa.table(columns, schema=READING))
+
+
+def joined_reading(runs: pa.Table) -> pa.Table:
+    """Join runs with no pause between them, and sort them by broker, client and time. O(n log n)."""
+    runs = runs.sort_by([(name, "ascending") for name in (*_GROUP, "first_us")]).combine_chunks()
+    if not runs.num_rows:
+        return runs
+    begins = run_starts([codes(runs[name])[0] for name in _GROUP])
+    first, last = (runs[name].to_numpy() for name in ("first_us", "last_us"))
+    reached = np.concatenate([np.maximum.accumulate(last[one:end]) for one, end in pairwise([*begins, len(last)])])
+    apart = np.ones(len(first), bool)
+    apart[1:] = first[1:] - reached[:-1] >= PAUSE_MS * 1000
+    apart[begins] = True
+    starts = np.flatnonzero(apart)
+    kept = runs.take(pa.array(starts))
+    at = READING.names.index("last_us")
+    return kept.set_column(at, "last_us", pa.array(np.maximum.reduceat(last, starts))).cast(READING)
+
+
+def pauses(runs: pa.Table) -> pa.Table:
+    """Return the pauses that count among joined runs: kind, instance, client_id, and when each began and ended."""
+    begins, ends, found, group = _pauses(runs)
+    counts = found & np.isin(group, *_long_enough(group[found]))
+    chosen = runs.take(pa.array(np.flatnonzero(counts))).select(["kind", *_GROUP])
+    return chosen.append_column("first_us", pa.array(begins[counts])).append_column("last_us", pa.array(ends[counts]))
+
+
+def unfinished(runs: pa.Table, before_us: int) -> pa.Table:
+    """Return the joined runs that matter to pauses to come: the last of each client, and what is not long before."""
+    if not runs.num_rows:
+        return runs
+    _, _, _, group = _pauses(runs)
+    starts = run_starts([group])
+    reach = np.maximum.reduceat(runs["last_us"].to_numpy(), starts)
+    recent = np.repeat(reach >= before_us, np.diff(np.append(starts, len(group))))
+    clients = run_starts([codes(runs[name])[0] for name in _GROUP])
+    recent[np.append(clients[1:], len(group)) - 1] = True
+    return runs.filter(pa.array(recent))
+
+
+def longest_pauses(activity: Iterable[Activity]) -> dict[str, list[int]]:
+    """Return of each consumer how long its pauses at any broker were, in µs, the longest first; none where it had none.
+
+    `activity` is in order of time. Whether records waited is not known here.
+    """
+    found: dict[str, list[int]] = defaultdict(list)
+    reached: dict[tuple[str, str], int] = {}
+    for row in activity:
+        if row.kind == _KIND and row.client_id is not None:
+            pair = row.instance, row.client_id
+            before = reached.get(pair, row.first_us)
+            found[row.client_id] += [row.first_us - before] if row.first_us - before >= PAUSE_MS * 1000 else []
+            reached[pair] = max(before, row.last_us)
+    return {client: sorted(mine, reverse=True) for client, mine in found.items()}
+
+
+def _pauses(runs: pa.Table) -> tuple[Integers, Integers, npt.NDArray[np.bool_], Integers]:
+    """Return of each run when the pause before it began and ended, whether there was one, and its group of pauses."""
+    first, last = (runs[name].to_numpy() for name in ("first_us", "last_us"))
+    found = runs["found"].to_numpy(zero_copy_only=False).astype(bool)
+    begins = np.concatenate([first[:1], last[:-1]])
+    apart = np.zeros(len(first), bool)
+    if len(first):
+        apart[run_starts([codes(runs[name])[0] for name in _GROUP])] = True
+        found = found & ~apart
+        apart[1:] |= first[1:] - first[:-1] > PAUSES_APART_S * _SECOND_US
+    return begins, first, found, np.cumsum(apart)
+
+
+def _long_enough(groups: Integers) -> tuple[Integers]:
+    numbers, counts = np.unique(groups, return_counts=True)
+    return (numbers[counts >= LEAST_PAUSES],)
