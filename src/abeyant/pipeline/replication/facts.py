@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from abeyant.pipeline.request_log.brokers import broker_named
 from abeyant.pipeline.request_log.files import Chunk, Paths
 from abeyant.pipeline.request_log.line import ApiRequest, BadLineError, LineParser
 from abeyant.pipeline.request_log.replication import facts
@@ -61,12 +62,14 @@ class _Facts:
     def _of(self, chunk: Chunk) -> Iterator[tuple[Any, ...]]:
         typed = typed_parser(self.zone, self.survey.topics)
         fast = typed.request if typed is not None else None
-        for number, place, _, request in read_requests(chunk, fast, LineParser(self.zone).parse):
+        own = chunk.file.instance
+        for number, place, line, request in read_requests(chunk, fast, LineParser(self.zone).parse):
             if isinstance(request, ApiRequest):
                 with suppress(BadLineError):
                     found = list(facts(request, self.survey.topics))
                     op_id = f"{chunk.file.label}:{number}{f'.{place}' if place else ''}"
-                    yield from ((chunk.file.instance, op_id, *fact) for fact in found)
+                    instance = (broker_named(line) or own) if chunk.file.by_line else own
+                    yield from ((instance, op_id, *fact) for fact in found)
 
 
 def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:

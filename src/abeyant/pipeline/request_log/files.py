@@ -17,7 +17,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
@@ -35,6 +35,8 @@ __all__ = [
     "Paths",
     "chunks",
     "find_logs",
+    "is_remote",
+    "labelled",
     "lines_of",
     "need_session",
     "open_text",
@@ -86,6 +88,10 @@ class LogFile:
     """`gzip`, `bzip2` or `zstd`, "" for plain text, and `UTF-16` for that."""
     reach: Reach = field(default=(), repr=False)
     """How to reach a URI, as arguments: of `hdfs://` of `WebHdfs`, else of Arrow's file system. Maybe keys."""
+    folder: str = ""
+    """The instance by the file's folder alone, which does not depend on what the file holds."""
+    by_line: bool = False
+    """Whether what is around each line says which broker wrote it (`brokers`)."""
 
     @property
     def compressed(self) -> bool:
@@ -146,10 +152,23 @@ def find_logs(
         instances = {file: instance(file) for file in files}
     if "*" in instances.values():
         raise AbeyantError("an instance cannot be called *: that stands for all of them")
-    labels: dict[str, str] = {}
-    for name in set(instances.values()):
-        labels |= _shortest({file for file in files if instances[file] == name})
-    return [LogFile(file, instances[file], labels[file], *found[file]) for file in files]
+    return labelled(LogFile(file, instances[file], "", *found[file], instances[file]) for file in files)
+
+
+def is_remote(path: str) -> bool:
+    """Return whether a path has a scheme."""
+    return _URI.match(path) is not None
+
+
+def labelled(files: Iterable[LogFile]) -> list[LogFile]:
+    """Return the files, each with the least of its path that tells it from the instance's others."""
+    paths: dict[str, set[str]] = {}
+    for file in (files := list(files)):
+        paths.setdefault("*" if file.by_line else file.instance, set()).add(file.path)
+    for name in paths.keys() - {"*"}:
+        paths[name] |= paths.get("*", set())  # these may have lines of any instance
+    labels = {name: _shortest(mine) for name, mine in paths.items()}
+    return [replace(file, label=labels["*" if file.by_line else file.instance][file.path]) for file in files]
 
 
 def chunks(files: Iterable[LogFile], size: int = CHUNK_BYTES) -> list[Chunk]:

@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
+from abeyant.pipeline.request_log.brokers import by_broker
 from abeyant.pipeline.request_log.files import (
     Chunk,
     LogFile,
@@ -125,7 +126,8 @@ class GrowingLog:
     def _files(self) -> dict[str, LogFile]:
         """Return the files by name, of each instance those first that were begun first."""
         found: dict[str, tuple[bytes, LogFile]] = {}
-        for file in find_logs(self._paths, instance=self._instance):
+        found_files = find_logs(self._paths, instance=self._instance)
+        for file in found_files if self._instance is not None else by_broker(found_files):
             head = _first_line(file)
             if head is None:
                 continue
@@ -160,7 +162,7 @@ class GrowingLog:
 
 
 def _named(file: LogFile, head: bytes) -> str:
-    return f"{file.instance}/{hashlib.sha256(head).hexdigest()[:24]}"
+    return f"{file.folder}/{hashlib.sha256(head).hexdigest()[:24]}"
 
 
 def _name(file: LogFile) -> str | None:

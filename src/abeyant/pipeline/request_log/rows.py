@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -11,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StringType, StructField, StructType
 
-from abeyant.pipeline.request_log.files import Chunk
+from abeyant.pipeline.request_log.brokers import broker_named
+from abeyant.pipeline.request_log.files import Chunk, LogFile
 from abeyant.pipeline.request_log.line import LineParser, excerpt
 from abeyant.pipeline.request_log.operation import Read, read_request
 from abeyant.pipeline.request_log.requests import read_requests, typed_parser
@@ -51,18 +53,25 @@ _COUNTED_US: Final = 1_000_000  # requests are counted by the second
 
 def parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a chunk, of the schema `PARSED`."""
-    rows = _Rows(chunk)
+    own = _Rows(chunk.file)
+    by_name: dict[str | None, _Rows] = {None: own, chunk.file.instance: own}
     typed, parse = typed_parser(zone, topics), LineParser(zone).parse
     fast = typed.read if typed is not None else None
     for number, place, line, found in read_requests(chunk, fast, lambda line: read_request(parse(line), topics)):
+        rows = own
+        if chunk.file.by_line and (name := broker_named(line)) not in by_name:
+            rows = by_name[name] = _Rows(replace(chunk.file, instance=str(name)))
+        elif chunk.file.by_line:
+            rows = by_name[name]
         if isinstance(found, Exception):
             rows.rejected.append((number, str(found), excerpt(line)))
         else:
             rows.add(f"{number}.{place}" if place else number, found)
         if len(rows.operated) + len(rows.rejected) >= _BATCH_ROWS:
             yield from rows.take()
-    yield from rows.take()
-    yield from rows.counts()
+    for rows in {id(rows): rows for rows in by_name.values()}.values():
+        yield from rows.take()
+        yield from rows.counts()
 
 
 def packed_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
@@ -96,9 +105,9 @@ def _keys(watches: pa.ListArray) -> pa.ListArray:
 class _Rows:
     """The rows of a chunk that were not taken yet."""
 
-    def __init__(self, chunk: Chunk) -> None:
+    def __init__(self, file: LogFile) -> None:
         self._schema = arrow_schema(PARSED)
-        self._file = chunk.file
+        self._file = file
         self.operated: list[tuple[Any, ...]] = []
         self._keys: list[str] = []  # of all of them: a list each would be work for the garbage collector
         self._required: list[int | None] = []

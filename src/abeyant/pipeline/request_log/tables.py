@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows it by
 from pyspark.sql.types import StructType
 
+from abeyant.pipeline.request_log.brokers import by_broker
 from abeyant.pipeline.request_log.files import (
     Chunk,
     DamagedFileError,
@@ -107,7 +108,8 @@ class KafkaRequestLog:
     ) -> None:
         self._spark = spark
         self._zone = time_zone(timezone)
-        self.files: tuple[LogFile, ...] = tuple(find_logs(paths, instance=instance, reach=partial(reach_of, spark)))
+        files = find_logs(paths, instance=instance, reach=partial(reach_of, spark))
+        self.files: tuple[LogFile, ...] = tuple(by_broker(files) if instance is None else files)
 
     @cached_property
     def survey(self) -> Survey:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
 from json.decoder import scanstring  # type: ignore[attr-defined]  # of the standard library, without a stub
 from typing import Any, Final, NamedTuple
 
-__all__ = ["MARKER", "Unwrapped", "each_request", "may_be_request", "unwrap"]
+__all__ = ["MARKER", "Unwrapped", "document_broker", "each_request", "may_be_request", "unwrap"]
 
 MARKER: Final = b"Completed request:"
 """What every line of a request has, whatever the log's layout puts before it; but for flattened documents."""
@@ -32,8 +32,21 @@ _TIMES: Final = (
     *("date", "eventTime", "TimeGenerated", "ingestionTime"),
     *("_SOURCE_REALTIME_TIMESTAMP", "__REALTIME_TIMESTAMP", "timeUnixNano", "observedTimeUnixNano"),
 )
+_BODIES: Final = frozenset({"request", "response", _HEADER, "clientInformation"})
+_BROKERS: Final = tuple(
+    re.compile(rf"(?:.*[._@])?(?:{names})")
+    for names in (
+        "broker_?id",
+        r"pod[._]?name|pod",
+        r"container[._]?name",
+        r"log_?stream(?:name)?",
+        r"host[._]?name|host\.hostname|host|source_?host|computer",
+    )
+)
+"""Members of documents that name a broker, the most exact first."""
 _MARKER_IN_NUMBERS: Final = re.compile(rb",\s*".join(str(code).encode() for code in MARKER))
 _DEEPEST: Final = 4
+_LONGEST_NAME: Final = 256
 _DECODER: Final = json.JSONDecoder()
 # The head of a line of the log, in the middle of one.
 _HEAD: Final = re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^{}\"]{0,200}?Completed request:")
@@ -74,7 +87,7 @@ def each_request(line: bytes) -> list[bytes]:
     while (begin := text.find("{", at)) >= 0 and (document := _document(text, begin)) is not None:
         if _TEXT_MARKER in text[at:begin]:  # it is the body of a plain line
             break
-        for held, times in _held(document[0], text[at:begin], 0):
+        for held, times in _held(document[0], text[at:begin], 0, named=True):
             found.append(f"{times} {held if isinstance(held, str) else json.dumps(held)}")
         at = document[1]
     if len(found) < 2:
@@ -114,28 +127,51 @@ def _unwrap(text: str, around: str, documents: tuple[Mapping[str, Any], ...]) ->
     return Unwrapped(text, around, None, documents)
 
 
-def _held(found: Mapping[str, Any], around: str, depth: int) -> list[tuple[str | Mapping[str, Any], str]]:
+def document_broker(found: Mapping[str, Any]) -> str | None:
+    """Return the broker that a document names, but in the request's own bodies: `broker-1` by its id, a pod, a host."""
+    members = {name.lower(): value for name, value in _members(found, "", 0)}
+    for names in _BROKERS:
+        for name, value in members.items():
+            if names.fullmatch(name) and (text := str(value).strip("/ ")):
+                return f"broker-{text}" if names is _BROKERS[0] and text.isdecimal() else text
+    return None
+
+
+def _members(found: Mapping[str, Any], before: str, depth: int) -> Iterator[tuple[str, Any]]:
+    for name, value in found.items():
+        if isinstance(value, dict) and depth < _DEEPEST and name not in _BODIES:
+            yield from _members(value, f"{before}{name}.", depth + 1)
+        elif isinstance(value, str | int) and len(str(value)) < _LONGEST_NAME:
+            yield f"{before}{name}", value
+
+
+def _held(
+    found: Mapping[str, Any], around: str, depth: int, *, named: bool = False
+) -> list[tuple[str | Mapping[str, Any], str]]:
     """Return the requests in a document, each with the times on the way to it: a text, or an object with its members.
 
-    Only a list has several: what stands in two members is one request, and the longer text has more of it.
+    Only a list has several: what stands in two members is one request, and the longer text has more of it. With
+    `named` the broker that a document names comes first, as kubectl writes a pod.
     """
     times = f"{around} {_time(found)}"
+    if named and (broker := document_broker(found)) is not None:
+        times = f"[pod/{broker}] {times}"
     if isinstance(found.get(_HEADER), dict):
         return [(found, times)]
     most: list[tuple[str | Mapping[str, Any], str]] = []
     for value in found.values():
         inside = value if isinstance(value, list) else [value]
         text = _of_numbers(inside)
-        held = [one for item in ([text] if text else inside) for one in _held_by(item, times, depth)]
+        held = [one for item in ([text] if text else inside) for one in _held_by(item, times, depth, named=named)]
         if held and (not most or _rank(held) > _rank(most)):
             most = held
     return most
 
 
-def _held_by(value: Any, times: str, depth: int) -> list[tuple[str | Mapping[str, Any], str]]:
+def _held_by(value: Any, times: str, depth: int, *, named: bool) -> list[tuple[str | Mapping[str, Any], str]]:
     if isinstance(value, str) and (_TEXT_MARKER in value or (value.startswith("{") and _HEADER in value)):
         return [(value, times)]
-    return _held(value, times, depth + 1) if isinstance(value, dict) and depth < _DEEPEST else []
+    return _held(value, times, depth + 1, named=named) if isinstance(value, dict) and depth < _DEEPEST else []
 
 
 def _rank(held: list[tuple[str | Mapping[str, Any], str]]) -> tuple[int, bool, int]:

@@ -1,0 +1,143 @@
+r"""Which broker wrote a line, where the files of a folder, or the lines of a file, are of several.
+
+    [pod/kafka-0/kafka] [2024-05-01 12:00:00,123] DEBUG Completed request:{...}        kubectl logs --prefix
+    kafka-1  | [2024-05-01 12:00:00,123] DEBUG Completed request:{...}                 docker compose logs
+    {"kubernetes":{"pod_name":"kafka-0"},"log":"[2024-05-01 12:00:00,123] DEBUG ..."}  fluentd
+
+Kafka's own line has no name. What is around it often has: a broker's id, a pod, a container, a log stream, a host, in
+this order. Names count only where the first lines (and of plain files some in the middle and at the end) of a folder's
+files have several: else the folder is the instance, as for lines without any. Files without names, whose own names are
+no rotation of one (`kafka-0.log`, `kafka-1.log`), are of several brokers if they have no endpoint in common.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, LogFile, is_remote, labelled, read_lines
+from abeyant.pipeline.request_log.wrapping import MARKER, document_broker, each_request, may_be_request
+
+__all__ = ["broker_named", "by_broker"]
+
+_SAMPLE_LINES: Final = 400
+_SAMPLE_BYTES: Final = 1 << 20
+_TIME: Final = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*"
+_PREFIXES: Final = re.compile(
+    rb"(?:\x1b\[[\d;]*m)*(?:"
+    rb"\[pod/([^/\]\s]+)[/\]]"  # kubectl logs --prefix
+    rb"|([\w.-]+) +\| "  # docker compose logs
+    rb"|([a-z0-9][a-z0-9.-]*-\d+) [\w.-]+ (?=\[?\d{4}-)"  # stern
+    rb"|(?:<\d{1,3}>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? (\S+) [^\s:]+: "  # syslog, journald
+    rb"|<\d{1,3}>1 \S+ (\S+) \S+ \S+ \S+ "  # syslog, RFC 5424
+    rb"|" + _TIME + rb" (\S+) [\w.@/-]+(?:\[\d+\])?: "  # journalctl -o short-iso
+    rb"|" + _TIME + rb" (?!std(?:out|err) )([\w./-]+) (?=\[?\d{4}-)"  # aws logs tail
+    rb")"
+)
+_LABELS: Final = re.compile(rb'\{[^{}]*?\b(?:pod|pod_name|instance|host|hostname)="([^"]+)"')  # logcli
+_BROKER: Final = re.compile(rb"\b(?:broker|node)(?:[_.-]?id)?[=:][\"' ]?(\d{1,9})\b", re.IGNORECASE)
+_NOBODY: Final = frozenset({"", "-", "localhost", "unknown"})
+_ENDPOINT: Final = re.compile(rb'connection(?:\\*"\s*:\s*\\*"| )([\w.:%\[\]]+?:\d+)-')
+_SUFFIX: Final = re.compile(r"\.(?:log|txt|jsonl?|out|gz|bz2|zstd?)(?=[.-]|$).*")
+_ROTATION: Final = re.compile(r"[-._]?\d{4}-\d\d(?:-\d\d)?(?:[-_T.]?\d\d)*(?:[-_.]\d+)?")
+
+
+def broker_named(line: bytes) -> str | None:
+    """Return the broker that what is around a line names; None where it names none. O(len(line))."""
+    marked = line.find(MARKER)
+    head = line[:marked] if marked >= 0 else line
+    begin = head.find(b"{")
+    if begin >= 0:
+        try:
+            found, _ = json.JSONDecoder().raw_decode(line[begin:].decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            found = None
+        name = document_broker(found) if isinstance(found, dict) else None
+        if name is None and (labels := _LABELS.search(head)) is not None:
+            name = labels[1].decode("utf-8", "replace")
+        if name is not None and name not in _NOBODY:
+            return name
+        head = head[:begin]
+    if (broker := _BROKER.search(head)) is not None:
+        return f"broker-{int(broker[1])}"
+    prefix = _PREFIXES.match(head)
+    name = next(filter(None, prefix.groups()), b"").decode("utf-8", "replace") if prefix is not None else ""
+    return name if name not in _NOBODY else None
+
+
+def by_broker(files: Iterable[LogFile]) -> list[LogFile]:
+    """Return the files with the broker that wrote each as its instance, or marked as of several: see above."""
+    folders: dict[str, list[LogFile]] = defaultdict(list)
+    for file in files:
+        folders[file.instance].append(file)
+    found: list[LogFile] = []
+    for mine in folders.values():
+        found += mine if any(is_remote(file.path) for file in mine) else _refined(mine, len(folders) > 1)
+    return labelled(found)
+
+
+def _refined(files: list[LogFile], several: bool) -> list[LogFile]:
+    """Return the files of one folder by broker; with `several` folders the folder stays in a file's name."""
+    bases = {file: _base(file) for file in files}
+    if len(set(bases.values())) == 1 and not any(map(_is_wrapped, files)):
+        return files
+    names: dict[LogFile, set[str]] = {}
+    endpoints: dict[LogFile, set[bytes]] = {}
+    for file in files:
+        names[file], endpoints[file] = set(), set()
+        for line in _sample(file):
+            endpoints[file].update(_ENDPOINT.findall(line, 0, 1 << 16))
+            names[file].update(filter(None, map(broker_named, each_request(line))))
+    if len(set().union(*names.values())) > 1:
+        return [
+            replace(file, by_line=True) if len(mine) > 1 else replace(file, instance=mine.pop()) if mine else file
+            for file, mine in names.items()
+        ]
+    if any(names.values()) or not all(endpoints.values()):
+        return files
+    brokers = _apart([(bases[file], endpoints[file]) for file in files])
+    if len(set(brokers.values())) == 1:
+        return files
+    folder = f"{files[0].instance}/" if several else ""
+    return [replace(file, instance=folder + brokers[bases[file]]) for file in files]
+
+
+def _apart(files: list[tuple[str, set[bytes]]]) -> dict[str, str]:
+    """Return for each base the first of those that have endpoints in common with it, or with one of these."""
+    joined: list[tuple[set[str], set[bytes]]] = []
+    for base, endpoints in files:
+        same = [one for one in joined if base in one[0] or endpoints & one[1]]
+        joined = [one for one in joined if one not in same]
+        joined.append(({base}.union(*(one[0] for one in same)), endpoints.union(*(one[1] for one in same))))
+    return {base: min(bases, key=lambda one: (len(one), one)) for bases, _ in joined for base in bases}
+
+
+def _base(file: LogFile) -> str:
+    """Return a file's name without what rotation adds to it."""
+    name = os.path.basename(file.path)
+    return _ROTATION.sub("", _SUFFIX.sub("", name)) or name
+
+
+def _is_wrapped(file: LogFile) -> bool:
+    line = next(_lines(file, 0, 1), b"")
+    return not line.lstrip(b"\xef\xbb\xbf").startswith(b"[2")
+
+
+def _sample(file: LogFile) -> Iterator[bytes]:
+    places = [0] if file.compressed else sorted({0, file.size // 2, max(file.size - _SAMPLE_BYTES, 0)})
+    for place in places:
+        yield from filter(may_be_request, _lines(file, place, _SAMPLE_LINES))
+
+
+def _lines(file: LogFile, start: int, count: int) -> Iterator[bytes]:
+    end = file.size if file.compressed else min(start + _SAMPLE_BYTES, file.size)
+    try:
+        yield from islice((line for line in read_lines(Chunk(file, start, end)) if isinstance(line, bytes)), count)
+    except DamagedFileError:
+        return  # it is rejected, with its reason, when the log is parsed

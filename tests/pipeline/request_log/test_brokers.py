@@ -1,0 +1,156 @@
+"""Which broker wrote a line: by what is around it, and by the files' names, where a folder has several brokers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from abeyant.pipeline.request_log.brokers import broker_named, by_broker
+from abeyant.pipeline.request_log.files import chunks, find_logs
+from abeyant.pipeline.request_log.rows import parse_chunk
+
+TIMES = dict.fromkeys(("localTimeMs", "responseQueueTimeMs", "sendTimeMs", "requestQueueTimeMs"), 0.1)
+
+
+def line(broker: int = 0, second: int = 0, port: int = 9092) -> str:
+    """One line of Kafka's own layout; a broker has an address of its own."""
+    request = {
+        "requestHeader": {"requestApiKeyName": "HEARTBEAT", "clientId": "c"},
+        "request": {"groupId": "g"},
+        "response": {"errorCode": 0},
+        "connection": f"10.0.0.{broker}:{port}-10.0.1.7:52486-0-4",
+        **TIMES,
+        "remoteTimeMs": 3.0,
+    }
+    return f"[2024-05-01 12:00:{second:02},123] DEBUG Completed request:{json.dumps(request)} (kafka.request.logger)"
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "name"),
+    [
+        ("{line}", None),
+        ("[pod/kafka-0/kafka] {line}", "kafka-0"),
+        ("[pod/kafka-0/kafka] 2024-05-01T10:00:00.223456789Z {line}", "kafka-0"),
+        ("kafka-1  | {line}", "kafka-1"),
+        ("\x1b[36mkafka-1  | \x1b[0m{line}", "kafka-1"),
+        ("my-cluster-broker-2 kafka {line}", "my-cluster-broker-2"),
+        ("May  1 12:00:00 kafka07 kafka[812]: {line}", "kafka07"),
+        ("<14>May  1 12:00:00 kafka07 kafka[812]: {line}", "kafka07"),
+        ("<14>1 2024-05-01T12:00:00.123Z kafka07 kafka 812 - - {line}", "kafka07"),
+        ("2024-05-01T12:00:00+0000 kafka07 kafka[812]: {line}", "kafka07"),
+        ("2024-05-01T12:00:00.123000+00:00 kafka-3/kafka/0d3f {line}", "kafka-3/kafka/0d3f"),
+        ('2024-05-01T10:00:00Z {{app="kafka", pod="kafka-2"}} {line}', "kafka-2"),
+        ("[broker=2] {line}", "broker-2"),
+        ("2024-05-01T10:00:00.223456789Z {line}", None),
+        ("2024-05-01T10:00:00.223456789Z stdout F {line}", None),
+        ("May  1 12:00:00 localhost kafka: {line}", None),
+    ],
+)
+def test_prefixes(wrapped: str, name: str | None) -> None:
+    assert broker_named(wrapped.format(line=line()).encode()) == name
+
+
+@pytest.mark.parametrize(
+    ("document", "name"),
+    [
+        ({}, None),
+        ({"kubernetes": {"pod_name": "kafka-0", "host": "node-7"}}, "kafka-0"),
+        ({"kubernetes": {"pod": {"name": "kafka-0"}, "container": {"name": "kafka"}}}, "kafka-0"),
+        ({"host": {"name": "kafka07"}, "log": {"level": "DEBUG"}}, "kafka07"),
+        ({"host": "kafka07", "brokerId": 3}, "broker-3"),
+        ({"_HOSTNAME": "kafka07", "SYSLOG_IDENTIFIER": "kafka"}, "kafka07"),
+        ({"resource": {"labels": {"pod_name": "kafka-0"}}}, "kafka-0"),
+        ({"podName": "kafka-0", "containerName": "kafka"}, "kafka-0"),
+        ({"container_name": "/kafka-1"}, "kafka-1"),
+        ({"logStreamName": "kafka-0"}, "kafka-0"),
+        ({"source_host": "kafka-0"}, "kafka-0"),
+        ({"source_host": "localhost"}, None),
+        ({"k8s.pod.name": "kafka-0"}, "kafka-0"),
+    ],
+)
+def test_documents(document: dict[str, object], name: str | None) -> None:
+    assert broker_named(json.dumps({"message": line(), **document}).encode()) == name
+
+
+def test_a_flattened_document_is_not_taken_for_what_its_bodies_name() -> None:
+    body = json.loads(line()[line().index("{") : line().rindex("}") + 1])
+    flattened = {"@timestamp": "2024-05-01T12:00:00Z", "response": {"brokers": [{"host": "a"}], "host": "b"}}
+    assert broker_named(json.dumps(body | flattened).encode()) is None
+    assert broker_named(json.dumps(body | flattened | {"host": "kafka05"}).encode()) == "kafka05"
+
+
+def counted(folder: Path) -> Counter[str]:
+    """Return how many operations of each instance are read of a folder's files."""
+    found: Counter[str] = Counter()
+    ids = set()
+    for chunk in chunks(by_broker(find_logs([str(folder / "*")]))):
+        for batch in parse_chunk(chunk, {}, ZoneInfo("UTC")):
+            for row in batch.to_pylist():
+                found[row["instance"]] += row["record"] == "operation"
+                ids.add((row["instance"], row["op_id"]))
+    assert len([one for one in ids if one[1]]) == sum(found.values()), "ids are unique in an instance"
+    return found
+
+
+def write(file: Path, lines: list[str]) -> None:
+    file.parent.mkdir(exist_ok=True)
+    text = "".join(f"{one}\n" for one in lines).encode()
+    file.write_bytes(gzip.compress(text) if file.suffix == ".gz" else text)
+
+
+def test_a_file_of_several_brokers_is_read_line_by_line(tmp_path: Path) -> None:
+    lines = [f"[pod/kafka-{n % 3}/kafka] {line(n % 3)}" for n in range(30)] + [line()]
+    write(tmp_path / "logs" / "all.log", lines)
+    write(tmp_path / "logs" / "all.log.1.gz", lines)
+    assert counted(tmp_path / "logs") == {"kafka-0": 20, "kafka-1": 20, "kafka-2": 20, "logs": 2}
+
+
+def test_events_of_one_document_have_each_its_own(tmp_path: Path) -> None:
+    events = [{"logStreamName": f"kafka-{n % 2}", "timestamp": 1714564800123, "message": line(n)} for n in range(6)]
+    write(tmp_path / "logs" / "all.json", [json.dumps({"events": events})])
+    assert counted(tmp_path / "logs") == {"kafka-0": 3, "kafka-1": 3}
+
+
+def test_a_broker_whose_lines_come_late_in_a_file_is_seen(tmp_path: Path) -> None:
+    lines = [f"kafka-{n // 3000}  | {line(n // 3000)}" for n in range(6000)]
+    write(tmp_path / "logs" / "all.log", lines)
+    assert counted(tmp_path / "logs") == {"kafka-0": 3000, "kafka-1": 3000}
+
+
+def test_one_name_leaves_the_folder_as_the_instance(tmp_path: Path) -> None:
+    write(tmp_path / "broker-1" / "kafka-request.log", [f"kafka-1  | {line()}", line()])
+    assert counted(tmp_path / "broker-1") == {"broker-1": 2}
+
+
+def test_files_with_a_name_each(tmp_path: Path) -> None:
+    for pod in range(2):
+        write(tmp_path / "logs" / f"{pod}.log", [f"[pod/kafka-{pod}/kafka] {line(pod)}"])
+    assert counted(tmp_path / "logs") == {"kafka-0": 1, "kafka-1": 1}
+
+
+def test_files_without_names_by_their_endpoints(tmp_path: Path) -> None:
+    for pod in range(3):
+        write(tmp_path / "logs" / f"kafka-{pod}.log", [line(pod), line(pod, port=9091)])
+        write(tmp_path / "logs" / f"kafka-{pod}.log.2024-05-01-11.gz", [line(pod, port=9094)])
+    assert counted(tmp_path / "logs") == {"kafka-0": 3, "kafka-1": 3, "kafka-2": 3}
+
+
+@pytest.mark.parametrize(
+    "names", [("app.log", "app-1.log", "app-2.log.gz"), ("k.2024-05-01.0.log", "k.2024-05-02.1.log")]
+)
+def test_rotated_files_of_one_broker_stay_together(tmp_path: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        write(tmp_path / "broker" / name, [line(1), line(1, port=9091)])
+    assert counted(tmp_path / "broker") == {"broker": 2 * len(names)}
+
+
+def test_a_restarted_broker_with_another_address_is_still_one(tmp_path: Path) -> None:
+    write(tmp_path / "broker" / "kafka-request.log.1", [line(1)])
+    write(tmp_path / "broker" / "kafka-request.log", [line(2)])
+    write(tmp_path / "broker" / "kafka-request.log.2024-05-01-12", [line(3)])
+    assert counted(tmp_path / "broker") == {"broker": 3}
