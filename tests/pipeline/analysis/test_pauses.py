@@ -76,7 +76,7 @@ def test_nobody_is_named_for_less(rows: list[dict[str, Any]]) -> None:
 
 
 def test_a_group_that_rebalanced_is_named_and_not_its_member() -> None:
-    join = {"kind": "JOIN_GROUP", "keys": ["join-reports"], "size_bytes": None}
+    join: dict[str, Any] = {"kind": "JOIN_GROUP", "keys": ["join-reports"], "size_bytes": None}
     joins = [fetch(21 + 3 * turn, 50, **join) for turn in range(5)]
     found = named([*eager("app-a", 60), *seldom(6), *joins])
     assert ("paused", 5, [("rebalance", "group reports", 0.7)]) in found

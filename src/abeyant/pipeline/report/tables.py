@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
@@ -15,6 +15,7 @@ from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 
 MOST_REJECTED: Final = 100
 _LONGEST_EXCERPT: Final = 240
+_LONGEST_SUSPECT: Final = 24
 
 _WAITS: Final = {"p50_ms": "median", "p95_ms": "p95", "p99_ms": "p99", "max_ms": "longest"}
 
@@ -57,10 +58,12 @@ def incidents(analysis: Analysis, scope: str) -> str:
     if rows.empty:
         return nothing("None: no burst of expiries, and none of long waits.")
     rows = rows.assign(when=rows[["first", "last"]].apply(tuple, axis=1), lasted=_lasted(rows))
-    rows = rows.assign(struck=rows[["keys", "keys_struck"]].apply(tuple, axis=1))
+    rows = rows.assign(what=rows[["kind", "trouble"]].apply(tuple, axis=1))
+    rows = rows.assign(struck=rows[["keys", "keys_struck"]].apply(tuple, axis=1), suspect=_suspects(analysis, rows))
     names: Columns = {
         "when": ("when (UTC)", _when),
-        "kind": ("kind", _kind(analysis)),
+        "what": ("what", _what(analysis)),
+        "suspect": ("suspect", _suspect),
         "instances": ("instances", lambda struck: escaped(", ".join(map(shortened, struck)))),
         "struck": ("keys", _struck),
     }
@@ -68,9 +71,46 @@ def incidents(analysis: Analysis, scope: str) -> str:
         "lasted": ("lasted", duration),
         "operations": ("operations", count),
         "expired": ("expired", count),
-        "longest_ms": ("longest wait", duration),
+        "longest_ms": ("longest", duration),
     }
     return table(rows, names, columns, bars=("operations", "expired", "longest_ms"), mark="kind")
+
+
+def _what(analysis: Analysis) -> Cell:
+    kind = _kind(analysis)
+
+    def show(what: tuple[str, str]) -> str:
+        trouble = _TROUBLES.get(what[1], what[1])
+        return f'{kind(what[0])}<br><span class="small">{escaped(trouble)}</span>'
+
+    return show
+
+
+_TROUBLES: Final = {
+    "waited": "waited long",
+    "handled": "handled slowly",
+    "sent": "sent slowly",
+    "rebalanced": "joined slowly",
+    "paused": "came late",
+}
+
+
+def _suspects(analysis: Analysis, rows: pd.DataFrame) -> pd.Series[Any]:
+    """Return the likeliest suspect of each incident, and the evidence."""
+    likeliest: dict[int, tuple[str, str]] = {}
+    suspects = analysis.tables["suspects"].sort_values("confidence", ascending=False, kind="stable")
+    for row in suspects.to_dict("records"):
+        likeliest.setdefault(int(row["incident"]), (str(row["suspect"]), str(row["evidence"])))
+    numbers = {index: number for number, index in enumerate(analysis.incidents(ALL).index, 1)}
+    return pd.Series([likeliest.get(numbers[index]) for index in rows.index], index=rows.index, dtype=object)
+
+
+def _suspect(found: object) -> str:
+    if not isinstance(found, tuple):
+        return ""
+    suspect, evidence = found
+    short = shortened(suspect, _LONGEST_SUSPECT).replace(" ", "\N{NO-BREAK SPACE}")
+    return f'<span title="{escaped(evidence)}"><bdi>{escaped(short)}</bdi></span>'
 
 
 def _lasted(rows: pd.DataFrame) -> list[float]:
