@@ -1,6 +1,7 @@
 """What the documentation site needs besides its pages. MkDocs calls these hooks; see mkdocs.yml.
 
 - Files of the repository that a page links to (`../examples/...`) come along, so the links work on the site too.
+- The example notebooks are pages, with what they showed when scripts/run_notebooks.py ran them.
 - The reference of the command line is what `--help` prints; the list of all names is what the reference's pages name.
 - A page that would load anything from elsewhere ends the build.
 """
@@ -8,6 +9,9 @@
 from __future__ import annotations
 
 import argparse
+import base64
+import html
+import json
 import os
 import posixpath
 import re
@@ -24,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(?<=\]\()([^)#\s:]+)")
 COMMANDS = "<!-- The site puts each command's --help here. -->"
 NAMES = "<!-- The site puts every name of the reference here. -->"
+NOTEBOOKS = ROOT / "examples" / "notebooks"
 LOADED = re.compile(
     r"""<(?:script|img|iframe)[^>]* src="?(?:https?:)?//|<link[^>]* rel="?(?:stylesheet|preconnect)"?[^>]*//"""
 )
@@ -45,7 +50,12 @@ def _outside(page: str, link: str) -> str | None:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the linked files."""
+    """Add the notebooks as pages, and the linked files."""
+    for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
+        markdown, pictures = notebook_page(json.loads(notebook.read_text(encoding="utf-8")), notebook.stem)
+        files.append(File.generated(config, f"notebooks/{notebook.stem}.md", content=markdown))
+        for name, picture in pictures.items():
+            files.append(File.generated(config, f"notebooks/{name}", content=picture))
     pages = list(files.documentation_pages())
     found = (_outside(page.src_uri, link) for page in pages for link in LINK.findall(page.content_string))
     for path in sorted({path for path in found if path is not None}):
@@ -53,6 +63,38 @@ def on_files(files: Files, config: Any) -> Files:
             raise PluginError(f"a page links to {path}, which is no file of the repository")
         files.append(File.generated(config, path, abs_src_path=str(ROOT / path), inclusion=InclusionLevel.NOT_IN_NAV))
     return files
+
+
+def notebook_page(notebook: dict[str, Any], name: str) -> tuple[str, dict[str, bytes]]:
+    """Return a notebook as Markdown, with what its cells showed, and its pictures by name."""
+    parts, pictures = [], dict[str, bytes]()
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            shown = {kind: "".join(data) for kind, data in output.get("data", {}).items()}
+            if output["output_type"] == "stream":
+                parts.append(f"```text\n{''.join(output['text']).rstrip()}\n```")
+            elif "image/png" in shown:
+                picture = f"{name}-{len(pictures) + 1}.png"
+                pictures[picture] = base64.b64decode(shown["image/png"])
+                parts.append(f"![{html.escape(shown['text/plain'].partition(chr(10))[0])}]({picture})")
+            elif "<table" in shown.get("text/html", ""):  # a frame of pandas, without its own style
+                parts.append(
+                    re.sub(
+                        r'<style.*?</style>|\n *| border="1"| class="dataframe"',
+                        "",
+                        shown["text/html"],
+                        flags=re.DOTALL,
+                    )
+                )
+            else:
+                parts.append(f"```text\n{shown['text/plain'].rstrip()}\n```")
+    path = f"examples/notebooks/{name}.ipynb"
+    file = f"[Download this notebook](../../{path}), or open it in a checkout: `{path}`."
+    title, *rest = parts
+    heading, _, begin = title.partition("\n")
+    return "\n\n".join([heading, file, begin.strip(), *rest]) + "\n", pictures
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -63,6 +105,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
     def rewritten(link: re.Match[str]) -> str:
         path = _outside(here, link[0])
+        if path is not None and path.endswith(".ipynb") and not here.startswith("notebooks/"):
+            path = f"notebooks/{posixpath.basename(path).removesuffix('.ipynb')}.md"
         return link[0] if path is None else posixpath.relpath(path, posixpath.dirname(here) or ".")
 
     if COMMANDS in markdown:

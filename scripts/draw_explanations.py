@@ -180,9 +180,9 @@ def purgatory() -> str:
             yield box(210, y - 16, 84, 32)
             yield text(252, y + 5, key, "mono", "middle")
             for place, name in enumerate(watched):
-                x = 318 + 38 * place
+                x = 318.0 + 38 * place
                 yield arrow(x - 22, y, x - 3, y)
-                yield f'<circle class="{TASKS[name][0]}" cx="{x + 10}" cy="{y:g}" r="12"/>'
+                yield f'<circle class="{TASKS[name][0]}" cx="{x + 10:g}" cy="{y:g}" r="12"/>'
                 yield text(x + 10, y + 5, name, "ink", "middle")
         for name, y in places.items():
             yield box(418, y - 28, 214, 56)

@@ -1,4 +1,4 @@
-"""The example notebook, run by a kernel of its own, and what it shows, in a real browser with no network."""
+"""The example notebooks, each run by a kernel of its own, and what they show, in a real browser with no network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("ipykernel")
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "notebooks" / "orders.ipynb"
+NOTEBOOKS = Path(__file__).parents[3] / "examples" / "notebooks"
+EXAMPLE = NOTEBOOKS / "orders.ipynb"
 
 OPERATIONS = """SELECT 'i' AS instance, 'o' AS op_id, 'k' AS kind, timestamp '2026-01-01 00:00:00' AS start,
     5000L AS timeout_ms, array(named_struct('key', 'a', 'required', 1L)) AS watches, 'all' AS condition"""
@@ -62,7 +63,6 @@ def shown(cell: Any, kind: str = "text/plain") -> list[str]:
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     notebook = nbformat.read(EXAMPLE, as_version=4)
-    assert not any(cell.get("outputs") for cell in notebook.cells), "the example is kept without its outputs"
     notebook.cells += [nbformat.v4.new_code_cell(text) for text in (THREADS, OFF)]
     with pytest.MonkeyPatch.context() as monkeypatch:
         return executed(notebook, EXAMPLE.parent, monkeypatch, tmp_path_factory.mktemp("home"))
@@ -71,6 +71,30 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 def cell_with(cells: list[Any], text: str) -> Any:
     [found] = [cell for cell in cells if text in cell.source]
     return found
+
+
+def kept(name: str) -> list[Any]:
+    """The cells of code of a notebook as it is in the repository, with what they showed."""
+    return [cell for cell in nbformat.read(NOTEBOOKS / name, as_version=4).cells if cell.cell_type == "code"]
+
+
+def test_the_notebook_with_spark_shows_what_it_has_kept(example: list[Any]) -> None:
+    counted = [re.sub(r"\d+ s\b", "", "".join(shown(cell))) for cell in example[: len(kept(EXAMPLE.name))]]
+    assert counted == [re.sub(r"\d+ s\b", "", "".join(shown(cell))) for cell in kept(EXAMPLE.name)]
+
+
+@pytest.mark.parametrize("name", ["broker.ipynb", "tables.ipynb"])
+def test_a_notebook_shows_what_it_has_kept(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name == "broker.ipynb":
+        pytest.importorskip("confluent_kafka")
+    cells = executed(nbformat.read(NOTEBOOKS / name, as_version=4), NOTEBOOKS, monkeypatch, tmp_path)
+    for now, then in zip(cells, kept(name), strict=True):
+        assert "".join(shown(now)) == "".join(shown(then)), then.source
+    assert any(cell.outputs for cell in kept(name))
+
+
+def test_every_notebook_is_run() -> None:
+    assert {path.name for path in NOTEBOOKS.glob("*.ipynb")} == {"orders.ipynb", "broker.ipynb", "tables.ipynb"}
 
 
 def test_a_line_tells_how_far_spark_was(example: list[Any]) -> None:

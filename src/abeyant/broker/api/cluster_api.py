@@ -267,7 +267,8 @@ class ClusterApi(ContentsApi, Outages):
     ) -> list[Waiting]:
         """Block until at least `count` requests are pending, and return them. Use it before advancing a held clock.
 
-        Raises TimeoutError after `timeout` seconds of real time. Cannot be called in an event loop.
+        Raises TimeoutError after `timeout` seconds of real time. In an event loop, or in a notebook, which has one:
+        `await asyncio.to_thread(kafka.until_waiting, "Produce")`.
         """
         self._require_kind(kind)
         check_choice("client_id", client, "client")
@@ -287,7 +288,10 @@ class ClusterApi(ContentsApi, Outages):
         except RuntimeError:
             pass
         else:
-            raise AbeyantError("until_waiting blocks, so it cannot be called in an event loop: use waiting() there")
+            raise AbeyantError(
+                "until_waiting blocks, so it cannot be called in an event loop, nor in a notebook, which has one: "
+                f"await asyncio.to_thread(kafka.until_waiting, {kind!r})"
+            )
         self.settled(begin)
         try:
             return found.result(timeout)
