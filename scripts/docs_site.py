@@ -1,6 +1,8 @@
 """What the documentation site needs besides its pages. MkDocs calls these hooks; see mkdocs.yml.
 
 - Files of the repository that a page links to (`../examples/...`) come along, so the links work on the site too.
+- The examples come along as examples.zip, for who has the package and this site but no checkout. Pages that name them
+  link to it.
 - The example notebooks are pages, with what they showed when scripts/run_notebooks.py ran them.
 - The reference of the command line is what `--help` prints; the list of all names is what the reference's pages name.
 - A page that would load anything from elsewhere ends the build.
@@ -11,11 +13,13 @@ from __future__ import annotations
 import argparse
 import base64
 import html
+import io
 import json
 import os
 import posixpath
 import re
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +33,7 @@ LINK = re.compile(r"(?<=\]\()([^)#\s:]+)")
 COMMANDS = "<!-- The site puts each command's --help here. -->"
 NAMES = "<!-- The site puts every name of the reference here. -->"
 NOTEBOOKS = ROOT / "examples" / "notebooks"
+EXAMPLES = "examples.zip"
 LOADED = re.compile(
     r"""<(?:script|img|iframe)[^>]* src="?(?:https?:)?//|<link[^>]* rel="?(?:stylesheet|preconnect)"?[^>]*//"""
 )
@@ -50,7 +55,8 @@ def _outside(page: str, link: str) -> str | None:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the notebooks as pages, and the linked files."""
+    """Add the examples, the notebooks as pages, and the linked files."""
+    files.append(File.generated(config, EXAMPLES, content=_examples(), inclusion=InclusionLevel.NOT_IN_NAV))
     for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
         markdown, pictures = notebook_page(json.loads(notebook.read_text(encoding="utf-8")), notebook.stem)
         files.append(File.generated(config, f"notebooks/{notebook.stem}.md", content=markdown))
@@ -63,6 +69,16 @@ def on_files(files: Files, config: Any) -> Files:
             raise PluginError(f"a page links to {path}, which is no file of the repository")
         files.append(File.generated(config, path, abs_src_path=str(ROOT / path), inclusion=InclusionLevel.NOT_IN_NAV))
     return files
+
+
+def _examples() -> bytes:
+    """The folder `examples` as a zip file, but for what is made from it."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in sorted((ROOT / "examples").rglob("*")):
+            if path.is_file() and not {"__pycache__", "node_modules", "target"}.intersection(path.parts):
+                packed.write(path, path.relative_to(ROOT))
+    return written.getvalue()
 
 
 def notebook_page(notebook: dict[str, Any], name: str) -> tuple[str, dict[str, bytes]]:
@@ -109,6 +125,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             path = f"notebooks/{posixpath.basename(path).removesuffix('.ipynb')}.md"
         return link[0] if path is None else posixpath.relpath(path, posixpath.dirname(here) or ".")
 
+    if "examples/" in markdown and here != "dependencies.md":
+        title, below = markdown.split("\n", 1)
+        link = posixpath.relpath(EXAMPLES, posixpath.dirname(here) or ".")
+        said = f"What this page has from `examples/` is in [examples.zip]({link}). Unpack it where you work."
+        markdown = f"{title}\n\n*{said}*\n{below}"
     if COMMANDS in markdown:
         markdown = markdown.replace(COMMANDS, "\n\n".join(_commands()))
     if NAMES in markdown:
