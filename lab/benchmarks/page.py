@@ -18,7 +18,8 @@ PEERS = ("asyncio", "uvloop", "kafka")
 def page(results: Results, plots: dict[str, str], notes: dict[str, str]) -> str:
     """Return the page. `plots`: file names and captions; `notes`: by row, why a target is missed."""
     parts = [*_head(results), *_targets(results), *_missed(results, notes), *_plots(plots)]
-    parts += [f"Each row of every rival at every size is on [a page of its own]({FIGURES}).", *_method(results)]
+    parts += [f"Each row of every rival at every size is on [a page of its own]({FIGURES})."]
+    parts += [*_window(notes), *_method(results)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -99,6 +100,12 @@ def _tables(results: Results) -> Iterator[str]:
         yield f"## {row.title[0].upper()}{row.title[1:]}"
         yield f"{row.about} Columns: {row.size_of}."
         yield rows
+
+
+def _window(notes: dict[str, str]) -> Iterator[str]:
+    if "window" in notes:
+        yield "## The window"
+        yield notes["window"]
 
 
 def _method(results: Results) -> Iterator[str]:

@@ -7,14 +7,19 @@ fast as it can. Rounds take turns: no window; a window that nobody looks at; one
 another process). The thread reads the clocks every 20 operations. Per round: its processor time per operation, and its
 longest stall. A stall is the processor time that the process's other threads took between two reads: for so long they
 kept the interpreter's lock. The wall clock's longest gap stands beside it; other work on the machine makes that longer.
+A full garbage collection in one of those threads is such a stall as well; the last line says how long they took.
+Ratios are of two rounds beside each other. Meanwhile the other process opens the page again and again and waits for its
+first event, as a browser does.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import http.client
 import multiprocessing
 import statistics
+import threading
 import time
 from typing import Any
 
@@ -33,27 +38,40 @@ class Wait(DelayedOperation):
         return False
 
 
-def read_events(port: int, stop: Any, events: Any) -> None:
-    """Read a page's events until told to stop. In a process of its own."""
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("GET", "/events")
-    response = connection.getresponse()
+class Stream:
+    """A page's stream of events."""
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        connection.request("GET", "/events")
+        self.response = connection.getresponse()
+
+    def read(self) -> int:
+        """Return the bytes of the next event, once it has come."""
+        while not (line := self.response.readline()).startswith(b"data"):
+            if not line:
+                raise EOFError("the window closed the stream")
+        return len(line)
+
+
+def open_pages(port: int, stop: Any, opened: Any, pages: Any) -> None:
+    """Keep a page open, and open another after each event of it, until told to stop. In a process of its own.
+
+    Put the seconds of each on `pages`, with its bytes: the document and its first event.
+    """
+    first = Stream(http.client.HTTPConnection("127.0.0.1", port))
     while not stop.is_set():
-        if response.readline().startswith(b"data"):
-            with events.get_lock():
-                events.value += 1
-
-
-def page_time(port: int) -> tuple[float, int]:
-    """Return the seconds for the page and its first event, as a browser asks for them, and the event's bytes."""
-    began = time.perf_counter()
-    size = 0
-    for path in ("/", "/state"):
+        first.read()
+        opened.set()
+        began = time.perf_counter()
         connection = http.client.HTTPConnection("127.0.0.1", port)
-        connection.request("GET", path)
+        connection.request("GET", "/")
         size = len(connection.getresponse().read())
+        another = Stream(connection)  # a browser keeps the connection, too
+        size += another.read()
+        pages.put((time.perf_counter() - began, size))
+        another.response.close()
         connection.close()
-    return time.perf_counter() - began, size
+    pages.put(None)
 
 
 def change(purgatory: Purgatory[Wait], waits: list[Wait], seconds: float) -> tuple[float, float, float]:
@@ -80,6 +98,24 @@ def change(purgatory: Purgatory[Wait], waits: list[Wait], seconds: float) -> tup
     return (time.thread_time() - spent) / done * 1e6, stalled * 1e3, longest * 1e3
 
 
+class Collections:
+    """Times the full garbage collections of other threads than the one that makes this."""
+
+    def __init__(self) -> None:
+        self.ms: list[float] = []
+        self._here = threading.get_ident()
+        self._began = 0.0
+        gc.callbacks.append(self._note)
+
+    def _note(self, phase: str, info: dict[str, int]) -> None:
+        if info["generation"] < 2 or threading.get_ident() == self._here:
+            return
+        if phase == "start":
+            self._began = time.thread_time()
+        else:
+            self.ms.append((time.thread_time() - self._began) * 1e3)
+
+
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description="what a window costs the program that it looks at")
@@ -99,36 +135,46 @@ def main() -> None:
     pages: list[float] = []
     size = 0
     context = multiprocessing.get_context("spawn")
+    collections = Collections()
     for _ in range(rounds):
         for mode in MODES:
             view = None if mode == "no window" else window.serve(timer, purgatory)
             reader = None
             if view is not None and mode == "a page is open":
-                stop, events = context.Event(), context.Value("i", 0)
-                reader = context.Process(target=read_events, args=(view.port, stop, events))
+                stop, opened, queue = context.Event(), context.Event(), context.Queue()
+                reader = context.Process(target=open_pages, args=(view.port, stop, opened, queue))
                 reader.start()
-                while events.value == 0:
-                    time.sleep(0.01)
+                opened.wait()
             cost, stall, gap = change(purgatory, waits, SECONDS)
             costs[mode].append(cost)
             stalls[mode].append(stall)
             gaps[mode].append(gap)
-            if reader is not None and view is not None:
+            if reader is not None:
                 stop.set()
+                while (page := queue.get()) is not None:
+                    pages.append(page[0])
+                    size = page[1]
                 reader.join()
-                seconds, size = page_time(view.port)
-                pages.append(seconds)
             if view is not None:
                 view.close()
     print(f"{timers:,} timers pending, 10,000 operations changing; {rounds} rounds of {SECONDS:g} s each")
     for mode in MODES:
+        ratio = statistics.median(one / beside for one, beside in zip(costs[mode], costs["no window"], strict=True))
         print(
-            f"  {mode:<15} {statistics.median(costs[mode]):.2f} µs of processor time an operation; longest stall "
-            f"{statistics.median(stalls[mode]):.2f} ms (worst round {max(stalls[mode]):.2f}); wall clock's longest gap "
-            f"{min(gaps[mode]):.1f} ms"
+            f"  {mode:<15} {statistics.median(costs[mode]):.2f} µs of processor time an operation ({ratio:.3f}x); "
+            f"longest stall {statistics.median(stalls[mode]):.2f} ms (worst round {max(stalls[mode]):.2f}); "
+            f"wall clock's longest gap {min(gaps[mode]):.1f} ms"
         )
-    page_ms = [1e3 * seconds for seconds in pages]
-    print(f"  page and first event: {min(page_ms):.0f} ms (median {statistics.median(page_ms):.0f}); {size:,} bytes")
+    plain = sorted(costs["no window"])
+    print(f"  without a window the rounds themselves differ by {plain[-1] / plain[0]:.2f}x")
+    page_ms = sorted(1e3 * seconds for seconds in pages)
+    late = page_ms[int(0.95 * len(page_ms))]
+    print(
+        f"  page and first event, {len(page_ms)} times meanwhile: median {statistics.median(page_ms):.0f} ms, p95 "
+        f"{late:.0f} ms; {size:,} bytes"
+    )
+    longest = f", {max(collections.ms):.0f} ms at most" if collections.ms else ""
+    print(f"  full garbage collections in the window's thread: {len(collections.ms)}{longest}")
     timer.close()
     purgatory.close("cancel")
 

@@ -87,7 +87,7 @@ def test_notes_are_read_by_row(tmp_path: Path) -> None:
 def test_every_note_has_a_target() -> None:
     rows = {target.row for target in TARGETS}
     headings = [line[3:] for line in notes.NOTES.read_text().splitlines() if line.startswith("## ")]
-    assert set(headings) == rows
+    assert set(headings) == {*rows, "window"}, "the window is measured by a program of its own"
 
 
 def test_a_busy_machine_and_what_is_left_out_are_named() -> None:

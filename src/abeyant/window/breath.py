@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-BUSY = 0.0005  # seconds of processor time after which the thread rests
+BUSY = 0.001  # seconds of processor time after which the thread rests
 REST = 0.001  # seconds
 
 
