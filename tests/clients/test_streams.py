@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from abeyant.broker import Cluster
 from abeyant.broker.coordinator.topics import OFFSETS, partition_for
 from abeyant.broker.genuine import Kafka, die_with_parent
@@ -23,12 +25,18 @@ WORDS = ("abeyant", "bucket", "cascade", "deadline", "expiry", "fetch", "generat
 PARTITIONS = 3
 
 
+TIMES = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 200}
+# Members of the classic protocol choose their times; those of the streams protocol have the broker's.
+OF_CLASSIC = {f"consumer.{name}": value for name, value in TIMES.items()}
+OF_STREAMS = {f"group.streams.{kind}{name}": str(value) for name, value in TIMES.items() for kind in ("", "min.")}
+
+
 @contextmanager
-def application(programs: Programs, kafka: Cluster, folder: Path) -> Iterator[subprocess.Popen[str]]:
+def application(programs: Programs, kafka: Cluster, folder: Path, protocol: str) -> Iterator[subprocess.Popen[str]]:
     """It runs for as long as the block does, and then ends as one that is asked to, if it has not been killed."""
     settings = {
         "application.id": GROUP, "bootstrap.servers": kafka.bootstrap, "state.dir": folder, "num.stream.threads": 2,
-        "commit.interval.ms": 100, "consumer.session.timeout.ms": 6_000, "consumer.heartbeat.interval.ms": 200,
+        "commit.interval.ms": 100, "group.protocol": protocol, **(OF_CLASSIC if protocol == "classic" else {}),
         # Of its own topics, too: by default a topic has one replica, and a broker that ends in memory loses that.
         "replication.factor": 3,
     }  # fmt: skip
@@ -93,17 +101,19 @@ def coordinator_of(kafka: Cluster, group: str) -> int:
     return leader
 
 
-def test_word_count_over_restarts(jars: Kafka, tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
+def test_word_count_over_restarts(jars: Kafka, tmp_path: Path, protocol: str) -> None:
     """K1: of the coordinators of the group and of a transaction, of a third broker, and, killed, of the application."""
     streams = toolchains.streams_jars(jars)
     programs = compiled(jars, tmp_path / "classes", "WordCount", also=streams)
-    with Cluster(3, settings={"min.insync.replicas": 2}) as kafka:
+    with Cluster(3, settings={"min.insync.replicas": 2, **OF_STREAMS}) as kafka:
         for topic in ("lines", "counts"):
             kafka.create_topic(topic, partitions=PARTITIONS)
         lines = Lines(kafka)
-        with application(programs, kafka, tmp_path / "state") as first:
+        with application(programs, kafka, tmp_path / "state", protocol) as first:
             lines.send(300)
             wait_until(lines.are_counted)
+            assert kafka.group(GROUP).protocol == protocol
             coordinator = coordinator_of(kafka, GROUP)
             for broker in (coordinator, *({1, 2, 3} - {coordinator})):
                 lines.send(300)
@@ -112,7 +122,7 @@ def test_word_count_over_restarts(jars: Kafka, tmp_path: Path) -> None:
             wait_until(lines.are_counted)
             lines.send(300)
             first.send_signal(signal.SIGKILL)
-        with application(programs, kafka, tmp_path / "state"):
+        with application(programs, kafka, tmp_path / "state", protocol):
             lines.send(300)
             wait_until(lines.are_counted)
         assert lines.told() == {word: list(range(1, count + 1)) for word, count in lines.counted.items()}

@@ -8,10 +8,11 @@ from __future__ import annotations
 from .scenario import Scenario
 
 _WHOLE_BATCHES = "Kafka cuts the last batch off where the bytes end, and consumers drop it; ours ends with a batch"
-_DELAY = "group.initial.rebalance.delay.ms is 0 by default, so that tests need not wait"
+_DELAY = "rebalance delays are 0 by default, so that tests need not wait"
 
 DIFFERENCES: dict[tuple[str, str], str] = {
-    ("api_versions", "finalized_features: streams"): "ours has no streams groups, and does not finalize their feature",
+    ("group_settings", "of_a_group ["): _DELAY,
+    ("streams_groups", "next_heartbeat: shuts_down"): "Kafka shows the partition counts after the next record",
     ("transactions", "marker_is_written: of_an_older_epoch"): "Kafka fails inside; ours says what is wrong",
     ("fetch", "bytes_at_most: partition_max_of_one_batch_and_a_half"): _WHOLE_BATCHES,
     ("fetch", "bytes_at_most: max_of_one_batch_and_a_half"): _WHOLE_BATCHES,

@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from .messages import Plain
 from .scenario import Pending, Stage
 
-_OF_NO_GROUP = ("ConsumerGroupDescribe", "DeleteGroups", "DescribeGroups", "ListGroups")  # they name several
+_OF_NO_GROUP = (  # they name several
+    "ConsumerGroupDescribe", "DeleteGroups", "DescribeGroups", "DescribeShareGroupOffsets", "ListGroups",
+    "ShareGroupDescribe", "StreamsGroupDescribe",
+)  # fmt: skip
 PROTOCOLS = (("range", b"of range"), ("sticky", b"of sticky"))
 
 

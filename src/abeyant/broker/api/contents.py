@@ -13,10 +13,8 @@ from abeyant.broker.api.coordinators import coordinator_of
 from abeyant.broker.coordinator.topics import OFFSETS, ensure_topic
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.group import ClassicGroup
-from abeyant.broker.groups.consumer.group import ConsumerGroup
 from abeyant.broker.groups.offsets.records import Offset, OffsetKey
-from abeyant.broker.groups.shard import GroupShard
-from abeyant.broker.groups.share.group import ShareGroup
+from abeyant.broker.groups.shard import AnyGroup, GroupShard
 from abeyant.broker.log import LogError
 from abeyant.broker.log.batch import make_batch
 from abeyant.broker.log.records import Record, encode
@@ -182,9 +180,7 @@ def group_state(cluster: BaseCluster, name: str) -> GroupState:
     raise AbeyantError(f"there is no group {name!r}{did_you_mean(str(name), groups(cluster))}")
 
 
-def _group_state(
-    cluster: BaseCluster, coordinator: int, shard: GroupShard, group: ClassicGroup | ConsumerGroup | ShareGroup
-) -> GroupState:
+def _group_state(cluster: BaseCluster, coordinator: int, shard: GroupShard, group: AnyGroup) -> GroupState:
     members = tuple(
         GroupMember(one.id, one.instance_id, one.client_id, one.client_host) for one in group.members.values()
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from abeyant.broker.coordinator.schema import version_of
 from abeyant.broker.coordinator.shard import Entry, Shard, ignore
@@ -23,11 +23,14 @@ from abeyant.broker.groups.migration.conversion import Migration
 from abeyant.broker.groups.offsets import records as offset_records
 from abeyant.broker.groups.offsets.committed import Offsets
 from abeyant.broker.groups.offsets.records import Offset, OffsetKey
+from abeyant.broker.groups.retention import WithOffsets, is_old
 from abeyant.broker.groups.share import records as share_records
-from abeyant.broker.groups.share.group import ShareGroup, ShareMember, ShareState
+from abeyant.broker.groups.share.group import ShareGroup, ShareState
 from abeyant.broker.groups.share.protocol import JOINS, OnHeartbeat, ShareHeartbeat, ShareProtocol
 from abeyant.broker.groups.share.states import Results, ShareStates
-from abeyant.broker.groups.subscription import CONSUMER
+from abeyant.broker.groups.streams import records as streams_records
+from abeyant.broker.groups.streams.group import StreamsGroup, StreamsState
+from abeyant.broker.groups.streams.protocol import OnStreamsHeartbeat, StreamsHeartbeat, StreamsProtocol
 from abeyant.broker.groups.waits import Waits
 from abeyant.broker.wire.schema import ErrorCode
 
@@ -38,11 +41,11 @@ if TYPE_CHECKING:
     from abeyant.broker.replica.partition import Partition
     from abeyant.purgatory.ports import Stoppable
 
-GroupT = TypeVar("GroupT", ClassicGroup, ConsumerGroup, ShareGroup)
-AnyGroup = ClassicGroup | ConsumerGroup | ShareGroup
+GroupT = TypeVar("GroupT", ClassicGroup, ConsumerGroup, ShareGroup, StreamsGroup)
+AnyGroup = ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup
 
 _MINUTE = 60_000  # ms
-_EMPTY = (State.EMPTY, ConsumerState.EMPTY, ShareState.EMPTY)
+_EMPTY = (State.EMPTY, ConsumerState.EMPTY, ShareState.EMPTY, StreamsState.EMPTY)
 
 
 class GroupShard(Shard):
@@ -54,7 +57,8 @@ class GroupShard(Shard):
         settings = broker.cluster.settings
         self.groups: dict[str, ClassicGroup] = {}
         self.consumers: dict[str, ConsumerGroup] = {}
-        self.shares: dict[str, ShareGroup] = {}  # an id is in only one of the three
+        self.shares: dict[str, ShareGroup] = {}
+        self.streams: dict[str, StreamsGroup] = {}  # an id is in only one of the four
         self.offsets = Offsets()
         waits = Waits(broker.rebalance_purgatory, broker.heartbeat_purgatory, broker.now, self._expired)
         max_classic = settings["group.max.size"]
@@ -80,6 +84,10 @@ class GroupShard(Shard):
         self.share_protocol = ShareProtocol(
             waits, targets, self.shares, self.share_states, self.write_and_replay, self._share_session_timeout,
             broker.now_ms, max_size=settings["group.share.max.size"],
+        )  # fmt: skip
+        self.streams_protocol = StreamsProtocol(
+            waits, targets, self.streams, self.write_and_replay, self._streams_setting, broker.now_ms,
+            max_size=settings["group.streams.max.size"],
         )  # fmt: skip
         self.classic_members = ClassicInConsumerGroup(self.consumer_protocol, self.migration, self._downgrade)
         self._timeout: float = settings["offsets.commit.timeout.ms"] / 1000
@@ -109,67 +117,45 @@ class GroupShard(Shard):
             self._replay_consumers(kind, *consumer_records.read_key(kind, record.key), record.value)
         elif kind in share_records.KINDS:
             self._replay_shares(kind, *share_records.read_key(kind, record.key), record.value)
+        elif kind in streams_records.KINDS:
+            self._replay_streams(kind, *streams_records.read_key(kind, record.key), record.value)
 
     def _replay_consumers(self, kind: int, group_id: str, member_id: str, value: bytes | None) -> None:
-        group = self.consumers.get(group_id)
-        if group is None:
-            if value is None:
-                return
-            self.groups.pop(group_id, None)  # it had only offsets
-            group = self.consumers[group_id] = ConsumerGroup(group_id)
         if kind == consumer_records.GROUP and value is None:
-            del self.consumers[group_id]
-            if self.offsets.keys(group_id):  # a group with only offsets is a classic one
-                self.groups[group_id] = ClassicGroup(group_id, None)
-        elif kind == consumer_records.GROUP and value is not None:
-            group.epoch = consumer_records.read_epoch(value)
-        elif kind == consumer_records.TARGET and value is not None:
-            group.target_epoch = consumer_records.read_epoch(value)
-        elif kind == consumer_records.TARGET_OF_MEMBER:
-            group.target.pop(member_id, None)
-            if value is not None:
-                group.target[member_id] = consumer_records.read_target(value)
-        elif kind == consumer_records.MEMBER and value is None:
-            group.remove(member_id)
-        elif value is not None:
-            known = group.members.get(member_id) or ConsumerMember(member_id)
-            read = consumer_records.read_member if kind == consumer_records.MEMBER else consumer_records.read_current
-            group.put(read(value, known))
+            self._forget(self.consumers, group_id)
+        elif value is not None or group_id in self.consumers:
+            self.groups.pop(group_id, None)  # it had only offsets
+            group = self.consumers.setdefault(group_id, ConsumerGroup(group_id))
+            consumer_records.replay(group, kind, member_id, value)
 
     def _replay_shares(self, kind: int, group_id: str, member_id: str, value: bytes | None) -> None:
         if kind == share_records.STATES:
             self.share_states.replay(group_id, None if value is None else share_records.read_states(value))
-            return
-        group = self.shares.get(group_id)
-        if group is None:
-            if value is None:
-                return
+        elif kind == share_records.GROUP and value is None:
+            self.shares.pop(group_id, None)
+        elif value is not None or group_id in self.shares:
             self.groups.pop(group_id, None)  # it was empty
             self.consumers.pop(group_id, None)
-            group = self.shares[group_id] = ShareGroup(group_id)
-        if kind == share_records.GROUP and value is None:
-            del self.shares[group_id]
-        elif kind == share_records.GROUP and value is not None:
-            group.epoch = share_records.read_epoch(kind, value)
-        elif kind == share_records.TARGET and value is not None:
-            group.target_epoch = share_records.read_epoch(kind, value)
-        elif kind == share_records.TARGET_OF_MEMBER:
-            group.target.pop(member_id, None)
-            if value is not None:
-                group.target[member_id] = share_records.read_target(value)
-        elif kind == share_records.MEMBER and value is None:
-            group.members.pop(member_id, None)
-        elif value is not None and kind in (share_records.MEMBER, share_records.CURRENT):
-            known = group.members.get(member_id) or ShareMember(member_id)
-            read = share_records.read_member if kind == share_records.MEMBER else share_records.read_current
-            group.members[member_id] = read(value, known)
+            share_records.replay(self.shares.setdefault(group_id, ShareGroup(group_id)), kind, member_id, value)
+
+    def _replay_streams(self, kind: int, group_id: str, member_id: str, value: bytes | None) -> None:
+        if kind == streams_records.GROUP and value is None:
+            self._forget(self.streams, group_id)
+        elif value is not None or group_id in self.streams:
+            self.groups.pop(group_id, None)  # it was empty
+            streams_records.replay(self.streams.setdefault(group_id, StreamsGroup(group_id)), kind, member_id, value)
+
+    def _forget(self, groups: dict[str, GroupT], group_id: str) -> None:
+        """Remove a group. If it has offsets, it is a classic one from now on."""
+        if groups.pop(group_id, None) is not None and self.offsets.keys(group_id):
+            self.groups[group_id] = ClassicGroup(group_id, None)
 
     def _replay_offset(self, key: OffsetKey, record: Record, batch: Batch) -> None:
         if record.value is None:
             self.offsets.forget(key)
             return
         offset = offset_records.read_offset_value(record.value)
-        if key.group not in self.groups and key.group not in self.consumers:
+        if self.find(key.group) is None:
             self.groups[key.group] = ClassicGroup(key.group, None)
         if batch.is_transactional:
             self.offsets.put_pending(batch.producer_id, key, offset, record.offset)
@@ -189,6 +175,8 @@ class GroupShard(Shard):
             self.consumer_protocol.resume(consumers)
         for shares in self.shares.values():
             self.share_protocol.resume(shares)
+        for streams in self.streams.values():
+            self.streams_protocol.resume(streams)
         self.share_states.resume()
 
     def end(self) -> None:
@@ -202,9 +190,12 @@ class GroupShard(Shard):
             self.consumer_protocol.end(consumers)
         for shares in self.shares.values():
             self.share_protocol.end(shares)
+        for streams in self.streams.values():
+            self.streams_protocol.end(streams)
         self.groups.clear()
         self.consumers.clear()
         self.shares.clear()
+        self.streams.clear()
         self.share_states.clear()
 
     @property
@@ -233,9 +224,14 @@ class GroupShard(Shard):
         """Return a share group. Raises ApiError: GROUP_ID_NOT_FOUND."""
         return self._require(self.shares, group_id, "a share group")
 
+    def streams_group(self, group_id: str) -> StreamsGroup:
+        """Return a streams group. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        return self._require(self.streams, group_id, "a streams group")
+
     def find(self, group_id: str) -> AnyGroup | None:
         """Return a group of any protocol, if it exists."""
-        return self.groups.get(group_id) or self.consumers.get(group_id) or self.shares.get(group_id)
+        kinds: tuple[dict[str, Any], ...] = (self.groups, self.consumers, self.shares, self.streams)
+        return next((groups[group_id] for groups in kinds if group_id in groups), None)
 
     def _require(self, groups: dict[str, GroupT], group_id: str, what: str) -> GroupT:
         if group_id not in groups:
@@ -246,22 +242,21 @@ class GroupShard(Shard):
 
     def all_groups(self) -> list[AnyGroup]:
         """Return all groups, of all protocols."""
-        return [*self.groups.values(), *self.consumers.values(), *self.shares.values()]
+        return [*self.groups.values(), *self.consumers.values(), *self.shares.values(), *self.streams.values()]
 
     def group_or_new(self, group_id: str) -> ClassicGroup:
-        """Return a classic group. Create it if it does not exist, and in place of an empty consumer group.
+        """Return a classic group. Create it if it does not exist, and in place of an empty consumer or streams group.
 
-        Raises ApiError: INCONSISTENT_GROUP_PROTOCOL if that is a share group, or a consumer group with members.
+        Raises ApiError: INCONSISTENT_GROUP_PROTOCOL for a share group, and if another has members.
         """
-        group = self.groups.get(group_id)
-        if group_id in self.shares:
-            raise ApiError(ErrorCode.inconsistent_group_protocol)
-        consumers = self.consumers.get(group_id)
-        if consumers is not None:
-            if consumers.members:
-                raise ApiError(ErrorCode.inconsistent_group_protocol)
-            self.write_and_replay(consumer_records.tombstones(consumers), ignore)
+        other = self.find(group_id)
+        if isinstance(other, ConsumerGroup | StreamsGroup) and not other.members:
+            self.write_and_replay(self._tombstones(group_id, offsets=False), ignore)
             self.consumers.pop(group_id, None)
+            self.streams.pop(group_id, None)
+        elif other is not None and not isinstance(other, ClassicGroup):
+            raise ApiError(ErrorCode.inconsistent_group_protocol)
+        group = self.groups.get(group_id)
         if group is None:
             group = self.groups[group_id] = ClassicGroup(group_id, self.broker.now_ms())
         return group
@@ -271,7 +266,7 @@ class GroupShard(Shard):
 
         Raises ApiError: GROUP_ID_NOT_FOUND if the classic group cannot be upgraded.
         """
-        if group_id in self.shares:
+        if group_id in self.shares or group_id in self.streams:
             self.consumer_group(group_id)  # raises
         group = self.consumers.get(group_id)
         first: list[Entry] = []
@@ -306,6 +301,22 @@ class GroupShard(Shard):
         is_new = request.epoch == JOINS and self.find(group_id) is None
         group = ShareGroup(group_id) if is_new else self.share_group(group_id)
         self.share_protocol.heartbeat(group, request, then)
+
+    def _streams_setting(self, group_id: str, name: str) -> int:
+        """Return a setting of a streams group."""
+        value: int = self._group_settings.value(group_id, f"streams.{name}")
+        return value
+
+    def streams_heartbeat(self, group_id: str, request: StreamsHeartbeat, then: OnStreamsHeartbeat) -> None:
+        """Let a member join or stay in a streams group, which may replace an empty classic one. Raises ApiError."""
+        classic = self.groups.get(group_id)
+        if request.epoch == JOINS and classic is not None and classic.state is State.EMPTY:
+            self.write_and_replay([(classic_records.group_key(group_id), None)], ignore)
+        is_new = self.find(group_id) is None
+        if is_new and request.epoch != JOINS:
+            raise ApiError(ErrorCode.group_id_not_found, f"Streams group {group_id} not found.")
+        group = StreamsGroup(group_id) if is_new else self.streams_group(group_id)
+        self.streams_protocol.heartbeat(group, request, then)
 
     def _downgrade_without(
         self, group: ConsumerGroup, gone: Collection[str], then: Callable[[ErrorCode], object]
@@ -349,6 +360,8 @@ class GroupShard(Shard):
             self.consumer_protocol.expire(group_id, member_id)
         elif group_id in self.shares:
             self.share_protocol.expire(group_id, member_id)
+        elif group_id in self.streams:
+            self.streams_protocol.expire(group_id, member_id)
         else:
             self.classic_protocol.remove(self.groups[group_id], member_id)
 
@@ -401,6 +414,8 @@ class GroupShard(Shard):
         consumers = self.consumers.get(group_id)
         if group_id in self.shares:
             return entries + share_records.tombstones(self.shares[group_id])
+        if group_id in self.streams:
+            return entries + streams_records.tombstones(self.streams[group_id])
         if consumers is None:
             return [*entries, (classic_records.group_key(group_id), None)]
         return entries + consumer_records.tombstones(consumers)
@@ -419,6 +434,8 @@ class GroupShard(Shard):
             self.classic_protocol.expire(group, member_id)
         elif group_id in self.shares:
             self.share_protocol.expire(group_id, member_id)
+        elif group_id in self.streams:
+            self.streams_protocol.expire(group_id, member_id)
         else:
             self.consumer_protocol.expire(group_id, member_id)
 
@@ -468,32 +485,13 @@ class GroupShard(Shard):
     def delete_old(self, now_ms: int) -> None:
         """Delete offsets past their retention, and empty groups without offsets."""
         entries: list[Entry] = []
-        found: list[ClassicGroup | ConsumerGroup] = [*self.groups.values(), *self.consumers.values()]
+        found: list[WithOffsets] = [*self.groups.values(), *self.consumers.values(), *self.streams.values()]
         for group in found:  # empty share groups stay, as in Kafka
             keys = self.offsets.keys(group.id)
-            old = [key for key in keys if self._is_old(group, key, now_ms)]
+            old = [key for key in keys if is_old(group, key, self.offsets, self.replicated, now_ms, self._retention)]
             entries += [(offset_records.offset_key(key), None) for key in old]
             idle = group.state in _EMPTY and not self.offsets.has_pending(group.id)
             if idle and len(old) == len(keys) and not (isinstance(group, ClassicGroup) and group.pending):
                 entries += self._tombstones(group.id, offsets=False)
         if entries:
             self.write_and_replay(entries, ignore)
-
-    def _is_old(self, group: ClassicGroup | ConsumerGroup, key: OffsetKey, now_ms: int) -> bool:
-        """Return whether an offset is past its retention. Kafka: `ClassicGroup.offsetExpirationCondition`."""
-        offset = self.offsets.committed(key, self.replicated)
-        if offset is None or self.offsets.is_unstable(key):
-            return False
-        since = offset.commit_ms
-        if isinstance(group, ConsumerGroup):
-            if group.is_subscribed(key.topic):
-                return False
-        elif group.simple:
-            pass
-        elif group.state is State.EMPTY:
-            since = offset.commit_ms if group.since_ms is None else group.since_ms
-        elif group.protocol_type != CONSUMER or group.state is not State.STABLE or group.is_subscribed(key.topic):
-            return False
-        if offset.expire_ms is not None:
-            return now_ms >= offset.expire_ms
-        return now_ms - since >= self._retention

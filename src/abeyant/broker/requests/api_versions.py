@@ -23,11 +23,10 @@ _KEYS = tuple(
 )
 _THIS = tuple(key for key in _KEYS if key.api_key == BY_NAME["ApiVersions"].key)
 
-# Kafka's features: the lowest and highest level, and the finalized level, if any. Streams groups are not
-# implemented, so theirs is as on a Kafka with them disabled (level 0); clients go by the APIs.
+# Kafka's features: the lowest and highest level, and the finalized level, if any.
 _FEATURES = (
     ("eligible.leader.replicas.version", 0, 1, 1), ("group.version", 0, 1, 1), ("kraft.version", 0, 1, None),
-    ("metadata.version", 7, 30, 30), ("share.version", 0, 1, 1), ("streams.version", 0, 1, None),
+    ("metadata.version", 7, 30, 30), ("share.version", 0, 1, 1), ("streams.version", 0, 1, 1),
     ("transaction.version", 0, 2, 2),
 )  # fmt: skip
 _FROM_ZERO_SINCE = 4  # older clients fail on a feature whose lowest level is 0, so they do not get it (KIP-1022)

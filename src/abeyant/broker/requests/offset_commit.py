@@ -1,7 +1,7 @@
 """OffsetCommit (key 8, versions 2-10): commit a group's offsets, and respond once every in-sync replica has them.
 
 Kafka: `KafkaApis.handleOffsetCommitRequest`, `OffsetMetadataManager.commitOffset`.
-Not implemented: groups of the streams and share protocols.
+Share groups have no committed offsets.
 """
 
 from __future__ import annotations

@@ -22,8 +22,9 @@ def handle(call: Call) -> None:
     """Delete the offsets. Answer with a result for each partition."""
     request = call.request
     shard = group_shard(call, request.group_id)
-    group = shard.consumers.get(request.group_id) or shard.group(request.group_id)
-    if group.state is not State.EMPTY and group.protocol_type != CONSUMER:
+    modern = shard.consumers.get(request.group_id) or shard.streams.get(request.group_id)
+    group = modern or shard.group(request.group_id)
+    if modern is None and group.state is not State.EMPTY and group.protocol_type != CONSUMER:
         raise ApiError(ErrorCode.non_empty_group)
     keys = []
     existing = call.broker.cluster.controller.topics

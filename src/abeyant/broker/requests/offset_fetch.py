@@ -1,7 +1,7 @@
 """OffsetFetch (key 9, versions 1-10): read the committed offsets of groups that every in-sync replica has.
 
 Kafka: `KafkaApis.handleOffsetFetchRequest`, `OffsetMetadataManager.fetchOffsets`.
-Not implemented: groups of the streams and share protocols.
+Share groups have no committed offsets.
 """
 
 from __future__ import annotations
@@ -118,9 +118,13 @@ def _all_topics(call: Call, keys: Iterable[tuple[str, int]], committed: Callable
 
 def _require_member(shard: GroupShard, query: Any) -> None:
     """Raise ApiError if the consumer group does not have the member in this epoch."""
-    consumers = shard.consumers.get(query.group_id)
-    if consumers is not None and (query.member_id is not None or query.member_epoch >= 0):
+    if query.member_id is None and query.member_epoch < 0:
+        return
+    consumers, streams = shard.consumers.get(query.group_id), shard.streams.get(query.group_id)
+    if consumers is not None:
         consumers.require_epoch(consumers.require(query.member_id or ""), query.member_epoch)
+    elif streams is not None:
+        streams.require_epoch(streams.require(query.member_id or ""), query.member_epoch)
 
 
 def _failed(query: Any, error: ErrorCode, request: Any) -> Message:

@@ -118,6 +118,8 @@ APIS = (
     Api(85, "WriteShareGroupState", 0, 1, "write_share_group_state"),
     Api(86, "DeleteShareGroupState", 0, 0, "delete_share_group_state"),
     Api(87, "ReadShareGroupStateSummary", 0, 1, "read_share_group_state_summary"),
+    Api(88, "StreamsGroupHeartbeat", 0, 0, "streams_group_heartbeat"),
+    Api(89, "StreamsGroupDescribe", 0, 0, "streams_group_describe"),
     Api(90, "DescribeShareGroupOffsets", 0, 1, "describe_share_group_offsets"),
     Api(91, "AlterShareGroupOffsets", 0, 0, "alter_share_group_offsets"),
     Api(92, "DeleteShareGroupOffsets", 0, 0, "delete_share_group_offsets"),

@@ -18,8 +18,9 @@ API = "IncrementalAlterConfigs"
 LISTENER = "listener.name.plaintext."
 # What depends on how the cluster was set up: where it listens, how many threads it began with.
 _SET_UP = {
-    "advertised.listeners", "cordoned.log.dirs", "group.initial.rebalance.delay.ms", "listener.security.protocol.map",
-    "listeners", "log.dirs", "num.io.threads", "num.network.threads",
+    "advertised.listeners", "cordoned.log.dirs", "group.initial.rebalance.delay.ms",
+    "group.streams.initial.rebalance.delay.ms", "listener.security.protocol.map", "listeners", "log.dirs",
+    "num.io.threads", "num.network.threads",
 }  # fmt: skip
 # Kafka passes its authorizer's settings on, and does not define them.
 _OF_AUTHORIZER = {"allow.everyone.if.no.acl.found", "super.users"}

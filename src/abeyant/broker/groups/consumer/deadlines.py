@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from abeyant.broker.groups.consumer.group import ConsumerMember
     from abeyant.broker.groups.waits import Waits
 
 
@@ -19,6 +18,22 @@ class Duty(Enum):
     SYNC = "send a SyncGroup"
 
 
+class Member(Protocol):
+    """A member of a consumer or a streams group."""
+
+    @property
+    def id(self) -> str:
+        """Return its id."""
+
+    @property
+    def client_id(self) -> str:
+        """Return its client's id."""
+
+    @property
+    def rebalance_timeout(self) -> int:
+        """Return its rebalance time-out in ms."""
+
+
 class Deadlines:
     """The deadlines of the members of one shard's groups."""
 
@@ -28,7 +43,7 @@ class Deadlines:
         self._on_timeout = on_timeout
         self._tokens: dict[tuple[str, str, Duty], object] = {}
 
-    def start(self, group_id: str, member: ConsumerMember, duty: Duty, token: object) -> None:
+    def start(self, group_id: str, member: Member, duty: Duty, token: object) -> None:
         """Start this deadline unless it already runs for the same token. O(1)."""
         key = group_id, member.id, duty
         if self._tokens.get(key) == token:

@@ -134,6 +134,23 @@ def all_records(consumers: ConsumerGroup) -> list[Entry]:
     ]
 
 
+def replay(group: ConsumerGroup, kind: int, member_id: str, value: bytes | None) -> None:
+    """Apply a record to its group, which is not a tombstone of the whole group. Raises ValueError."""
+    if kind == GROUP and value is not None:
+        group.epoch = read_epoch(value)
+    elif kind == TARGET and value is not None:
+        group.target_epoch = read_epoch(value)
+    elif kind == TARGET_OF_MEMBER:
+        group.target.pop(member_id, None)
+        if value is not None:
+            group.target[member_id] = read_target(value)
+    elif kind == MEMBER and value is None:
+        group.remove(member_id)
+    elif kind in (MEMBER, CURRENT) and value is not None:
+        known = group.members.get(member_id) or ConsumerMember(member_id)
+        group.put((read_member if kind == MEMBER else read_current)(value, known))
+
+
 def tombstones(consumers: ConsumerGroup) -> list[Entry]:
     """Return the tombstones of a group's records."""
     group_id = consumers.id

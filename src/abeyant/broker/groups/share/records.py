@@ -123,6 +123,23 @@ def read_states(data: bytes) -> StateTopics:
     )
 
 
+def replay(group: ShareGroup, kind: int, member_id: str, value: bytes | None) -> None:
+    """Apply a record to its group, which is not a tombstone of the whole group. Raises ValueError."""
+    if kind == GROUP and value is not None:
+        group.epoch = read_epoch(kind, value)
+    elif kind == TARGET and value is not None:
+        group.target_epoch = read_epoch(kind, value)
+    elif kind == TARGET_OF_MEMBER:
+        group.target.pop(member_id, None)
+        if value is not None:
+            group.target[member_id] = read_target(value)
+    elif kind == MEMBER and value is None:
+        group.members.pop(member_id, None)
+    elif kind in (MEMBER, CURRENT) and value is not None:
+        known = group.members.get(member_id) or ShareMember(member_id)
+        group.members[member_id] = (read_member if kind == MEMBER else read_current)(value, known)
+
+
 def tombstones(shares: ShareGroup) -> list[Entry]:
     """Return the tombstones of a group's records."""
     members = [entry for member_id in shares.members for entry in member_tombstones(shares.id, member_id)]

@@ -41,7 +41,7 @@ NAME_GROUPS = frozenset(
         "DeleteShareGroupState", "InitializeShareGroupState", "ReadShareGroupState", "ReadShareGroupStateSummary",
         "ShareAcknowledge", "ShareFetch", "ShareGroupDescribe", "ShareGroupHeartbeat", "SyncGroup", "TxnOffsetCommit",
         "AlterShareGroupOffsets", "DeleteShareGroupOffsets", "DescribeShareGroupOffsets",
-        "WriteShareGroupState",
+        "StreamsGroupDescribe", "StreamsGroupHeartbeat", "WriteShareGroupState",
     }
 )  # fmt: skip
 """The APIs whose requests name groups."""

@@ -32,7 +32,7 @@ from abeyant.broker.acls import (
 from abeyant.broker.errors import ApiError
 from abeyant.broker.wire.schema import ErrorCode
 
-__all__ = ["authorize", "may_read"]
+__all__ = ["authorize", "may_create", "may_describe", "may_read"]
 
 FAILED: Final = {
     TOPIC: ErrorCode.topic_authorization_failed, GROUP: ErrorCode.group_authorization_failed,
@@ -51,7 +51,7 @@ _WHOLE: Final[dict[str, tuple[tuple[int, int], ...]]] = {
     **dict.fromkeys(
         (
             "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "ConsumerGroupHeartbeat",
-            "ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge", "AlterShareGroupOffsets",
+            "ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge", "AlterShareGroupOffsets", "StreamsGroupHeartbeat",
         ),
         ((READ, GROUP),),
     ),
@@ -93,6 +93,7 @@ _ITEMS: Final[dict[str, tuple[tuple[str, ...], int, int]]] = {
     "DescribeGroups": (("groups",), DESCRIBE, GROUP),
     "ConsumerGroupDescribe": (("group_ids",), DESCRIBE, GROUP),
     "ShareGroupDescribe": (("group_ids",), DESCRIBE, GROUP),
+    "StreamsGroupDescribe": (("group_ids",), DESCRIBE, GROUP),
     "DeleteGroups": (("groups_names",), DELETE, GROUP),
     "OffsetFetch": (("groups",), DESCRIBE, GROUP),
     "DescribeTransactions": (("transactional_ids",), DESCRIBE, TRANSACTIONAL_ID),
@@ -122,6 +123,18 @@ def may_read(call: Any, name: str | None, topic_id: Any) -> bool:
         return True
     name = name or _topic_name(call, topic_id)
     return name is None or acls.allows(client_of(call), READ, TOPIC, name)
+
+
+def may_create(call: Any, topic: str) -> bool:
+    """Return whether a client may create a topic."""
+    if not call.broker.cluster.controller.acls.enabled:
+        return True
+    return _allows(call, CREATE, CLUSTER, CLUSTER_NAME) or _allows(call, CREATE, TOPIC, topic)
+
+
+def may_describe(call: Any, topic: str) -> bool:
+    """Return whether a client may describe a topic."""
+    return not call.broker.cluster.controller.acls.enabled or _allows(call, DESCRIBE, TOPIC, topic)
 
 
 def authorize(call: Any) -> None:
@@ -174,8 +187,7 @@ def _refusal(call: Any, item: Any, operation: int, kind: int) -> ErrorCode | Non
     if not _allows(call, operation, kind, name):
         return FAILED[kind]
     if api == "Metadata" and name not in call.broker.cluster.controller.topics and _creates(call):
-        may = _allows(call, CREATE, CLUSTER, CLUSTER_NAME) or _allows(call, CREATE, TOPIC, name)
-        return None if may else FAILED[TOPIC]
+        return None if may_create(call, name) else FAILED[TOPIC]
     return None
 
 

@@ -51,17 +51,19 @@ class Commit:
         """Raise ApiError unless the client may commit. Create the group for non-members."""
         request = self._call.request
         member_id = request.member_id
-        consumers = shard.consumers.get(request.group_id)
+        consumers, streams = shard.consumers.get(request.group_id), shard.streams.get(request.group_id)
+        knows_stale = self._call.version >= _KNOWS_STALE_SINCE
+        valid = [(name, one.partition_index) for name, one, result in self._rows if result.error_code is ErrorCode.none]
         if consumers is not None:
             topics = self._call.broker.cluster.controller.topics
-            partitions = [
-                (topics[name].id, one.partition_index)
-                for name, one, result in self._rows
-                if result.error_code is ErrorCode.none
-            ]
-            knows_stale = self._call.version >= _KNOWS_STALE_SINCE
+            partitions = [(topics[name].id, index) for name, index in valid]
             consumers.require_may_commit(
                 member_id, generation, partitions, transactional=transactional, knows_stale=knows_stale
+            )
+            return
+        if streams is not None:
+            streams.require_may_commit(
+                member_id, generation, valid, transactional=transactional, knows_stale=knows_stale
             )
             return
         if request.group_id not in shard.groups and generation >= 0:
