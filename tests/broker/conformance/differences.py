@@ -12,6 +12,8 @@ _DELAY = "rebalance delays are 0 by default, so that tests need not wait"
 
 DIFFERENCES: dict[tuple[str, str], str] = {
     ("group_settings", "of_a_group ["): _DELAY,
+    ("share_groups", "limits: unknown_mode"): "Kafka fails inside; ours refuses it",
+    ("share_groups", "first_fetch_that_cannot_be: unknown_topic"): "Kafka fails inside; ours names the topic",
     ("streams_groups", "next_heartbeat: shuts_down"): "Kafka shows the partition counts after the next record",
     ("transactions", "marker_is_written: of_an_older_epoch"): "Kafka fails inside; ours says what is wrong",
     ("fetch", "bytes_at_most: partition_max_of_one_batch_and_a_half"): _WHOLE_BATCHES,

@@ -131,6 +131,8 @@ class GroupShard(Shard):
     def _replay_shares(self, kind: int, group_id: str, member_id: str, value: bytes | None) -> None:
         if kind == share_records.STATES:
             self.share_states.replay(group_id, None if value is None else share_records.read_states(value))
+            if value is not None and self.find(group_id) is None:  # its offsets were altered before it had members
+                self.shares[group_id] = ShareGroup(group_id)
         elif kind == share_records.GROUP and value is None:
             self.shares.pop(group_id, None)
         elif value is not None or group_id in self.shares:
@@ -298,7 +300,9 @@ class GroupShard(Shard):
 
     def share_heartbeat(self, group_id: str, request: ShareHeartbeat, then: OnHeartbeat) -> None:
         """Let a member join or stay in a share group, which is created for the first one. Raises ApiError."""
-        is_new = request.epoch == JOINS and self.find(group_id) is None
+        is_new = self.find(group_id) is None
+        if is_new and request.epoch != JOINS:
+            raise ApiError(ErrorCode.group_id_not_found, f"Share group {group_id} not found.")
         group = ShareGroup(group_id) if is_new else self.share_group(group_id)
         self.share_protocol.heartbeat(group, request, then)
 

@@ -22,6 +22,8 @@ _UNKNOWN = ApiError(
 def handle(call: Call) -> None:
     """Make new states that start there, and answer."""
     request = call.request
+    if not request.group_id:
+        raise ApiError(ErrorCode.invalid_group_id, "The group id is invalid.")
     shard = group_shard(call, request.group_id)
     group = shard.find(request.group_id)
     if group is not None and shard.share_group(request.group_id).members:

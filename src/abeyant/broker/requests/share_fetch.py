@@ -32,7 +32,7 @@ from abeyant.broker.shares.sessions import FINAL, INITIAL, ShareSession
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"ShareFetchRequest": {"share_acquire_mode": 0, "is_renew_ack": False}}
-_RECORD_LIMIT = 1  # an acquire mode (KIP-1206)
+_MODES = _BATCH_OPTIMIZED, _RECORD_LIMIT = 0, 1  # acquire modes (KIP-1206)
 Rows = dict[TopicPartition, Message]
 
 
@@ -184,6 +184,8 @@ class _ShareFetch:
 def handle(call: Call) -> None:
     """Begin or go on with the share session, and fetch."""
     require_member(call)
+    if call.request.share_acquire_mode not in _MODES:
+        raise ApiError(ErrorCode.invalid_request)
     _check_renewal(call)
     try:
         session, subsequent = _session(call)
@@ -234,13 +236,8 @@ def _check_renewal(call: Call) -> None:
     request = call.request
     if not request.is_renew_ack:
         return
-    wants = (
-        ("maxBytes", request.max_bytes), ("minBytes", request.min_bytes), ("maxRecords", request.max_records),
-        ("maxWaitMs", request.max_wait > timedelta(0)),
-    )  # fmt: skip
-    wrong = "".join(f"{name} must be set to 0, " for name, value in wants if value)
-    if wrong:
-        raise ApiError(ErrorCode.invalid_request, f"{wrong}if isRenewAck is true.")
+    if request.max_bytes or request.min_bytes or request.max_records or request.max_wait > timedelta(0):
+        raise ApiError(ErrorCode.invalid_request)
 
 
 def _row(index: int, error: ApiError | None) -> Message:

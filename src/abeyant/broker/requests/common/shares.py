@@ -29,9 +29,9 @@ def require_member(call: Call) -> None:
     """Raise ApiError unless the request has a group, and a member id as Kafka allows it."""
     request = call.request
     if request.group_id is None:
-        raise ApiError(ErrorCode.invalid_request, "Invalid group id in the request.")
+        raise ApiError(ErrorCode.invalid_request)
     if not request.member_id or len(request.member_id) > _LONGEST_ID:
-        raise ApiError(ErrorCode.invalid_request, "Invalid member id in the request.")
+        raise ApiError(ErrorCode.invalid_request)
 
 
 def lock_timeout(call: Call) -> timedelta:

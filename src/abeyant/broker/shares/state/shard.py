@@ -90,7 +90,7 @@ class ShareStateShard(Shard):
             )
         now_ms = self.broker.now_ms()
         epoch = 0 if known is None else known.snapshot_epoch + 1
-        state = ShareState(epoch, state_epoch, -1, start, -1 if start == -1 else 0, (), now_ms, now_ms)
+        state = ShareState(epoch, state_epoch, 0, start, -1 if start == -1 else 0, (), now_ms, now_ms)
         self._append(records.snapshot(key, state), then)
 
     def read(self, key: ShareKey, leader_epoch: int, then: Then) -> ShareState:
