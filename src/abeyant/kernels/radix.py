@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
+from typing import TYPE_CHECKING
 
 from abeyant.kernels.buffers import zeros
+
+if TYPE_CHECKING:
+    from abeyant.kernels.rows import Integers
 
 _FOREVER = (1 << 63) - 1  # C constants when compiled
 _DIGIT = 11  # bits that a pass takes: a table of 2,048 counts stays in the first cache
@@ -12,10 +15,10 @@ _DIGITS = 1 << _DIGIT
 _DIGIT_MASK = _DIGITS - 1
 
 
-def sort_by_key(keys: array[int], rows: array[int]) -> None:
-    """Sort `keys` (from 0 to 2**62), and `rows` with them, in place; stable. O(n) for each 11 bits of their range.
+def sort_by_key(keys: Integers, rows: Integers) -> None:
+    """Sort 64-bit `keys` (from 0 to 2**62), and 32-bit `rows` with them, in place; stable.
 
-    Without any `rows` only the keys are sorted.
+    Without any `rows` only the keys are sorted. O(n) for each 11 bits of the keys' range.
     """
     if rows and len(rows) != len(keys):
         raise ValueError(f"rows has {len(rows)} elements and keys has {len(keys)}")
@@ -23,7 +26,7 @@ def sort_by_key(keys: array[int], rows: array[int]) -> None:
         _sort(keys, rows, zeros("q", len(keys)), zeros("i", len(rows)))
 
 
-def _is_sorted(keys: array[int]) -> bool:
+def _is_sorted(keys: Integers) -> bool:
     before = 0
     for position in range(len(keys)):
         if keys[position] < before:
@@ -32,7 +35,7 @@ def _is_sorted(keys: array[int]) -> bool:
     return True
 
 
-def _sort(keys: array[int], rows: array[int], other_keys: array[int], other_rows: array[int]) -> None:
+def _sort(keys: Integers, rows: Integers, other_keys: Integers, other_rows: Integers) -> None:
     low = _FOREVER
     high = 0
     for position in range(len(keys)):
@@ -55,11 +58,11 @@ def _sort(keys: array[int], rows: array[int], other_keys: array[int], other_rows
 
 
 def _scatter(
-    keys: array[int],
-    rows: array[int],
-    to_keys: array[int],
-    to_rows: array[int],
-    place: array[int],
+    keys: Integers,
+    rows: Integers,
+    to_keys: Integers,
+    to_rows: Integers,
+    place: Integers,
     low: int,
     shift: int,
 ) -> None:

@@ -13,7 +13,6 @@ from abeyant.tables.columns import Mask
 from abeyant.tables.keys import Integers, PairHash
 from abeyant.tables.part_outcomes import CANCELLED, COMPLETED, PENDING, By, PartResolver
 from abeyant.tables.parts import Part, WatchedOperations
-from abeyant.tables.roles import is_one_each
 from abeyant.tables.schemas import DETAILS, OUTCOMES
 from abeyant.tables.sharded_timelines import Each, EventRows
 from abeyant.tables.validity import Operations
@@ -109,7 +108,7 @@ class TimelineResolver:
         if not here.any():
             return pa.nulls(len(here), pa.struct(fields))
         watches, mask = self._watched.watches[role], None if here.all() else ~here
-        if is_one_each(watches.operation, len(here)):
+        if watches.one_each:
             key = watches.key if mask is None else pc.if_else(pa.array(here), watches.key, None)
         else:
             rows, order = by.watch, self._watched.watch_rows[role]

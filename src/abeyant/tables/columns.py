@@ -72,7 +72,8 @@ class Watches(NamedTuple):
 
     def operation(self) -> Integers:
         """Return the row of each watch's operation."""
-        return np.repeat(np.arange(len(self.counts)), self.counts)
+        rows = np.arange(len(self.counts))
+        return rows if self.single else np.repeat(rows, self.counts)
 
     def select(self, kept: Mask) -> Watches:
         """Return the watches of the operations in the mask `kept`."""

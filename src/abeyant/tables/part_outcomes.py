@@ -16,6 +16,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from abeyant.kernels.buffers import writable_integers
+from abeyant.kernels.radix import sort_by_key
 from abeyant.kernels.serving import Waiting
 from abeyant.kernels.timelines import NEVER, Count
 from abeyant.tables.columns import Mask
@@ -94,7 +96,7 @@ class PartResolver:
         readings = times if calendar is None else calendar.elapsed(times)
         due = np.where(amounts > _LATEST - np.maximum(readings, 0), NEVER, readings + amounts)
         watches, clock = self._watches["pause"], self._part.whole.clock
-        if len(rows) == self._rows and watches.is_one_each(self._rows):
+        if len(rows) == self._rows and watches.one_each:
             due = self._levels.run(self._watches["pause"].keyed, times, readings, amounts, clock)
         elif len(watches.operation):
             watch_of = np.full(self._rows, -1)
@@ -164,7 +166,7 @@ class PartResolver:
         """Return the first instant at which all, or any, watches are met; `NEVER` for operations with steps."""
         watches, keyed = self._watches["complete"], self._watches["complete"].keyed
         search = self._start
-        if watches.is_one_each(self._rows) and not self._then.any():
+        if watches.one_each and not self._then.any():
             return self._lines.first_met(keyed, search, search, lasts, self._words.count)
         reached = np.full(self._rows, NEVER)
         rows, first = spans(watches.operation)
@@ -190,7 +192,7 @@ class PartResolver:
         at_deadline = self._words.holds == "at_deadline"
         of, start = watches.operation, self._start
         held = times != NEVER
-        if not watches.is_one_each(self._rows):
+        if not watches.one_each:
             times, start, held = times[of], start[of], held[of]
         elif not at_deadline:  # one watch: it is met when its operation completes
             return held, self._decided(watches, held, self._lines.since(keyed, start, times, self._words.count))
@@ -211,7 +213,7 @@ class PartResolver:
 
     def _decided(self, watches: PartWatches, held: Mask, since: Integers, *, latest: bool = False) -> By:
         """Return each operation's earliest or latest watch in the mask `held`; on a tie the first."""
-        if watches.is_one_each(self._rows):
+        if watches.one_each:
             return By(np.where(held, watches.operation, -1), np.where(held, since, NEVER))
         number, at = np.full(self._rows, -1), np.full(self._rows, NEVER)
         some = np.flatnonzero(held)
@@ -264,21 +266,21 @@ class PartResolver:
         newest = words.serves == "newest"
         lasts = np.minimum(self._last(self._start, deadlines), cancelled)
         spans_of, required = watches.keyed
-        # Operations on keys without events come first, as one group without events.
-        keys = np.where(spans_of[:, 0] < spans_of[:, 1], spans_of[:, 0], -1)
-        order = np.argsort(self._start[watches.operation])
-        order = order[np.argsort(keys[order], kind="stable")]
-        order = order[self._by_ids(watches.operation[order], keys[order], newest=newest)]
-        of, required = watches.operation[order], required[order]
         region = self._part.whole.serving.region(self._part.shards)
-        begins = np.append(region.begins, region.begin + len(region.at))
+        begins = np.append(region.begins, region.begin + len(region.at)) - region.begin
+        # Operations on keys without events come first, as one group without events.
+        keys = np.where(spans_of[:, 0] < spans_of[:, 1], spans_of[:, 0] - region.begin + 1, 0)
+        order = np.argsort(self._start[watches.operation])
+        keys, order = _sorted_by_key(keys[order], order)
+        order = order[self._by_ids(watches.operation[order], keys, newest=newest)]
+        of, required = watches.operation[order], required[order]
         out = [np.zeros(len(of), np.int64) for _ in range(3)]
         owners = np.full(len(region.at), -1)
         Waiting(len(of), len(region.at)).serve(
-            (begins - region.begin).data,
+            begins.data,
             region.at.data,
             region.values.data,
-            np.searchsorted(keys[order], np.append(-1, region.begins), side="right").data,
+            np.searchsorted(keys, np.append(0, begins[:-1] + 1), side="right").data,
             self._start[of].data,
             lasts[of].data,
             required.data,
@@ -342,7 +344,7 @@ class PartResolver:
 
         watches = self._watches["complete"]
         extending, of = self._watches["extend"].operation, watches.operation
-        if served is None and not len(extending) and watches.is_one_each(self._rows) and not self._then.any():
+        if served is None and not len(extending) and watches.one_each and not self._then.any():
             return self._lines.counted(self._watches["complete"].keyed, self._start, lasts, self._words.count)
         extended = np.zeros(self._rows, np.bool_)
         extended[extending] = True
@@ -353,6 +355,13 @@ class PartResolver:
         add("complete", np.flatnonzero(self._then[of] & ~extended[of]), after)
         add("complete", np.flatnonzero(~self._then[of] & ~extended[of]), self._words.count)
         return counts
+
+
+def _sorted_by_key(keys: Integers, rows: Integers) -> tuple[Integers, Integers]:
+    """Return the keys (0 or more) sorted, and the rows with them; stable. O(rows)."""
+    numbers = np.arange(len(keys), dtype=np.int32)
+    sort_by_key(writable_integers(keys.data, "keys"), numbers.data)
+    return keys, rows[numbers]
 
 
 class _Spans(NamedTuple):

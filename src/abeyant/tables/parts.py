@@ -18,7 +18,7 @@ from abeyant.kernels.timelines import NEVER
 from abeyant.tables.columns import Mask, flags, integers, missing
 from abeyant.tables.contradictions import contradictions
 from abeyant.tables.keys import Integers, PairHash
-from abeyant.tables.roles import RoleWatches, is_one_each, spans, watches_by_role
+from abeyant.tables.roles import RoleWatches, spans, watches_by_role
 from abeyant.tables.sharded_timelines import Each, EventRows, ShardedTimelines, WatchSpans, in_one_shard, shards_of
 from abeyant.tables.validity import Operations
 from abeyant.tables.words import ROLES, Role, Words
@@ -35,10 +35,7 @@ class PartWatches(NamedTuple):
     operation: Integers  # each watch's operation, as its number within the part
     keyed: WatchSpans
     first: int  # number of the first watch among all of the role
-
-    def is_one_each(self, rows: int) -> bool:
-        """Return whether each of `rows` operations has exactly one watch."""
-        return is_one_each(self.operation, rows)
+    one_each: bool  # whether each operation has exactly one watch
 
 
 class Part(NamedTuple):
@@ -133,12 +130,12 @@ class WatchedOperations:
     def _hash(self, watches: RoleWatches, pairs: PairHash) -> tuple[Integers, Integers]:
         """Hash the keys, in chunks that stay in the cache."""
         count = len(watches.operation)
-        instance, one_each = self.table["instance"], is_one_each(watches.operation, self._rows)
+        instance = self.table["instance"]
         places, identities = np.empty(count, np.int64), np.empty(count, np.int64)
 
         def hash_some(begin: int) -> None:
             some = slice(begin, begin + _HASHED)
-            of = instance[some] if one_each else instance.take(pa.array(watches.operation[some]))
+            of = instance[some] if watches.one_each else instance.take(pa.array(watches.operation[some]))
             places[some], identities[some] = pairs(of, watches.key[some])
 
         for _ in self._each(hash_some, range(0, count, _HASHED)):
@@ -149,8 +146,12 @@ class WatchedOperations:
         """Return the shard of each operation: that of its first watch, preferably one that completes it."""
         homes = np.zeros(self._rows, np.uint8)
         for role in reversed(ROLES):
-            rows, first = spans(self.watches[role].operation)
-            homes[rows] = shards_of(hashed[role][0])[first]
+            watches, shards = self.watches[role], shards_of(hashed[role][0])
+            if watches.one_each:
+                homes = shards
+            else:
+                rows, first = spans(watches.operation)
+                homes[rows] = shards[first]
         return homes
 
     def _in_order(self, role: Role, places: Integers, identities: Integers) -> tuple[Integers, WatchSpans]:
@@ -163,7 +164,7 @@ class WatchedOperations:
         if isinstance(self._order, slice):
             self.watch_rows[role] = slice(None)
             return operation, WatchSpans(lines.find(places, identities, numbers), required)
-        if is_one_each(operation, self._rows):
+        if self.watches[role].one_each:
             rows = self._order
         else:
             rank = np.empty(self._rows, np.int64)
@@ -208,7 +209,10 @@ class WatchedOperations:
                 first, last = (int(place) for place in np.searchsorted(operation, (begin, end)))
                 some = slice(first, last)
                 watches[role] = PartWatches(
-                    operation[some] - begin if begin else operation[some], keyed.take(some), first
+                    operation[some] - begin if begin else operation[some],
+                    keyed.take(some),
+                    first,
+                    self.watches[role].one_each,
                 )
             mine = slice(begin, end)
             yield Part(

@@ -14,7 +14,7 @@ from abeyant.tables.keys import Integers
 from abeyant.tables.validity import Operations
 from abeyant.tables.words import ROLES, Role
 
-__all__ = ["ROLE_COLUMNS", "RoleWatches", "is_one_each", "spans", "watches_by_role"]
+__all__ = ["ROLE_COLUMNS", "RoleWatches", "spans", "watches_by_role"]
 
 ROLE_COLUMNS = {role: f"{role}_key" for role in ROLES[1:]}
 
@@ -25,11 +25,7 @@ class RoleWatches(NamedTuple):
     operation: Integers  # row of each watch's operation
     key: pa.ChunkedArray
     required: Integers
-
-
-def is_one_each(operation: Integers, rows: int) -> bool:
-    """Return whether `operation` is 0, 1, ..., rows - 1: one watch per operation."""
-    return len(operation) == rows and bool((operation == np.arange(rows)).all())
+    one_each: bool  # whether `operation` is 0, 1, 2, ...: one watch per operation
 
 
 def spans(operation: Integers) -> tuple[Integers, Integers]:
@@ -41,23 +37,26 @@ def spans(operation: Integers) -> tuple[Integers, Integers]:
 def watches_by_role(operations: Operations) -> dict[Role, RoleWatches]:
     """Return the watches of valid operations by role; columns such as `cancel_key` come after the list."""
     listed, table = operations.watches, operations.table
-    operation, required = listed.operation(), integers(listed.required, "operations: required")
+    single, operation, required = listed.single, listed.operation(), integers(listed.required, "operations: required")
     found: dict[Role, list[RoleWatches]] = {role: [] for role in ROLES}
     if listed.role is None:
-        found["complete"].append(RoleWatches(operation, listed.key.cast(pa.string()), required))
+        found["complete"].append(RoleWatches(operation, listed.key.cast(pa.string()), required, single))
     else:
         numbers = pc.index_in(listed.role.fill_null(ROLES[0]), value_set=pa.array(ROLES))
         role_of = integers(numbers, "operations: role")
         for number, role in enumerate(ROLES):
             rows = np.flatnonzero(role_of == number)
             key = listed.key.take(pa.array(rows)).cast(pa.string())
-            found[role].append(RoleWatches(operation[rows], key, required[rows]))
+            found[role].append(
+                RoleWatches(operation[rows], key, required[rows], single and len(rows) == len(operation))
+            )
     for role, name in ROLE_COLUMNS.items():
         if name in table.column_names:
             column = table[name].cast(pa.string())
             rows = np.flatnonzero(~missing(column))
-            key = column if len(rows) == len(column) else column.take(pa.array(rows))
-            found[role].append(RoleWatches(rows, key, np.ones(len(rows), np.int64)))
+            every = len(rows) == len(column)
+            key = column if every else column.take(pa.array(rows))
+            found[role].append(RoleWatches(rows, key, np.ones(len(rows), np.int64), every))
     return {role: _merge(parts) for role, parts in found.items()}
 
 
@@ -68,4 +67,4 @@ def _merge(parts: Sequence[RoleWatches]) -> RoleWatches:
     operation, required = (np.concatenate([np.empty(0, np.int64), *(part[n] for part in parts)]) for n in (0, 2))
     key = pa.chunked_array([chunk for part in parts for chunk in part.key.chunks], pa.string())
     order = np.argsort(operation, kind="stable")
-    return RoleWatches(operation[order], key.take(pa.array(order)), required[order])
+    return RoleWatches(operation[order], key.take(pa.array(order)), required[order], one_each=False)

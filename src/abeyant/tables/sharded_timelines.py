@@ -95,7 +95,8 @@ class ShardedTimelines:
             return self._timelines.add(begin, rows.data, room.data)
 
         self._keys: list[Keys] = list(each(build, range(len(shards))))
-        self._timelines.finish()
+        if combine != "each":  # else only `region` reads them
+            self._timelines.finish()
 
     def find(self, places: Integers, identities: Integers, numbers: Integers) -> Integers:
         """Return the begin and end of each key's events, 0 and 0 if it has none. O(1) per key.
