@@ -15,6 +15,7 @@ from abeyant import tables
 from abeyant.errors import SchemaError
 from abeyant.tables import parts, sharded_timelines
 from abeyant.tables.calendar import Calendar
+from abeyant.tables.durations import parse_duration
 from waits import End, Event, Wait, Watch, Words, by_brute_force, some_waits, some_words
 
 TIME = pa.timestamp("us", "UTC")
@@ -209,6 +210,9 @@ def test_cancel_extend_and_pause_have_columns_of_their_own() -> None:
     ("column", "kind"),
     [
         ({"timeout": "1.5 min"}, {}),
+        ({"timeout": "PT1M30S"}, {}),
+        ({"timeout": "0 days 00:01:30.000000"}, {}),  # as pandas prints a Timedelta, into a CSV file too
+        ({"timeout": pa.MonthDayNano([0, 0, 90_000_000_999])}, {"timeout": pa.month_day_nano_interval()}),
         ({"timeout": 90_000}, {"timeout": pa.duration("ms")}),
         ({"timeout": 90_000_000_000}, {"timeout": pa.duration("ns")}),
         ({"timeout_ms": 90_000}, {"timeout_ms": pa.int32()}),
@@ -239,6 +243,74 @@ def test_rows_without_a_duration_are_rejected_with_their_reason() -> None:
     assert outcomes(tables.resolve(ops, events())) == [("expired", 2 * 24 * 60 * MINUTE)]
     late = operations({"op_id": "a", "key": "k", "start": 5, "deadline": 4}, deadline=TIME)
     assert tables.invalid_operations(late)["reason"].to_pylist() == ["deadline is before start"]
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [
+        ("P1DT2H", 26 * 60), ("P2W", 14 * 24 * 60), ("PT1.5H", 90), ("pt0,5m", 0.5), ("0:15:00", 15),
+        ("100:00:30", 6000.5),
+        ("1 day, 2:00:00", 26 * 60), ("2 days 00:00:30", 2880.5), ("P", None), ("PT", None), ("P1M", None),
+        ("P1Y", None),
+        ("P1DT", None), ("0:15", None), ("0:61:00", None), ("-PT5M", None), ("P1D2H", None), ("1 month", None),
+    ],
+)  # fmt: skip
+def test_durations_may_be_written_as_iso_8601_and_as_python_and_sql_print_them(
+    text: str, minutes: float | None
+) -> None:
+    assert parse_duration(text) == (None if minutes is None else minutes * MINUTE)
+
+
+def test_intervals_of_a_database_have_days_and_no_months() -> None:
+    intervals = [pa.MonthDayNano(parts) for parts in ([0, 1, 60_000_000_000], [1, 0, 0], [0, 0, -1])]
+    rows = [{"op_id": f"{n}", "key": "k", "start": 0, "timeout": value} for n, value in enumerate([*intervals, None])]
+    ops = operations(*rows, timeout=pa.month_day_nano_interval())
+    assert outcomes(tables.resolve(ops, events())) == [("expired", 24 * 60 * MINUTE + MINUTE)]
+    assert outcomes(tables.resolve(ops.slice(1), events())) == []
+    assert tables.invalid_operations(ops)["reason"].to_pylist() == [
+        "timeout has months, whose length varies: give days, or a column deadline",
+        "timeout is negative",
+        "no timeout",
+    ]
+
+
+def test_a_session_needs_no_key_that_completes_it() -> None:
+    """`extend_key` alone, as a list of watches without one that completes: each ends by its deadline."""
+    ops = operations(
+        {"op_id": "long", "extend_key": "click/1", "start": 0, "timeout": "30 min"},
+        {"op_id": "short", "extend_key": "click/2", "start": 0, "timeout": "30 min"},
+        {"op_id": "none", "extend_key": None, "start": 0, "timeout": "30 min"},
+    )
+    clicks = events(("click/1", 20 * MINUTE), ("click/1", 50 * MINUTE), ("click/2", 31 * MINUTE))
+    found = tables.resolve(ops, clicks, details=True)
+    assert outcomes(found) == [("expired", 80 * MINUTE), ("expired", 30 * MINUTE)]
+    assert found["counted"].to_pylist() == [2, 0]
+    assert tables.invalid_operations(ops)["reason"].to_pylist() == ["a watch has no key"]
+    both = operations({"op_id": "a", "extend_key": "k", "cancel_key": "c", "start": 0, "timeout": "30 min"})
+    assert outcomes(tables.resolve(both, events(("k", MINUTE), ("c", 2 * MINUTE)))) == [("cancelled", 2 * MINUTE)]
+    paused = operations({"op_id": "a", "pause_key": "k", "start": 0, "timeout": "30 min"})
+    assert outcomes(tables.resolve(paused, events(("k", 9 * MINUTE), ("k", 10 * MINUTE, 0)))) == [
+        ("expired", 31 * MINUTE)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "message"),
+    [
+        ("start", pa.date32(), "expected a timestamp: a date has no time of day; cast it to a timestamp"),
+        ("start", pa.string(), "expected a timestamp: parse the texts first"),
+        ("start", pa.int64(), "expected a timestamp: a number has no unit; cast it"),
+        ("timeout", pa.int64(), "text: a number has no unit; name the column timeout_ms if it is milliseconds"),
+        ("timeout_ms", pa.duration("s"), "an integer: name the column timeout if it has durations"),
+        ("extend_ms", pa.string(), "an integer: name the column extend if it has durations, or texts"),
+    ],
+)
+def test_columns_of_another_type_are_refused_with_what_to_do(column: str, kind: pa.DataType, message: str) -> None:
+    rows = {"op_id": pa.string(), "key": pa.string(), "start": TIME, "timeout": pa.string(), column: kind}
+    if column == "timeout_ms":
+        del rows["timeout"]
+    with pytest.raises(SchemaError, match=message):
+        tables.resolve(pa.schema(list(rows.items())).empty_table(), events())
 
 
 def test_an_extension_that_is_no_duration_is_rejected() -> None:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from abeyant.errors import SchemaError
 
-__all__ = ["DEFAULTS", "REJECT_REASON", "SHOWN_CHARS", "TYPE_NAMES", "check_instances", "unreadable_reason"]
+__all__ = [
+    "DEFAULTS",
+    "REJECT_REASON",
+    "SHOWN_CHARS",
+    "TYPE_NAMES",
+    "check_instances",
+    "only_role",
+    "unreadable_reason",
+]
 
 DEFAULTS: Final[Mapping[str, str | int | None]] = {
     "instance": "",
@@ -42,6 +50,16 @@ def check_instances(operations: Iterable[str], events: Iterable[str]) -> None:
             f"{has} has the column instance and {lacks} has none, so no key would match: "
             f"add it to {lacks}, or drop it from {has}"
         )
+
+
+def only_role(operations: Collection[str]) -> str | None:
+    """Return the role whose column stands for `watches`, where there is neither a list nor a `key`; else None.
+
+    Such operations wait for nothing: they end by their deadline, or by what moves or cancels it. A session is one.
+    """
+    if "watches" in operations or "key" in operations:
+        return None
+    return next((role for role in ("cancel", "extend", "pause") if f"{role}_key" in operations), None)
 
 
 def unreadable_reason(column: str, kind: str, text: str) -> str:

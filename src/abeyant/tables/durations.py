@@ -1,4 +1,9 @@
-"""Parse durations as people write them, in a column or a command line: `500ms`, `15 min`, `1 h 30 min`, `2 days`."""
+"""Parse durations as people and programs write them, in a column or a command line.
+
+`500ms`, `15 min`, `1 h 30 min`, `2 days`; ISO 8601 as Java and JSON have it, `PT15M`, `P1DT2H`; and hours, minutes and
+seconds as Python, pandas and SQL print them: `0:15:00`, `1 day, 2:00:00`, `0 days 00:45:00`. Months and years have no
+fixed length, and `0:15` may be minutes or hours: neither is taken.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +23,11 @@ _UNITS: Final = {
     **dict.fromkeys(("w", "week"), 604_800_000_000),
 }
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]+)\s*", re.IGNORECASE)
+_NUMBER: Final = r"(\d+(?:[.,]\d+)?)"
+_ISO: Final = re.compile(
+    rf"P(?=[\dT])(?:{_NUMBER}W)?(?:{_NUMBER}D)?(?:T(?=\d)(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?", re.IGNORECASE
+)
+_CLOCK: Final = re.compile(r"(?:(\d+)\s*days?,?\s+)?(\d+):([0-5]\d):([0-5]\d(?:\.\d+)?)", re.IGNORECASE)
 _MOST: Final = 2**63 - 1
 
 
@@ -26,6 +36,10 @@ def exact_microseconds(text: str) -> Fraction | None:
     rest, total = text.strip(), Fraction(0)
     if not rest:
         return None
+    for form, units in (_ISO, "wdhms"), (_CLOCK, "dhms"):
+        if found := form.fullmatch(rest):
+            parts = zip(found.groups(), units, strict=True)
+            return sum((Fraction(part.replace(",", ".")) * _UNITS[unit] for part, unit in parts if part), total)
     while found := _PART.match(rest):
         unit = found[2].lower()
         factor = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))

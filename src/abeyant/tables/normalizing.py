@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, SHOWN_CHARS, unreadable_reason
+from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, SHOWN_CHARS, only_role, unreadable_reason
 from abeyant.tables.durations import parse_duration
 from abeyant.tables.schemas import wanted_columns
 
@@ -57,10 +57,14 @@ def normalize(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatc
     if "watches" in wanted and "watches" in columns and (kind := _with_integers(columns["watches"].type)) is not None:
         columns["watches"], why = _whole_watches(columns["watches"], kind)
         reasons.append(why)
+    if "watches" in wanted and (role := only_role(columns)) is not None:
+        key = f"{role}_key"
+        roles = pa.array([role]).take(pa.array(np.zeros(rows, np.int32)))
+        columns["watches"] = _lists([columns.pop(key), _default("required", rows), roles], (*_KEY, "role"))
+        del wanted[key]
     if "watches" in wanted and "watches" not in columns:
         pair = [columns["key"], columns.get("required", _default("required", rows))]
-        offsets = pa.array(np.arange(rows + 1, dtype=np.int32))
-        columns["watches"] = pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(pair, _KEY))
+        columns["watches"] = _lists(pair, _KEY)
     for name in wanted:
         if name not in columns:
             columns[name] = _default(name, rows)
@@ -69,6 +73,12 @@ def normalize(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatc
     if len(columns) == len(given) and all(now is before for now, before in zip(columns.values(), given, strict=True)):
         return batch
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+
+def _lists(fields: list[pa.Array], names: tuple[str, ...]) -> pa.Array:
+    """Return lists of one struct each."""
+    offsets = pa.array(np.arange(len(fields[0]) + 1, dtype=np.int32))
+    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, names))
 
 
 def _default(column: str, rows: int) -> pa.Array:
@@ -134,10 +144,24 @@ def _text(value: Any) -> str:
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
+def _intervals(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
+    """Return intervals of months, days and nanoseconds in microseconds; a day is 24 hours, months have no length."""
+    fields = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+    parts = np.frombuffer(column.buffers()[1] or b"", fields)[column.offset : column.offset + len(column)]
+    nulls = np.asarray(column.is_null())
+    has_months = (parts["months"] != 0) & ~nulls
+    micros = parts["days"].astype(np.int64) * 86_400_000_000 + parts["nanoseconds"] // 1000
+    why = pa.scalar(f"{name} has months, whose length varies: give days, or a column deadline")
+    reasons = pc.if_else(pa.array(has_months), why, pa.scalar(None, pa.string()))
+    return pa.array(micros, mask=nulls | has_months), reasons
+
+
 def _durations(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
-    """Return Arrow durations or texts in microseconds, and the reason for each row without. O(distinct texts)."""
+    """Return durations, intervals or texts in microseconds, and the reason for each row without. O(distinct texts)."""
     if kinds.is_null(column.type):
         return pa.nulls(len(column), pa.int64()), pa.nulls(len(column), pa.string())
+    if kinds.is_interval(column.type):
+        return _intervals(column, name)
     if kinds.is_duration(column.type):
         unit = column.type.unit
         if unit == "ns":

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from abeyant.errors import SchemaError
-from abeyant.tables.defaults import DEFAULTS
+from abeyant.tables.defaults import DEFAULTS, only_role
 
 __all__ = ["DETAILS", "EVENTS", "OPERATIONS", "OUTCOMES", "check", "wanted_columns"]
 
@@ -71,13 +71,14 @@ def wanted_columns(wanted: Mapping[str, str], names: Collection[str]) -> dict[st
 def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
     """Raise `SchemaError` unless the table `name` has every wanted column without a default, of an accepted type.
 
-    Instead of `watches` there may be `key` and `required`. Further columns are ignored, but one whose name differs from
-    a column with a default only in case is refused.
+    Instead of `watches` there may be `key` and `required`, or a column such as `extend_key` alone. Further columns are
+    ignored, but one whose name differs from a column with a default only in case is refused.
     """
     wanted = wanted_columns(wanted, schema.names)
     if "watches" in wanted and "watches" not in schema.names:
         del wanted["watches"]
-        wanted |= {"key": "text", "required": "an integer"}
+        if only_role(schema.names) is None:
+            wanted |= {"key": "text", "required": "an integer"}
     for column, kind in wanted.items():
         places = schema.get_all_field_indices(column)
         if not places and column in DEFAULTS:
@@ -90,7 +91,25 @@ def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
             there = "no column" if not places else f"{len(places)} columns"
             raise SchemaError(f"{name}: {there} {column!r}, expected {kind} (columns: {found})")
         if not _fits(schema.field(places[0]).type, kind):
-            raise SchemaError(f"{name}: column {column!r} is {schema.field(places[0]).type}, expected {kind}")
+            found_type = schema.field(places[0]).type
+            mend = _mend(column, found_type, kind)
+            raise SchemaError(f"{name}: column {column!r} is {found_type}, expected {kind}{mend}")
+
+
+def _mend(column: str, found: pa.DataType, kind: str) -> str:
+    """Return what to do with a column of another type, if that is plain."""
+    if kind == "a timestamp":
+        if kinds.is_date(found):
+            return ": a date has no time of day; cast it to a timestamp, such as its midnight"
+        if _is_text(found):
+            return ": parse the texts first, for instance with pandas.to_datetime(..., utc=True)"
+        if kinds.is_integer(found) or kinds.is_floating(found):
+            return ": a number has no unit; cast it to a timestamp"
+    if kind == "a duration or text" and (kinds.is_integer(found) or kinds.is_floating(found)):
+        return f": a number has no unit; name the column {column}_ms if it is milliseconds"
+    if column.endswith("_ms") and (kinds.is_duration(found) or _is_text(found)):
+        return f": name the column {column.removesuffix('_ms')} if it has durations, or texts such as '15 min'"
+    return ""
 
 
 def _fits(found: pa.DataType, kind: str) -> bool:
@@ -105,7 +124,7 @@ def _fits(found: pa.DataType, kind: str) -> bool:
     if kind == "a number":
         return bool(kinds.is_floating(found) or kinds.is_integer(found))
     if kind == "a duration or text":
-        return bool(kinds.is_duration(found)) or _is_text(found)
+        return bool(kinds.is_duration(found) or found == pa.month_day_nano_interval()) or _is_text(found)
     if kind == "a timestamp":
         return bool(kinds.is_timestamp(found))
     return _is_list_of_watches(found)

@@ -37,7 +37,7 @@ from abeyant.pipeline.schemas import (
 )
 from abeyant.pipeline.sources.expressions import null_on_error
 from abeyant.pipeline.spark.errors import in_one_line
-from abeyant.tables.defaults import DEFAULTS, SHOWN_CHARS, TYPE_NAMES
+from abeyant.tables.defaults import DEFAULTS, SHOWN_CHARS, TYPE_NAMES, only_role
 from abeyant.tables.durations import parse_duration
 
 __all__ = [
@@ -191,8 +191,10 @@ def _completed(table: DataFrame, name: Name, given: Sequence[str], types: Sequen
     """Do the work of `complete`; convert columns of `types` only, or by default all that are `READABLE`."""
     schema = _schema(table, name)
     single = name == "operations" and "watches" not in table.columns
+    role = only_role(table.columns) if single else None
     if single:
-        schema = StructType([field for field in schema.fields if field.name != "watches"] + _WATCH.fields)
+        fields = [] if role is not None else _WATCH.fields
+        schema = StructType([field for field in schema.fields if field.name != "watches"] + fields)
     absent = {
         column: default(column) for column in schema.fieldNames() if column in DEFAULTS and column not in table.columns
     }
@@ -200,7 +202,15 @@ def _completed(table: DataFrame, name: Name, given: Sequence[str], types: Sequen
     check_table(table, schema, name, given=given)
     if not single:
         return table
-    table = table.withColumn("watches", F.array(F.struct("key", "required")))
+    if role is None:
+        watch = F.struct("key", "required")
+    else:
+        watch = F.struct(
+            F.col(f"{role}_key").alias("key"), F.lit(1).cast("bigint").alias("required"), F.lit(role).alias("role")
+        )
+    table = table.withColumn("watches", F.array(watch))
+    if role is not None:
+        table = table.drop(f"{role}_key")
     return table.withMetadata("watches", {ONE_KEY: True})
 
 

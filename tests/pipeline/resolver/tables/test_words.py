@@ -314,6 +314,18 @@ def test_columns_of_their_own_and_three_ways_to_say_how_long(either: SparkSessio
     }
 
 
+def test_a_session_needs_no_key_that_completes_it(either: SparkSession) -> None:
+    rows = [("long", "1", NOON, "PT30M"), ("short", "2", NOON, "0 days 00:30:00"), ("none", None, NOON, "30 min")]
+    table = either.createDataFrame(rows, "op_id string, Extend_Key string, start timestamp, timeout string")
+    clicks = [(key, NOON + timedelta(minutes=at)) for key, at in [("1", 20), ("1", 50), ("2", 31)]]
+    found = pipeline.resolve(table, either.createDataFrame(clicks, "key string, at timestamp"), details=True).collect()
+    assert {row.op_id: (row.outcome, row.at - NOON, row.counted) for row in found} == {
+        "long": ("expired", timedelta(minutes=80), 2),
+        "short": ("expired", timedelta(minutes=30), 0),
+    }
+    assert [row.reason for row in pipeline.invalid_operations(table).collect()] == ["a watch has no key"]
+
+
 SPARK_TYPES = (*["string"] * 6, "interval day to second", "timestamp", "timestamp")
 NOON = datetime(2026, 3, 2, 12)  # of rows that are collected
 
