@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lakes.environment import fetched
+from lakes.environment import fetched, settings
 from lakes.kill import command, die_once, differences, write_input
 from pipeline.resolve_traces import some_traces
 from pipeline.resolver.streams.kill import batches_done, kill_job
@@ -91,3 +91,54 @@ def test_the_page_of_lake_tables_runs_as_pasted(lake_environment: dict[str, str]
     assert sum(seen["ended"]["delta"]) > 0, "a batch tells its counts, as with other sinks"
     assert all(int(added) > 0 for added in seen["commits"]), "a batch without outcomes is no commit"
     assert "lake.shop.outcomes is a table of iceberg: DeltaSink writes Delta Lake's alone" in seen["refused"]
+
+
+DETAILS = """
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from abeyant import pipeline
+
+home = Path.cwd()
+config = json.loads(Path("session.json").read_text())
+spark = pipeline.spark_session("local[2]", "details", brief=True, config=config)
+noon, minute = datetime(2026, 3, 2, 12), timedelta(minutes=1)
+waits = [(name, f"paid/{name}", f"left/{name}", noon, 900_000) for name in ("pays", "leaves", "sleeps")]
+columns = "op_id string, key string, cancel_key string, start timestamp, timeout_ms bigint"
+spark.createDataFrame(waits, columns).write.parquet("operations")
+happened = [("paid/pays", noon + minute), ("left/leaves", noon + 2 * minute)]
+spark.createDataFrame(happened, "key string, at timestamp").write.parquet("events")
+seen = {}
+for sink in (
+    pipeline.DeltaSink(f"delta.`{home}/outcomes`", f"delta.`{home}/aside`"),
+    pipeline.IcebergSink("lake.shop.outcomes", "lake.shop.aside"),
+):
+    name = type(sink).__name__
+    for _ in "input", "end":
+        read = [spark.readStream.schema(spark.read.parquet(of).schema).parquet(of) for of in ("operations", "events")]
+        answers = pipeline.resolve_stream(*read, lateness=0.0, details=True, end_of_input=home / f"{name}.end")
+        run = answers.writeStream.foreachBatch(sink).option("checkpointLocation", f"{home}/checkpoints/{name}")
+        run.trigger(availableNow=True).start().awaitTermination()
+        pipeline.end_of_input(home / f"{name}.end")
+    table = spark.table(sink.outcomes)
+    details = "op_id", "outcome", "completed_by.key", "minute(completed_by.at)", "cancelled_by.key"
+    rows = table.selectExpr(*details, "minute(cancelled_by.at)", "counted").collect()
+    seen[name] = sorted(map(list, rows))
+Path("seen.json").write_text(json.dumps(seen))
+spark.stop()
+"""
+
+
+def test_details_are_in_the_tables(lake_environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "session.json").write_text(json.dumps(settings(tmp_path)))
+    ran = subprocess.run(
+        [sys.executable, "-c", DETAILS],
+        cwd=tmp_path, env=lake_environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, [line for line in ran.stderr.splitlines() if "Error" in line or "Exception" in line]
+    known = [
+        ["leaves", "cancelled", None, None, "left/leaves", 2, 0],
+        ["pays", "completed", "paid/pays", 1, None, None, 1],
+        ["sleeps", "expired", None, None, None, None, 0],
+    ]
+    assert json.loads((tmp_path / "seen.json").read_text()) == {"DeltaSink": known, "IcebergSink": known}

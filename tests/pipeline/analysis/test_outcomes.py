@@ -14,8 +14,10 @@ from pyspark.sql import SparkSession
 from abeyant.pipeline.analysis import outcomes as outcomes_module
 from abeyant.pipeline.analysis.outcomes import Sample, binned, count_outcomes, expired_keys
 from abeyant.pipeline.commands.outcome_result import write_summary
+from abeyant.pipeline.commands.stream_run.topic_sink import TopicSink
 from abeyant.pipeline.report.outcomes import read_outcomes
 from abeyant.pipeline.results.waits import Waits
+from abeyant.pipeline.sources.source import Kafka
 from pages.page_checks import check_page
 
 
@@ -95,6 +97,16 @@ def test_what_is_pending_for_ever_is_counted_apart(tmp_path: Path) -> None:
     pq.write_table(pa.table({name: list(values) for name, values in table.items()}), tmp_path / "outcomes.parquet")
     found = count_outcomes([tmp_path / "outcomes.parquet"])
     assert (found.pending, found.count("completed"), found.count("pending")) == (2, 1, 0)
+
+
+def test_what_is_pending_for_ever_is_counted_on_its_way_to_a_topic(spark: SparkSession) -> None:
+    rows = [("", "a", "k", "completed", 1.0), ("", "b", None, "pending", None), ("", "c", "k", "pending", None)]
+    schema = "instance string, op_id string, kind string, outcome string, waited_ms double"
+    sink = TopicSink(Kafka("localhost:1"), "outcomes")
+    for some in rows[:2], rows[2:]:
+        sink.count(spark.createDataFrame(some, schema))
+    ended = sink.sent.ended()
+    assert (ended.pending, ended.count("completed"), ended.count("pending")) == (2, 1, 0)
 
 
 def test_a_sample_keeps_few_of_many_and_each_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:

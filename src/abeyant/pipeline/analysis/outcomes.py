@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -110,28 +110,30 @@ class Counted:
 
     def ended(self) -> Ended:
         """Return all of it."""
-        return Ended(self.waits.table(), self.sample.table())
+        return Ended(self.waits.table(), self.sample.table(), self.waits.pending)
 
 
 def count_outcomes(files: Iterable[Path]) -> Ended:
     """Count outcomes by kind, outcome and length of wait, in bins of 0.5 %, and draw a sample of those that expired."""
-    found, pending = Counted(), 0
+    found = Counted()
     for file in files:
         columns = ["instance", "op_id", "kind", "outcome", "waited_ms"]
         for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=columns):
-            pending += batch.column("waited_ms").null_count
+            found.waits.pending += batch.column("waited_ms").null_count
             batch = batch.filter(pc.is_valid(batch.column("waited_ms")))  # what is pending for ever has no length
             found.waits.add(bins(batch))
             expired = batch.select(SAMPLED).filter(pc.equal(batch.column("outcome"), "expired"))
             found.sample.add(pa.Table.from_batches([expired]))
-    return replace(found.ended(), pending=pending)
+    return found.ended()
 
 
 def binned(outcomes: DataFrame) -> DataFrame:
-    """Return the same counts, made by Spark in one job: for outcomes that cannot be read as files."""
+    """Return the same counts, made by Spark in one job: for outcomes that cannot be read as files.
+
+    What is pending for ever has no length: its `bin` is null.
+    """
     length = F.floor(F.log1p(F.col("waited_ms") * 1000) * BINS_PER_E).alias("bin")
-    ended = outcomes.where("waited_ms IS NOT NULL")
-    rows = ended.select(F.coalesce("kind", F.lit("")).alias("kind"), "outcome", length, "waited_ms")
+    rows = outcomes.select(F.coalesce("kind", F.lit("")).alias("kind"), "outcome", length, "waited_ms")
     counted = F.max("waited_ms").alias("most_ms"), F.count(F.lit(1)).alias("operations")
     return rows.groupBy(*COUNTED_BY).agg(*counted)
 

@@ -10,6 +10,7 @@ from abeyant.errors import AbeyantError
 from abeyant.pipeline.analysis.outcomes import binned, most_expired
 from abeyant.pipeline.report.outcomes import Outcomes, named, ranked
 from abeyant.pipeline.resolver.given import as_dataframe
+from abeyant.pipeline.results.waits import Waits
 from abeyant.pipeline.schemas import OUTCOMES, check_table, columns_of, operations_schema
 from abeyant.pipeline.sources.tables import complete
 from abeyant.pipeline.spark.notebook import watch_cells
@@ -28,12 +29,13 @@ def look(outcomes: DataFrame, operations: Any) -> Outcomes:
     outcomes = columns_of(outcomes, OUTCOMES)
     spark = outcomes.sparkSession
     watch_cells(spark)
-    waits = binned(outcomes).limit(MOST_COUNTS + 1).toArrow()
-    if waits.num_rows > MOST_COUNTS:
+    counts, waits = binned(outcomes).limit(MOST_COUNTS + 1).toArrow(), Waits()
+    if counts.num_rows > MOST_COUNTS:
         raise AbeyantError(
             "outcomes have too many different kinds to be drawn: give them fewer, as "
             "outcomes.withColumn('kind', functions.lit(''))"
         )
+    waits.add(counts.to_pandas())
     keys = None
     if operations is not None:
         operations = complete(as_dataframe(operations, "operations", spark), "operations")
@@ -42,4 +44,5 @@ def look(outcomes: DataFrame, operations: Any) -> Outcomes:
         expired = outcomes.where("outcome = 'expired'").select("instance", "op_id")
         struck = columns_of(operations, schema).join(expired, ["instance", "op_id"], "left_semi")
         keys = ranked(most_expired(struck).toArrow().to_pandas())
-    return Outcomes(waits=named(waits.to_pandas()), keys=keys, aside={}, made={})
+    made = {"pending_for_ever": waits.pending} if waits.pending else {}
+    return Outcomes(waits=named(waits.table().to_pandas()), keys=keys, aside={}, made=made)

@@ -28,9 +28,15 @@ class Waits:
 
     def __init__(self) -> None:
         self._parts: list[pd.DataFrame] = []
+        self.pending = 0
+        """Operations that never end: their countdown is paused for ever. They have no wait, and are not in `table`."""
 
     def add(self, some: pd.DataFrame) -> None:
-        """Add the counts of one batch."""
+        """Add the counts of one batch. Those without a `bin` are of operations that never end."""
+        never = some["bin"].isna()
+        if never.any():
+            self.pending += int(some.loc[never, "operations"].sum())
+            some = some[~never].astype({"bin": "int64"})
         if len(some):  # pandas guesses the types of a table without rows
             self._parts.append(some)
         if len(self._parts) == _ADD_UP:

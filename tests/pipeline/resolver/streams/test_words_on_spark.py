@@ -252,17 +252,22 @@ def test_contradictions_are_refused_before_the_query_starts(spark: SparkSession,
 
 
 @pytest.mark.slow
-def test_no_outcome_is_lost_or_changed_when_the_driver_is_killed(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["sums that serve one", "levels, pauses and extensions"])
+def test_no_outcome_is_lost_or_changed_when_the_driver_is_killed(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
     from pipeline.resolver.streams.words_job import WORDS, settings, worlds
 
-    put_worlds(Stream(spark, tmp_path, **settings()), worlds(), random.Random(1), files=9)
-    command = [sys.executable, "-m", "pipeline.resolver.streams.words_job", str(tmp_path)]
+    put_worlds(Stream(spark, tmp_path, **settings(name)), worlds(name), random.Random(1), files=9)
+    command = [sys.executable, "-m", "pipeline.resolver.streams.words_job", str(tmp_path), name]
     kill_job(tmp_path, command, 2, 9, environment=environment())
     known = {
         (f"{number}", op_id): end
-        for number, (waits, some) in enumerate(worlds())
-        for op_id, end in by_brute_force(waits, some, WORDS, HORIZON).items()
+        for number, (waits, some) in enumerate(worlds(name))
+        for op_id, end in by_brute_force(waits, some, WORDS[name], HORIZON).items()
     }
+    roles = {watch.role for waits, _ in worlds(name) for wait in waits for watch in wait.watches}
+    assert roles == {"complete", "cancel", "extend", "pause"}
     assert ends_of(spark.read.parquet(str(tmp_path / "out" / "outcomes"))) == known
 
 

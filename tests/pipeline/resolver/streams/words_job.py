@@ -1,4 +1,7 @@
-"""A stream with words as a process of its own, to be killed: `python -m pipeline.resolver.streams.words_job FOLDER`."""
+"""A stream with words as a process of its own, to be killed.
+
+`python -m pipeline.resolver.streams.words_job FOLDER NAME`: which of `WORDS`.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +15,31 @@ from pipeline.resolver.streams.test_words_on_spark import Stream
 from pipeline.resolver.tables.test_words import World, given_of
 from waits import Words, some_waits
 
-WORDS = Words(serves="oldest", combine="sum")
+WORDS = {
+    "sums that serve one": Words(serves="oldest", combine="sum"),
+    "levels, pauses and extensions": Words(count="from_start", combine="last", deadline="exclusive"),
+}
 
 
-def worlds() -> list[World]:
+def worlds(name: str) -> list[World]:
     """Return what the stream is about."""
     dice = random.Random(36)
-    return [some_waits(dice, WORDS) for _ in range(200)]
+    return [some_waits(dice, WORDS[name]) for _ in range(200)]
 
 
-def settings() -> dict[str, Any]:
+def settings(name: str) -> dict[str, Any]:
     """Return how it is resolved."""
-    return {"lateness": 180.0, "details": True} | given_of(WORDS)
+    return {"lateness": 180.0, "details": True} | given_of(WORDS[name])
 
 
 def main() -> None:
     """Run until all input is there, and resolved."""
-    folder = Path(sys.argv[1])
+    folder, name = Path(sys.argv[1]), sys.argv[2]
     spark = pipeline.spark_session(
         "local[2]", "abeyant words job", brief=True, config={"spark.sql.shuffle.partitions": "2"}
     )
     print("ready", flush=True)
-    stream = Stream(spark, folder, **settings())
+    stream = Stream(spark, folder, **settings(name))
     stream.run()
     stream.end()
     print("done", flush=True)
