@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from abeyant.kernels.buffers import zeros
 
 if TYPE_CHECKING:
+    from array import array
+
     from abeyant.kernels.rows import Integers
 
 _FOREVER = (1 << 63) - 1  # C constants when compiled
@@ -23,7 +25,7 @@ def sort_by_key(keys: Integers, rows: Integers) -> None:
     if rows and len(rows) != len(keys):
         raise ValueError(f"rows has {len(rows)} elements and keys has {len(keys)}")
     if not _is_sorted(keys):
-        _sort(keys, rows, zeros("q", len(keys)), zeros("i", len(rows)))
+        _sort(memoryview(keys), memoryview(rows), zeros("q", len(keys)), zeros("i", len(rows)))
 
 
 def _is_sorted(keys: Integers) -> bool:
@@ -35,7 +37,7 @@ def _is_sorted(keys: Integers) -> bool:
     return True
 
 
-def _sort(keys: Integers, rows: Integers, other_keys: Integers, other_rows: Integers) -> None:
+def _sort(keys: memoryview, rows: memoryview, other_keys: array[int], other_rows: array[int]) -> None:
     low = _FOREVER
     high = 0
     for position in range(len(keys)):
