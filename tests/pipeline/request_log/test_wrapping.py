@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 from collections.abc import Callable
@@ -102,6 +103,14 @@ WRAPPED: dict[str, Callable[[], bytes]] = {
         ]
     ),
     "CloudWatch, indented": lambda: b'            "message": ' + json.dumps(text()).encode() + b",",
+    "log4j2's XML": lambda: (
+        f'<Event timeMillis="{EPOCH}234" level="DEBUG"><Message>{html.escape(message())}</Message></Event>'.encode()
+    ),
+    "HTML": lambda: html.escape(text()).encode(),
+    "flattened to text": lambda: in_json(
+        **{"@timestamp": WRITTEN},
+        **{name: json.dumps(value) if isinstance(value, dict | float) else value for name, value in body().items()},
+    ),
     "a CSV file": lambda: in_csv("2026-11-21 10:00:09.000", text()),
     "journald": lambda: in_json(
         __REALTIME_TIMESTAMP=str(EPOCH * 1_000_000 + 999_999), _PID="7", SYSLOG_IDENTIFIER="kafka", MESSAGE=text()

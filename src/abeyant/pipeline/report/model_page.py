@@ -16,7 +16,7 @@ from abeyant.pages.words import count, counted, duration, escaped, percent
 from abeyant.pipeline.replication import explanations as because
 from abeyant.pipeline.replication.explanations import BIN_MS, CLOCK_MS, EDGE_MS
 from abeyant.pipeline.report.parts import made, plot_place, read_table, section
-from abeyant.pipeline.report.small_plots import axis, layout_axis, small_plots
+from abeyant.pipeline.report.small_plots import axis, layout_axis, small_plots, whole_ticks
 from abeyant.pipeline.report.tables import name_cell
 
 __all__ = ["model_tiles", "write_model_report"]
@@ -172,7 +172,7 @@ def _errors(rows: pd.DataFrame) -> Figure | None:
         figure.layout[layout_axis("y", len(kinds))] = {
             "rangemode": "tozero",
             "tickformat": "~s",
-            "nticks": 4,
+            **whole_ticks(int(mine["produces"].max())),
             "fixedrange": True,
         }
         titles.append(f"<b>{explanation}</b>  {counted(float(mine['produces'].sum()), 'produce')}")

@@ -228,7 +228,8 @@ def _what_if(rows: pd.DataFrame, kinds: list[str]) -> str:
     rows = rows[rows["kind"].isin(kinds)]
     if rows.empty:
         return nothing(_NOTHING)
-    rows = rows.sort_values(["kind", "timeout_ms"])
+    order = {kind: number for number, kind in enumerate(kinds)}  # as they are drawn
+    rows = rows.assign(_order=rows["kind"].map(order)).sort_values(["_order", "timeout_ms"])
     names: Columns = {"kind": ("kind", name_cell), "timeout_ms": ("time-out", _ms)}
     numbers: Columns = {
         "operations": ("operations", count),

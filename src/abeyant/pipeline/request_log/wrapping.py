@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from html import unescape
 from itertools import pairwise
 from json.decoder import scanstring  # type: ignore[attr-defined]  # of the standard library, without a stub
 from typing import Any, Final, NamedTuple
@@ -47,6 +48,7 @@ _BROKERS: Final = tuple(
 _MARKER_IN_NUMBERS: Final = re.compile(rb",\s*".join(str(code).encode() for code in MARKER))
 _DEEPEST: Final = 4
 _LONGEST_NAME: Final = 256
+_DECIMAL: Final = re.compile(r"\d{1,15}(?:\.\d{1,15})?")
 _DECODER: Final = json.JSONDecoder()
 # The head of a line of the log, in the middle of one.
 _HEAD: Final = re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^{}\"]{0,200}?Completed request:")
@@ -124,6 +126,8 @@ def _unwrap(text: str, around: str, documents: tuple[Mapping[str, Any], ...]) ->
             return Unwrapped(inside, f"{around} {text[:marked]}", None, documents)
         if text.startswith('{""', after):  # a field of a CSV file
             return Unwrapped(text[: text.rfind("}") + 1].replace('""', '"'), around, None, documents)
+        if text.startswith("{&quot;", after):  # in HTML or XML
+            return Unwrapped(unescape(text[: text.rfind("}") + 1]), around, None, documents)
     return Unwrapped(text, around, None, documents)
 
 
@@ -156,8 +160,8 @@ def _held(
     times = f"{around} {_time(found)}"
     if named and (broker := document_broker(found)) is not None:
         times = f"[pod/{broker}] {times}"
-    if isinstance(found.get(_HEADER), dict):
-        return [(found, times)]
+    if _HEADER in found and isinstance((request := _typed(found)).get(_HEADER), dict):
+        return [(request, times)]
     most: list[tuple[str | Mapping[str, Any], str]] = []
     for value in found.values():
         inside = value if isinstance(value, list) else [value]
@@ -166,6 +170,22 @@ def _held(
         if held and (not most or _rank(held) > _rank(most)):
             most = held
     return most
+
+
+def _typed(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a flattened request with the objects and times that a shipper made text of."""
+    changed: dict[str, Any] = {}
+    for name, value in found.items():
+        if not isinstance(value, str):
+            continue
+        try:
+            if name in _BODIES and value.startswith("{"):
+                changed[name] = json.loads(value)
+            elif name.endswith("TimeMs") and _DECIMAL.fullmatch(value):
+                changed[name] = float(value)
+        except (ValueError, RecursionError):
+            continue
+    return {**found, **changed} if changed else found
 
 
 def _held_by(value: Any, times: str, depth: int, *, named: bool) -> list[tuple[str | Mapping[str, Any], str]]:
