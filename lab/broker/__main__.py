@@ -21,8 +21,8 @@ from confluent_kafka import KafkaException
 
 import abeyant
 from abeyant.broker.genuine import ClusterError
-from lab.broker import client, groups, page, waiting
-from lab.broker.page import FETCHES, MEMBERS, REBALANCED
+from lab.broker import client, groups, locks, page, waiting
+from lab.broker.page import BATCHES, FETCHES, MEMBERS, REBALANCED
 from lab.broker.peers import PEERS, PeerError, Serving, allow_connections
 from lab.broker.relay import relay_latency
 from lab.machine import Others, load
@@ -131,6 +131,7 @@ def _measurements(name: str, peer: Serving, scale: int, *, first_round: bool) ->
     if name != "mock":  # the mock keeps the last 5 MB, and a fetch waits its whole max.wait
         yield lambda: [("consume", client.consume_rate(peer, LARGEST // scale))]
         yield lambda: waiting.measure(peer, FETCHES // scale, seconds=10).rows()
+        yield lambda: locks.measure(peer, BATCHES // scale).rows()
         yield lambda: groups.measure(peer, MEMBERS // scale, REBALANCED // scale, seconds=15).rows()
 
 

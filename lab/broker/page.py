@@ -13,6 +13,7 @@ from lab.machine import machine, versions
 
 PATH = "docs/benchmarks-broker.md"
 FETCHES = 10_000  # long polls that wait at once
+BATCHES = 10_000  # acquired at once by a member of a share group
 MEMBERS, REBALANCED = 10_000, 1_000  # group members that heartbeat, and that rebalance
 _QUIET_LOAD, _QUIET_OTHERS = 0.5, 0.05  # processes, share of CPU: below both the machine is quiet
 _NOTES = Path(__file__).with_name("notes.md")
@@ -48,7 +49,7 @@ class _Row(NamedTuple):
 
     def label(self, scale: int) -> str:
         """Return the title with the run's counts filled in."""
-        return self.title.format(*(f"{count // scale:,}" for count in (FETCHES, MEMBERS, REBALANCED)))
+        return self.title.format(*(f"{count // scale:,}" for count in (FETCHES, MEMBERS, REBALANCED, BATCHES)))
 
 
 _ROWS = {
@@ -85,6 +86,9 @@ _ROWS = {
     "consume": _Row("consumed, records per second", 0, "limited by the client"),
     "waiting": _Row("{0} waiting fetches, nothing arrives, % of a core", 2, "< 1", most=1),
     "woken": _Row("fetches on a partition woken by one record to it, %", 0, "all, and no others", least=100),
+    "locks": _Row("{3} batches acquired by a member of a share group, the brokers' processor time, s", 2, ""),
+    "locks-memory": _Row("memory that they take, MB", 1, ""),
+    "locks-hold": _Row("the brokers' processor time for 20 s, in which the locks of 15 s end, s", 2, ""),
     "members": _Row("{1} group members, a heartbeat each every 3 s, % of a core", 1, ""),
     "members-memory": _Row("memory, three brokers with those members connected, MB", 0, ""),
     "rebalance": _Row("a rebalance of {2} members, s", 2, ""),
