@@ -124,7 +124,7 @@ def test_a_produce_waits_and_expires(page: Page, by: str) -> None:
         page.wait_for("document.querySelector('#live').className === 'live'")
         do("pause broker 2")
         page.wait_for("document.querySelector('#broker-list').textContent.includes('paused')")
-        assert "state paused" in page.run("document.querySelector('#said').textContent")
+        page.wait_for("document.querySelector('#said').textContent.includes('state paused')")
         thread, ended = produce(told["bootstrap.servers"])
         row = page.wait_for(f"({PRODUCE} || {{}}).innerText", "document.querySelector('#rows').innerText")
         assert row.startswith("5 s")

@@ -226,6 +226,28 @@ def test_groups_lag_and_transactions(kafka: broker.Cluster) -> None:
         consumer.close()
 
 
+def test_a_group_whose_coordinator_is_paused_is_shown_once(kafka: broker.Cluster) -> None:
+    """The paused broker still has the group and does not know that another coordinates it now."""
+    kafka.commit("billing", {("orders", 0): 0})
+    first = kafka.group("billing").coordinator
+    kafka.pause(first)
+    with window.serve(kafka) as view:
+        for _ in range(60):
+            if kafka.group("billing").coordinator != first:
+                break
+            kafka.clock.advance(1)
+        assert kafka.group("billing").coordinator != first
+        assert kafka.groups() == ["billing"]
+        groups = state(view)["cluster"]["groups"]
+        brokers = state(view)["cluster"]["brokers"]
+        assert sum(one["leads"] for one in brokers) == 51, "one leader for each partition, __consumer_offsets included"
+        assert brokers[first - 1]["leads"] == 0
+        assert (groups["total"], [one["id"] for one in groups["rows"]]) == (1, ["billing"])
+        waits = state(view, f"?in=broker {first} Fetch".replace(" ", "%20"))["waits"]["rows"]
+        assert waits
+        assert all(row["until"].startswith(f"broker {first} to resume; new records on ") for row in waits)
+
+
 def test_what_a_window_cannot_show() -> None:
     with pytest.raises(AbeyantError, match="a window shows timers, purgatories, event loops and a broker cluster"):
         window.serve("a timer")

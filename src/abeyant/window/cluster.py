@@ -7,9 +7,12 @@ operation of the interpreter makes; so what changes meanwhile may show in one ro
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from abeyant.broker.api.contents import leaders
 from abeyant.broker.delayed.operation import BrokerOperation
 from abeyant.purgatory.survey import operations_in, slots_of
 from abeyant.window.breath import Breath
@@ -31,21 +34,22 @@ _KEYS_READ = 64
 def purgatories_of(cluster: Cluster) -> list[PurgatoryView]:
     """Return the purgatories of all brokers that run or are paused."""
     return [
-        PurgatoryView(f"broker {broker.id} {purgatory.name}", purgatory, describe, broker.now)
+        PurgatoryView(f"broker {broker.id} {purgatory.name}", purgatory, partial(describe, broker), broker.now)
         for broker in list(cluster.brokers.values())
         if not broker.stopped
         for purgatory in broker.purgatories
     ]
 
 
-def describe(operation: BrokerOperation, keys: list[str]) -> Described:
+def describe(broker: Broker, operation: BrokerOperation, keys: list[str]) -> Described:
     """Describe a request that waits in a broker, with the broker's own words for what it waits for."""
     waiting = operation.describe(0)
     ours = sorted(waiting.keys[:_KEYS_READ], key=_is_internal)  # which they are in is kept: it is stable
     named = [f"{name}-{part}" if isinstance(part, int) else f"{name} {part}" for name, part in ours]
-    return Described(
-        waiting.kind, named or keys, waiting.client, waiting.since, waiting.deadline, _until(operation, named)
-    )
+    until = _until(operation, named)
+    if broker.paused:
+        until = f"broker {broker.id} to resume; {until}"
+    return Described(waiting.kind, named or keys, waiting.client, waiting.since, waiting.deadline, until)
 
 
 def _is_internal(key: tuple[str, int | str]) -> bool:
@@ -93,10 +97,11 @@ async def look(cluster: Cluster, wanted: str, internal: bool) -> dict[str, Any]:
     """Return the cluster's brokers, partitions, groups, transactions, faults and clock, as JSON can express them."""
     wanted = wanted.casefold()
     brokers = list(cluster.brokers.values())
+    led = leaders(cluster)
     found: dict[str, Any] = {
         "bootstrap": cluster.bootstrap,
         "clock": _clock(cluster),
-        "brokers": [_broker(broker) for broker in brokers],
+        "brokers": [_broker(broker, led) for broker in brokers],
         "faults": [_fault(fault) for fault in list(cluster._faults.active)],
     }
     breath = Breath()
@@ -125,14 +130,13 @@ def _clock(cluster: Cluster) -> dict[str, Any]:
     return {"held": clock.held, "runs": clock.runs, "now": now, "next": left}
 
 
-def _broker(broker: Broker) -> dict[str, Any]:
-    partitions = list(broker.partitions.values())
+def _broker(broker: Broker, led: Counter[int]) -> dict[str, Any]:
     return {
         "id": broker.id,
         "at": f"{broker.host}:{broker.port}",
         "state": "stopped" if broker.stopped else "paused" if broker.paused else "running",
-        "leads": sum(one.leads for one in partitions),
-        "replicas": len(partitions),
+        "leads": led[broker.id],
+        "replicas": len(broker.partitions),
         "connections": len(broker.connections),
         "inbox": len(broker._inbox),
         "waiting": sum(purgatory.delayed for purgatory in broker.purgatories),
@@ -193,7 +197,7 @@ def _partition(cluster: Cluster, state: Any) -> dict[str, Any]:
 async def _sessions(brokers: Iterable[Broker], breath: Breath) -> dict[tuple[str, str], tuple[float, float]]:
     """Return seconds left and in all of members' sessions, by group and member."""
     found: dict[tuple[str, str], tuple[float, float]] = {}
-    for broker in brokers:
+    for broker in sorted(brokers, key=lambda one: not one.paused):  # the sessions that run replace those that stand
         room = broker.heartbeat_purgatory
         now = broker.now()
         for begin in range(0, min(slots_of(room), _SESSIONS), SLICE):
@@ -215,7 +219,7 @@ async def _groups(
     rows: list[dict[str, Any]] = []
     total = 0
     for broker in brokers:
-        for shard in [] if broker.stopped else broker.group_coordinator.loaded():
+        for shard in [] if broker.stopped else broker.group_coordinator.current():
             for group in shard.all_groups():
                 total += 1
                 if len(rows) < ROWS and wanted in group.id.casefold():
@@ -263,7 +267,7 @@ def _transactions(brokers: Iterable[Broker], wanted: str) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     total = 0
     for broker in brokers:
-        for shard in [] if broker.stopped else broker.transaction_coordinator.loaded():
+        for shard in [] if broker.stopped else broker.transaction_coordinator.current():
             for transaction in list(shard.transactions.values()):
                 total += 1
                 if len(rows) >= ROWS or wanted not in transaction.id.casefold():

@@ -193,6 +193,7 @@ function showClients() {
     if (option.textContent !== text) option.textContent = text;
   });
   find("client-choice").hidden = listed.length === 0;
+  find("waits").classList.toggle("clientless", listed.length === 0);
 }
 
 function waitRow(row) {
@@ -230,6 +231,7 @@ function keep(list, items, keyOf, create, fill) {
   let follows = list.firstElementChild;
   items.forEach((item, place) => {
     const key = keyOf(item, place);
+    if (kept.has(key)) return;
     const element = old.get(key) || create(item, place);
     old.delete(key);
     kept.set(key, element);

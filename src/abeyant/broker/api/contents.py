@@ -5,6 +5,7 @@ In the loop's thread. The methods with which users call this are `Cluster`'s.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -160,10 +161,16 @@ def commit(cluster: BaseCluster, group: str, offsets: Mapping[tuple[str, int], i
         raise AbeyantError(f"cannot commit for group {group!r}: {why}")
 
 
+def leaders(cluster: BaseCluster) -> Counter[int]:
+    """Return how many partitions each broker leads, by the controller: a paused broker may not know. O(partitions)."""
+    topics = list(cluster.controller.topics.values())
+    return Counter(partition.leader for topic in topics for partition in list(topic.partitions))
+
+
 def every_shard(cluster: BaseCluster) -> list[tuple[int, GroupShard]]:
-    """Return all shards of groups with their coordinators."""
+    """Return all shards of groups with the brokers that coordinate them now."""
     running = [(number, one) for number, one in cluster.brokers.items() if not one.stopped]
-    return [(number, shard) for number, one in running for shard in one.group_coordinator.loaded()]
+    return [(number, shard) for number, one in running for shard in one.group_coordinator.current()]
 
 
 def groups(cluster: BaseCluster) -> list[str]:
@@ -205,7 +212,7 @@ def transactions(cluster: BaseCluster) -> list[TransactionState]:
     """Return all transactional ids, in order."""
     found = []
     for number, broker in cluster.brokers.items():
-        for shard in [] if broker.stopped else broker.transaction_coordinator.loaded():
+        for shard in [] if broker.stopped else broker.transaction_coordinator.current():
             now_ms = broker.now_ms()
             for one in shard.transactions.values():
                 now = one.now

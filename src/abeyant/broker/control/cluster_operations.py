@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from abeyant.broker.api.contents import leaders
 from abeyant.broker.control.operation import Given, Operation
 from abeyant.broker.control.schema import nullable, obj, seconds, several, text, whole
 from abeyant.web import HttpError
@@ -51,13 +52,14 @@ def _brokers(control: Control) -> list[dict[str, Any]]:
     cluster = control.cluster
 
     def read() -> list[dict[str, Any]]:
+        led = leaders(cluster)
         return [
             {
                 "id": number,
                 "address": f"{broker.host}:{broker.port}",
                 "state": "stopped" if broker.stopped else "paused" if broker.paused else "running",
                 "connections": len(broker.connections),
-                "leads": 0 if broker.stopped else sum(one.leads for one in broker.partitions.values()),
+                "leads": led[number],
             }
             for number, broker in cluster.brokers.items()
         ]

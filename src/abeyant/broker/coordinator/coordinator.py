@@ -57,3 +57,12 @@ class Coordinator(Generic[ShardT]):
     def loaded(self) -> list[ShardT]:
         """Return the loaded shards, in partition order."""
         return [shard for _, shard in sorted(self.shards.items()) if not shard.loading]
+
+    def current(self) -> list[ShardT]:
+        """Return the loaded shards that the controller gives to this broker, in partition order.
+
+        A broker that was paused while another took over still has the others, and does not know.
+        """
+        topic = self._broker.cluster.controller.topics.get(self.topic.name)
+        led = set() if topic is None else {one.partition for one in topic.partitions if one.leader == self._broker.id}
+        return [shard for shard in self.loaded() if shard.partition.index in led]
