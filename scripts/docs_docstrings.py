@@ -1,14 +1,15 @@
 """For the site's reference: a method without a docstring has that of the class it comes from, as in `help()`.
 
-An extension of Griffe, which reads the sources for mkdocstrings; see mkdocs.yml. `Purgatory` needs it: the types of its
-methods are in one class, and what they do is in its base, which is compiled.
+What says that it is not for users is left out. An extension of Griffe, which reads the sources for mkdocstrings; see
+mkdocs.yml. `Purgatory` needs it: the types of its methods are in one class, and what they do is in its base, which is
+compiled.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from griffe import Class, Extension, Module, Object
+from griffe import Alias, Class, Extension, Module, Object
 
 
 class InheritDocstrings(Extension):  # type: ignore[misc, unused-ignore]  # Griffe is not among the checks
@@ -19,13 +20,20 @@ class InheritDocstrings(Extension):  # type: ignore[misc, unused-ignore]  # Grif
         _visit(pkg)
 
 
+def is_for_users(member: Object | Alias) -> bool:
+    """Return whether a member of a class is described, and not as internal."""
+    return member.docstring is not None and "Not for users." not in member.docstring.value
+
+
 def _visit(where: Object) -> None:
-    for member in where.members.values():
+    for member in list(where.members.values()):
         if member.is_alias:
             continue
         if isinstance(where, Class) and member.is_function and member.docstring is None:
             member.docstring = next(
                 (base.members[member.name].docstring for base in where.mro() if member.name in base.members), None
             )
-        if isinstance(member, Module | Class):
+        if isinstance(where, Class) and member.docstring is not None and not is_for_users(member):
+            where.del_member(member.name)
+        elif isinstance(member, Module | Class):
             _visit(member)

@@ -28,6 +28,8 @@ import griffe
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 
+from scripts.docs_docstrings import is_for_users
+
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(?<=\]\()([^)#\s:]+)")
 COMMANDS = "<!-- The site puts each command's --help here. -->"
@@ -152,9 +154,15 @@ def _names() -> Iterator[str]:
                 one = one.members[one.name]
             said = one.docstring.value.partition("\n\n")[0].replace("\n", " ") if one.docstring else ""
             line = f"- [`{one.name}`]({page_name}#{path})" + (f": {said}" if said else "")
-            members = [name for name in one.all_members if not name.startswith("_")] if one.is_class else []
+            members = _members(one) if one.is_class else []
             yield line + (f" *{', '.join(members)}*" if members else "")
         yield ""
+
+
+def _members(one: Any) -> list[str]:
+    public = {name: member for name, member in one.all_members.items() if not name.startswith("_")}
+    described = {name for base in (one, *one.mro()) for name, member in base.members.items() if is_for_users(member)}
+    return [name for name in public if name in described]
 
 
 def _commands() -> Iterator[str]:

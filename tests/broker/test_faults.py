@@ -42,7 +42,7 @@ def test_a_fault_ends_with_its_block() -> None:
             assert settle(producer, send(producer, TOPIC, b"in")) == ["NOT_ENOUGH_REPLICAS"]
             assert fault.active
         assert settle(producer, send(producer, TOPIC, b"after")) == [None]
-        assert kafka.gate is None  # and requests pay nothing for it any more
+        assert kafka._gate is None  # and requests pay nothing for it any more
 
 
 def test_only_what_matches_is_struck() -> None:

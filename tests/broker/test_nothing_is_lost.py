@@ -72,7 +72,7 @@ class NothingLost(RuleBasedStateMachine):
             settings={"min.insync.replicas": min_in_sync, "replica.lag.time.max.ms": 5000},
         ).open()
         self.kafka.create_topic("orders", replicas=3, config={"retention.ms": -1})  # the records are old
-        self.kafka.observer = self  # type: ignore[assignment]  # the machine sees every response
+        self.kafka._observer = self  # type: ignore[assignment]  # the machine sees every response
 
     @property
     def cluster(self) -> Cluster:
@@ -144,7 +144,7 @@ class NothingLost(RuleBasedStateMachine):
                 arrived.set()
             return False
 
-        cluster.gate = gate
+        cluster._gate = gate
         partition = {"index": 0, "records": data}
         client.send(
             0,
@@ -155,7 +155,7 @@ class NothingLost(RuleBasedStateMachine):
         )
         assert arrived.wait(_PATIENCE)
         cluster.on_loop(cluster.network.settle)
-        cluster.gate = None
+        cluster._gate = None
 
     @rule(broker=st.sampled_from(BROKERS))
     def pause(self, broker: int) -> None:
@@ -267,7 +267,7 @@ class NothingLost(RuleBasedStateMachine):
         for client in self.connections:
             client.socket.close()
         if self.kafka is not None:
-            self.kafka.observer = None
+            self.kafka._observer = None
             self.kafka.close()
         shutil.rmtree(self.folder)
 

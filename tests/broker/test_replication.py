@@ -68,7 +68,7 @@ def test_the_in_sync_set_shrinks_and_the_produce_succeeds() -> None:
         with producing(kafka, acks="all", request_timeout_ms=60_000, message_timeout_ms=90_000) as producer:
             assert settle(producer, send(producer, TOPIC, b"before")) == [None]
             # Broker 2's fetches are never answered; it has not fallen silent, so it stays a broker.
-            kafka.gate = lambda passage: str(passage.client_id).startswith("broker-2-")
+            kafka._gate = lambda passage: str(passage.client_id).startswith("broker-2-")
             late = send(producer, TOPIC, b"late")
             wait_until(lambda: waiting_produces(kafka) == 1)
             kafka.clock.advance(44.0)  # replica.lag.time.max.ms is 30 s, and Kafka looks every half of that

@@ -46,7 +46,7 @@ def test_k9_k10_requests_that_come_all_at_once_are_begun_a_few_in_a_turn_and_in_
                     begun.append(count[0])
                     return False
 
-                kafka.gate = note
+                kafka._gate = note
                 reader, writer = await asyncio.open_connection(host, int(port))
                 # ApiVersions 0 with a long client id: more than is read at once
                 frames = [_HEADER.pack(18, 0, number, 2000) + bytes(2000) for number in range(REQUESTS)]

@@ -85,12 +85,12 @@ def test_every_version_can_be_refused(kafka: Cluster, api: Api, version: int) ->
         call.refuse(ErrorCode.policy_violation)
         return True
 
-    kafka.gate = gate
+    kafka._gate = gate
     try:
         with WireClient(kafka.bootstrap) as client:
             response = client.ask(api.key, version, **asked(api, version, kafka))
     finally:
-        kafka.gate = None
+        kafka._gate = None
     assert errors(response) == {ErrorCode.policy_violation}, response
 
 

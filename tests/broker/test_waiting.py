@@ -235,14 +235,14 @@ def test_a_follower_that_was_ahead_is_cut_back(kafka: Cluster) -> None:
     kafka.create_topic(TOPIC, config={"unclean.leader.election.enable": True})
     with client(kafka) as wire, client(kafka, 2) as other:
         assert produced(wire, produce(wire, [b"kept"])) is ErrorCode.none
-        kafka.gate = lambda passage: str(passage.client_id).startswith("broker-")  # no follower gets any further,
+        kafka._gate = lambda passage: str(passage.client_id).startswith("broker-")  # no follower gets any further,
         kafka.clock.advance(0.6)  # once the fetch that waits has ended
         assert produced(wire, produce(wire, [b"lost"], acks=1)) is ErrorCode.none
         assert produced(wire, produce(wire, [b"lost too"], acks=1)) is ErrorCode.none
         kafka.pause(1)
         kafka.clock.advance(10.0)
         assert (state(kafka).leader, state(kafka).isr) == (2, (2, 3))
-        kafka.gate = None
+        kafka._gate = None
         kafka.on_loop(lose_fetches, kafka)
         kafka.clock.advance(1.5)
         assert produced(other, produce(other, [b"new"])) is ErrorCode.none

@@ -162,7 +162,7 @@ def test_k5_the_rest_take_over_with_their_next_heartbeat(place: str) -> None:
             time.sleep(0.1)  # a heartbeat may be on its way
             [session] = kafka.waiting("Heartbeat", client="killed")
             heard: Any = Heard("stays", "killed")
-            kafka.observer = heard
+            kafka._observer = heard
             wait_until(lambda: share(stays))
             seen = kafka.clock.now()
         first, parts = heard.answers[0]

@@ -63,10 +63,10 @@ class Cluster(ports.Cluster, Protocol):
     """The cluster of a broker."""
 
     host: str
-    staging: Staging
+    _staging: Staging
 
     @property
-    def awaited(self) -> Sequence[object]:
+    def _awaited(self) -> Sequence[object]:
         """Return the blocked calls of `until_waiting`. While there are any, each request calls `check_awaited`."""
 
     def check_awaited(self) -> None:
@@ -181,7 +181,7 @@ class Broker:
         loop = asyncio.get_running_loop()
 
         def connection() -> Connection:
-            return Connection(loop, self, self.cluster.staging, self._max_request)
+            return Connection(loop, self, self.cluster._staging, self._max_request)
 
         tls = self.cluster.security.tls_context(self.cluster.settings, self.id)
         self._listener = Listener(self.host, port, connection, self._quotas, self.timer, self.now, tls)
@@ -332,7 +332,7 @@ class Broker:
 
     def take_fetch(self, fetch: ReplicaFetch) -> None:
         """Receive a follower's fetch. Faults may delay or drop it."""
-        gate = self.cluster.gate
+        gate = self.cluster._gate
         if gate is None or not gate(ReplicaFetchCall(self, fetch)):
             self.handle_fetch(fetch)
 
@@ -383,7 +383,7 @@ class Broker:
         """Handle a request, or keep it while paused."""
         if self.paused:
             self._inbox.append((self._receive_late, (connection, memoryview(bytes(frame)), self.now())))
-            if self.cluster.awaited:
+            if self.cluster._awaited:
                 self.cluster.check_awaited()
             return
         if connection.closed:
@@ -397,7 +397,7 @@ class Broker:
         except Exception as error:  # noqa: BLE001  any bytes may come (K9)
             connection.close(f"cannot read its request{_api_and_version(frame)}: {type(error).__name__}: {error}")
             return
-        gate = self.cluster.gate
+        gate = self.cluster._gate
         if gate is None or not gate(call):
             self.handle(call)
 
@@ -435,7 +435,7 @@ class Broker:
         try:
             call.proceed()
             call.local = self.now() - call.since
-            if self.cluster.awaited:
+            if self.cluster._awaited:
                 self.cluster.check_awaited()
         except Exception:  # noqa: BLE001  a bug of ours must not stop other requests
             logger("broker").exception("%r failed", call)

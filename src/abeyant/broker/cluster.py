@@ -100,14 +100,14 @@ class Cluster(ClusterApi):
         self.security = Security(security, users, host, self.settings)
         self.host = host
         self.brokers: dict[int, Broker] = {}
-        self.staging = Staging()
-        self.gate: Gate | None = None
-        self.observer: RequestLog | None = None
+        self._staging = Staging()
+        self._gate: Gate | None = None
+        self._observer: RequestLog | None = None
         if request_log is not None:
             from abeyant.broker.request_log import RequestLog
 
-            self.observer = RequestLog(Path(request_log))
-        self.awaited = []
+            self._observer = RequestLog(Path(request_log))
+        self._awaited = []
         self._faults = Faults(self)
         self._ports = {first + index: port and port + index for index in range(brokers)}
         self.directory: DataDirectory | None = None
@@ -253,8 +253,8 @@ class Cluster(ClusterApi):
             self.clock.close()
         if self.directory is not None:
             self.directory.close()
-        if self.observer is not None:
-            self.observer.close()
+        if self._observer is not None:
+            self._observer.close()
         self.security.close()
 
     async def _end_thread(self, loop: asyncio.AbstractEventLoop) -> None:

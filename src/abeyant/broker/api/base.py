@@ -37,12 +37,12 @@ class Awaited(NamedTuple):
 class BaseCluster:
     """An open cluster. Use it in the loop's thread, except `on_loop` and `settled`. Not for users."""
 
-    awaited: list[Awaited]
+    _awaited: list[Awaited]
     brokers: dict[int, Broker]
     clock: Clock
     """The cluster's clock: `now()` in seconds; for a held clock also `advance(seconds)` and `advance_to_next()`."""
     controller: Controller
-    gate: Gate | None
+    _gate: Gate | None
     network: Network
     security: Security
     settings: Settings
@@ -78,10 +78,10 @@ class BaseCluster:
 
     def check_awaited(self) -> None:
         """Complete the calls of `until_waiting` whose requests are pending now. Not for users."""
-        for awaited in list(self.awaited):
+        for awaited in list(self._awaited):
             found = self.waiting_now(awaited.kind, awaited.client)
             if len(found) >= awaited.number:
-                self.awaited.remove(awaited)
+                self._awaited.remove(awaited)
                 awaited.found.set_result(found)
 
     def broker_named(self, number: int) -> Broker:

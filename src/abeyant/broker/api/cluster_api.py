@@ -280,7 +280,7 @@ class ClusterApi(ContentsApi, Outages):
         awaited = Awaited(kind, count, client, found)
 
         def begin() -> None:
-            self.awaited.append(awaited)
+            self._awaited.append(awaited)
             self.check_awaited()
 
         try:
@@ -329,8 +329,8 @@ class ClusterApi(ContentsApi, Outages):
         return found
 
     def _remove_awaited(self, awaited: Awaited) -> None:
-        if awaited in self.awaited:
-            self.awaited.remove(awaited)
+        if awaited in self._awaited:
+            self._awaited.remove(awaited)
 
     def _require_kind(self, kind: str | None) -> None:
         purgatories = {one.name for broker in self.brokers.values() for one in broker.purgatories} - {_HELD}

@@ -199,7 +199,7 @@ class Faults:
         """Handle a request that a fault selects. Return whether one did."""
         for fault in list(self.active):
             if fault.strike(call):
-                if self.cluster.awaited:
+                if self.cluster._awaited:
                     self.cluster.check_awaited()
                 return True
         return False
@@ -262,13 +262,13 @@ class Faults:
         if fault in self.active:
             self.active.remove(fault)
         if not self.active:
-            self.cluster.gate = None
+            self.cluster._gate = None
 
     def _add(self, fault: Fault) -> Fault:
         def add() -> None:
             fault.target.check(self.cluster)
             self.active.append(fault)
-            self.cluster.gate = self
+            self.cluster._gate = self
 
         self.cluster.settled(add)
         return fault

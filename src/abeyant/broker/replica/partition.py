@@ -289,7 +289,7 @@ class Partition:
         if changed is None:
             return
         self.broker.answered["AlterPartition"] += 1
-        observer = self.broker.cluster.observer
+        observer = self.broker.cluster._observer
         if observer is not None:
             observer.log_isr_change(self.broker, before, changed)
         if self.broker.id in changed.replicas:

@@ -59,7 +59,7 @@ class Cluster(Protocol):
     settings: Settings
 
     @property
-    def observer(self) -> Observer | None:
+    def _observer(self) -> Observer | None:
         """Return the request log; None without one."""
 
     @property

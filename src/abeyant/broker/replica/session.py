@@ -164,7 +164,7 @@ class Session:
         response = ReplicaResponse(self._broker.id, number, responses)
         if self._fetch is not None:
             self._broker.answered["ReplicaFetch"] += 1
-        observer = self._broker.cluster.observer
+        observer = self._broker.cluster._observer
         if observer is not None and self._fetch is not None:
             observer.log_replica_fetch(self._broker, self._fetch, response, self.fetched_at)
         self._broker.answer_follower(self.follower, response)

@@ -190,7 +190,7 @@ class _Story:
             self._plan = tuple(plan(loop.chance.stream("faults"), options.horizon, options.faults))
         async with Cluster(options.brokers, settings={**_SMALL, **options.settings}) as kafka:
             recorder = self._recorder = Recorder(loop, kafka, self.history)
-            kafka.observer = recorder  # type: ignore[assignment]
+            kafka._observer = recorder  # type: ignore[assignment]
             simulation = Simulation(loop, kafka, self.history)
             runner = FaultRunner(loop, kafka, lambda: loop.processes, self.history)
             if self._watch:

@@ -126,7 +126,7 @@ class Call(BaseCall):
                 self.drop()
                 return
         self.broker.answered[self.api.name] += 1
-        observer = self.broker.cluster.observer
+        observer = self.broker.cluster._observer
         if observer is not None:
             observer.log_response(self, response)
         self._send(parts)
@@ -190,7 +190,7 @@ class Call(BaseCall):
             self.connection.close()
             return
         self.broker.answered[self.api.name] += 1
-        observer = self.broker.cluster.observer
+        observer = self.broker.cluster._observer
         if observer is not None:
             observer.log_response(self, None)
         self._send([])

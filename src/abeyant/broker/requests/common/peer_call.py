@@ -113,6 +113,6 @@ def ask(
 
 def _receive(sender: Broker, receiver: Broker, api: Api, request: Message, waiting: DelayedPeerResponse) -> None:
     call: Any = PeerCall(sender, receiver, api, request, waiting)
-    gate = receiver.cluster.gate
+    gate = receiver.cluster._gate
     if gate is None or not gate(call):
         receiver.handle(call)

@@ -38,7 +38,7 @@ class Gate(Protocol):
 class Cluster(replica_ports.Cluster, Protocol):
     """The cluster of the broker that handles a request."""
 
-    gate: Gate | None
+    _gate: Gate | None
 
     @property
     def brokers(self) -> Mapping[int, Broker]:
