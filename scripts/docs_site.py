@@ -1,8 +1,8 @@
 """What the documentation site needs besides its pages. MkDocs calls these hooks; see mkdocs.yml.
 
 - Files of the repository that a page links to (`../examples/...`) come along, so the links work on the site too.
-- The examples come along as examples.zip, for who has the package and this site but no checkout. Pages that name them
-  link to it.
+- The examples come along as examples.zip, for who has the package and this site but no checkout. Pages whose code
+  names them link to it.
 - The example notebooks are pages, with what they showed when scripts/run_notebooks.py ran them.
 - The reference of the command line is what `--help` prints; the list of all names is what the reference's pages name.
 - A page that would load anything from elsewhere ends the build.
@@ -36,6 +36,7 @@ COMMANDS = "<!-- The site puts each command's --help here. -->"
 NAMES = "<!-- The site puts every name of the reference here. -->"
 NOTEBOOKS = ROOT / "examples" / "notebooks"
 EXAMPLES = "examples.zip"
+BLOCK = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 LOADED = re.compile(
     r"""<(?:script|img|iframe)[^>]* src="?(?:https?:)?//|<link[^>]* rel="?(?:stylesheet|preconnect)"?[^>]*//"""
 )
@@ -127,7 +128,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             path = f"notebooks/{posixpath.basename(path).removesuffix('.ipynb')}.md"
         return link[0] if path is None else posixpath.relpath(path, posixpath.dirname(here) or ".")
 
-    if "examples/" in markdown and here != "dependencies.md":
+    if any("examples/" in block for block in BLOCK.findall(markdown)):
         title, below = markdown.split("\n", 1)
         link = posixpath.relpath(EXAMPLES, posixpath.dirname(here) or ".")
         said = f"What this page has from `examples/` is in [examples.zip]({link}). Unpack it where you work."
