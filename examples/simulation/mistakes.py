@@ -1,7 +1,5 @@
 """Eighteen mistakes of programs that speak Kafka, each with its mended version: what seeds find, and how fast.
 
-    python -m examples.simulation.mistakes 1000  # the table of docs/simulation.md, with 1,000 seeds of each mended one
-
 A mistake is one argument of a story; the story's own default is right. Work that is done goes into a list that outlives
 the programs, as their database does.
 """
@@ -10,20 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import statistics
-import sys
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import KafkaError
 
-from abeyant import simulation
 from abeyant.broker import checks as kafka_checks
-from abeyant.broker.simulation import Options, Outcome, Simulation, search, shrink
+from abeyant.broker.simulation import Options, Outcome, Simulation, search
 
 Story = Callable[[Simulation], Awaitable[None]]
 
@@ -82,6 +77,7 @@ async def group_consumer(run: Simulation, group: str = "work", **options: Any) -
 # -- producing
 
 
+@cache
 def producing(*, idempotent: bool = True, replicas: int = 3) -> Story:
     """Send orders, each until it is acknowledged."""
 
@@ -98,6 +94,7 @@ def producing(*, idempotent: bool = True, replicas: int = 3) -> Story:
     return story
 
 
+@cache
 def shipping(*, awaits: bool = True, gives_up: bool = False) -> Story:
     """Take orders from a table, send each, and mark it as sent."""
 
@@ -138,6 +135,7 @@ def shipping(*, awaits: bool = True, gives_up: bool = False) -> Story:
 # -- consuming
 
 
+@cache
 def consuming(
     *,
     commits: Literal["after", "before", "by time", "one too few", "the last"] = "after",
@@ -238,6 +236,7 @@ async def committed(consumer: Any, offsets: Any = None) -> None:
         await consumer.commit(offsets)
 
 
+@cache
 def booking(*, seeks: bool = True, by_hand: bool = False) -> Story:
     """Book each order and its offset in one step in a database, and go on from there: each once."""
 
@@ -276,6 +275,7 @@ def booking(*, seeks: bool = True, by_hand: bool = False) -> Story:
 # -- from topic to topic
 
 
+@cache
 def passing_on(
     *,
     transactions: bool = True,
@@ -378,32 +378,3 @@ def found(name: str, seeds: range, *, any_hashes: bool = False) -> Outcome | Non
 def options_of(mistake: Mistake) -> Options:
     """Return how a mistake is searched for: with the faults that matter to it."""
     return Options(faults=mistake.faults, horizon=4.0, converge=30.0)
-
-
-def measured(name: str, mended_seeds: int) -> str:
-    """Return a row of the table: of five searches, each with seeds of its own."""
-    mistake, searches = MISTAKES[name], []
-    for number in range(5):
-        before, first = time.process_time(), 10_000 * number
-        outcome = found(name, range(first, first + 10_000))
-        assert outcome is not None, f"no seed found: {name}"
-        _, best = shrink(mistake.mistaken, outcome, options_of(mistake))
-        searches.append((outcome.seed - first + 1, time.process_time() - before, len(best.faults)))
-    alarm = search(mistake.mended, range(mended_seeds), options_of(mistake), lambda _: True)
-    assert alarm is None, f"{name}, mended: seed {alarm.seed}: {alarm.failure}"
-    seeds, seconds, faults = (statistics.median(column) for column in zip(*searches, strict=True))
-    of = ", ".join(mistake.faults) or "none"
-    return f"| {name} | {of} | {seeds:.0f} | {seconds:.1f} | {faults:.0f} | {mended_seeds:,} |"
-
-
-def main() -> None:
-    simulation.fix_hashes()
-    mended_seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-    print("| mistake | faults | seeds to find it | seconds, shrinking included | faults left | mended, no alarm in |")
-    print("|---|---|--:|--:|--:|--:|")
-    for name in MISTAKES:
-        print(measured(name, mended_seeds), flush=True)
-
-
-if __name__ == "__main__":
-    main()
