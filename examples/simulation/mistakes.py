@@ -302,6 +302,7 @@ def passing_on(
                 record = await consumer.getone()
                 if not transactions:
                     await delivered(producer, "parcels", record.value)
+                    await asyncio.sleep(run.choose(0, 0.1))
                     await committed(consumer)
                     continue
                 async with producer.transaction():
@@ -310,6 +311,7 @@ def passing_on(
                     if offsets == "in it":
                         await producer.send_offsets_to_transaction({place: record.offset + 1}, "work")
                 if offsets == "beside it":
+                    await asyncio.sleep(run.choose(0, 0.1))
                     await committed(consumer)
 
         async def reader() -> None:

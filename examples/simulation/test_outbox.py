@@ -10,7 +10,7 @@ from examples.simulation.outbox import pay_and_hope, pay_by_number, story
 
 def test_paying_again_books_twice() -> None:
     with pytest.raises(AssertionError, match="booked") as caught:
-        simulation.search(lambda: story(pay_and_hope), range(50), any_hashes=True)
+        simulation.search(lambda: story(pay_and_hope), range(2000), any_hashes=True)
     assert "seed" in caught.value.__notes__[0]
 
 

@@ -15,9 +15,11 @@ from examples.simulation.mistakes import started
 ORDERS = [b"order-%d" % number for number in range(12)]
 
 
-async def send_orders(run: Simulation, partitions: int) -> None:
-    """Send orders by an idempotent producer, each until it is acknowledged."""
-    producer = await started(AIOKafkaProducer(bootstrap_servers=run.bootstrap, acks="all", enable_idempotence=True))
+async def send_orders(run: Simulation, partitions: int, *, idempotent: bool = True) -> None:
+    """Send orders, each until it is acknowledged."""
+    producer = await started(
+        AIOKafkaProducer(bootstrap_servers=run.bootstrap, acks="all", enable_idempotence=idempotent)
+    )
     for number, order in enumerate(ORDERS):
         while True:
             try:
@@ -197,3 +199,100 @@ async def committing_once(run: Simulation) -> None:
     while any(one.running for one in members):
         await asyncio.sleep(0.5)
     run.check(*(kafka_checks.commits_are_kept(f"group-{number}") for number in range(6)))
+
+
+async def losing_a_leader(run: Simulation) -> None:
+    """Orders come; followers fetch late, and the leader's disk is lost at some time."""
+    run.kafka.create_topic("orders", partitions=1, config={"min.insync.replicas": 2})
+    run.kafka.delay("ReplicaFetch", seconds=1.5, times=None)
+    sending = asyncio.ensure_future(send_orders(run, 1, idempotent=False))
+    await asyncio.sleep(run.choose(0.5, 2.5))
+    leader = leader_of(run)
+    run.kafka.stop(leader)
+    await asyncio.sleep(5)
+    run.kafka.start(leader)
+    await sending
+    run.check(kafka_checks.acknowledged_is_readable("orders"), kafka_checks.replicas_agree())
+
+
+async def left_alone(run: Simulation) -> None:
+    """Orders come; both followers pause for so long that they fall out of sync."""
+    run.kafka.create_topic("orders", partitions=1, config={"min.insync.replicas": 2})
+    sending = asyncio.ensure_future(send_orders(run, 1))
+    await asyncio.sleep(run.choose(0, 1))
+    followers = [number for number in run.kafka.brokers if number != leader_of(run)]
+    for number in followers:
+        run.kafka.pause(number)
+    await asyncio.sleep(run.choose(12, 20))
+    for number in followers:
+        run.kafka.resume(number)
+    await sending
+    run.check(kafka_checks.acknowledged_by_enough("orders"), kafka_checks.acknowledged_is_readable("orders"))
+
+
+async def leaving_a_tail(run: Simulation) -> None:
+    """Readings come, acknowledged by their leader alone; it pauses with some that its followers have not fetched."""
+    run.kafka.create_topic("readings", partitions=1)
+    run.kafka.delay("ReplicaFetch", seconds=0.3, times=None)
+
+    async def meter() -> None:
+        producer = await started(
+            AIOKafkaProducer(bootstrap_servers=run.bootstrap, acks=1, request_timeout_ms=2000, metadata_max_age_ms=1000)
+        )
+        while True:
+            with contextlib.suppress(KafkaError):
+                await producer.send_and_wait("readings", b"20 degrees", partition=0)
+            await asyncio.sleep(run.choose(0, 0.2))
+
+    run.process(meter)
+    await asyncio.sleep(run.choose(2, 4))
+    leader = leader_of(run, "readings")
+    run.kafka.pause(leader)
+    await asyncio.sleep(15)
+    run.kafka.resume(leader)
+    run.check(kafka_checks.replicas_agree())
+
+
+def leader_of(run: Simulation, topic: str = "orders") -> int:
+    return run.kafka.controller.topics[topic].partitions[0].leader
+
+
+async def taking_over(run: Simulation) -> None:
+    """A packer is killed for good; another, with a transactional id of its own, takes its place."""
+    for topic in ("orders", "parcels"):
+        run.kafka.create_topic(topic, partitions=1, config={"min.insync.replicas": 2})
+    place = TopicPartition("orders", 0)
+
+    async def packer(transactional_id: str) -> None:
+        producer = await started(
+            AIOKafkaProducer(
+                bootstrap_servers=run.bootstrap, transactional_id=transactional_id, transaction_timeout_ms=5000
+            )
+        )
+        consumer = await started(
+            AIOKafkaConsumer(
+                bootstrap_servers=run.bootstrap, group_id="pack", enable_auto_commit=False,
+                auto_offset_reset="earliest", isolation_level="read_committed",
+            )
+        )  # fmt: skip
+        consumer.assign([place])
+        while True:
+            record = await consumer.getone()
+            async with producer.transaction():
+                await producer.send_and_wait("parcels", record.value, partition=0)
+                await asyncio.sleep(run.choose(0, 0.4))
+                await producer.send_offsets_to_transaction({place: record.offset + 1}, "pack")
+                await asyncio.sleep(run.choose(0, 0.2))
+
+    first = run.process(packer, "packer 1")
+    sending = asyncio.ensure_future(send_orders(run, 1))
+    await asyncio.sleep(run.choose(1, 3))
+    first.kill()
+    run.process(packer, "packer 2", name="the next packer")
+    await sending
+    run.check(
+        kafka_checks.each_effect_once(
+            lambda: [one.item.value for one in run.history.stored_committed if one.topic == "parcels"], lambda: ORDERS
+        ),
+        kafka_checks.state_is_consistent(),
+    )

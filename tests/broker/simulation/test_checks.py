@@ -56,6 +56,21 @@ def test_acknowledged_is_readable() -> None:
     assert "saw no record acknowledged" in str(said(check))
 
 
+def test_acknowledged_by_enough() -> None:
+    check = checks.acknowledged_by_enough("orders")
+    assert said(check, produced=[produced(in_sync=(2, 2))]) is None
+    assert "offset 0 was acknowledged by 1 of 2 in-sync replicas" in str(
+        said(check, produced=[produced(in_sync=(1, 2))])
+    )
+    for allowed in (
+        produced(in_sync=(1, 2), acks=1),
+        produced(in_sync=(1, 2), error="NOT_ENOUGH_REPLICAS"),
+        produced(),
+    ):
+        assert said(check, produced=[allowed, produced(in_sync=(3, 2))]) is None
+    assert "saw no request acknowledged" in str(said(check, produced=[produced()]))
+
+
 def test_aborted_is_never_seen() -> None:
     check = checks.aborted_is_never_seen("orders")
     seen = [handed(0, committed_only=True)]

@@ -19,8 +19,8 @@ RARE = {name for name in HERE if len(BUGS[name].faults) > 1 or BUGS[name].faults
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in RARE)) for name in HERE])
 def test_a_known_bug_is_found_again_and_shrunk(name: str) -> None:
     bug = BUGS[name]
-    found = search(bug.story, range(200), options_of(bug), lambda _: True, any_hashes=True)
-    assert found is not None, "200 seeds did not find it"
+    found = search(bug.story, range(2000), options_of(bug), lambda _: True, any_hashes=True)
+    assert found is not None, "2,000 seeds did not find it"
     assert found.failure is not None
     _, best = shrink(bug.story, found, options_of(bug), any_hashes=True)
     assert best.failure is not None

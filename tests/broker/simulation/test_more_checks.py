@@ -219,6 +219,38 @@ def test_a_zombie_member_commits_nothing() -> None:
     assert "saw no write" in said(check, memberships=[first, second], committed=[committed(5, 3.0, generation=-1)])
 
 
+def heartbeat(
+    at: float, name: str, epoch: int, partitions: tuple[int, ...] | None = None, error: str = "NONE"
+) -> Membership:
+    assigned = None if partitions is None else frozenset(("orders", one) for one in partitions)
+    return Membership(at, "ConsumerGroupHeartbeat", "work", name, epoch, error, at, assigned=assigned)
+
+
+def test_a_zombie_of_the_consumer_protocol_commits_nothing() -> None:
+    check = checks.no_zombie_writes()
+    has_it = heartbeat(1.0, "a", 1, (0, 1))
+    late = committed(5, 9.0, member="a")
+
+    def of(*later: Membership, commit: Committed = late) -> str:
+        return said(check, memberships=[has_it, *later], committed=[commit])
+
+    assert not of()
+    fenced = "took the commit of offset 5 of a of work in epoch 1, which was fenced at"
+    for gone in (
+        heartbeat(2.0, "a", -1),  # it leaves
+        heartbeat(2.0, "a", 1, error="UNKNOWN_MEMBER_ID"),
+        heartbeat(2.0, "b", 2, (0, 1)),  # another has its partitions, which were never revoked from it
+    ):
+        assert f"{fenced} 2.000 s" in of(gone)
+        assert not of(gone, commit=late._replace(since=1.5))  # it came before, and was answered after
+        assert not of(gone, heartbeat(3.0, "a", 3, (0,)), commit=late._replace(generation=3))  # it has joined again
+    revoked, given = heartbeat(2.0, "a", 2, (1,)), heartbeat(3.0, "b", 2, (0,))
+    assert f"{fenced} 2.000 s" in of(revoked, given)  # an older epoch, of a partition that it has no more
+    assert not of(revoked, given, commit=late._replace(partition=1))  # it has had this one since epoch 1
+    assert not of(revoked, given, commit=late._replace(generation=2))  # Kafka takes a member's own epoch for any
+    assert "saw no write" in of(commit=late._replace(error="STALE_MEMBER_EPOCH"))
+
+
 # -- groups
 
 

@@ -6,26 +6,23 @@ import gc
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from abeyant.broker.simulation import search, shrink
+from abeyant.broker.simulation import shrink
 
 pytest.importorskip("aiokafka")
 
 from examples.simulation.mistakes import MISTAKES, found, options_of
 
-RARE = {
-    "a topic with one replica",
-    "committed by time",
-    "no transaction from topic to topic",
-    "offsets beside the transaction",
-}
+CHECKOUT = Path(__file__).parents[3]
+SLOW = {"a topic with one replica", "committed by time"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in RARE)) for name in MISTAKES])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in MISTAKES])
 def test_a_planted_mistake_is_found_and_shrunk(name: str) -> None:
-    outcome = found(name, range(2000), any_hashes=True)  # the rarest is found by one seed in 50, if sets' order is so
+    outcome = found(name, range(2000), any_hashes=True)  # the rarest: by one seed in nine
     assert outcome is not None, "2,000 seeds did not find it"
     mistake = MISTAKES[name]
     _, best = shrink(mistake.mistaken, outcome, options_of(mistake), any_hashes=True)
@@ -46,11 +43,11 @@ def test_a_failed_run_leaves_no_client_to_be_collected_later(monkeypatch: pytest
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MISTAKES)
-def test_the_mended_version_raises_no_alarm(name: str) -> None:
-    mistake = MISTAKES[name]
-    outcome = search(mistake.mended, range(8), options_of(mistake), lambda _: True, any_hashes=True)
-    assert outcome is None or outcome.failure is None, outcome.failure
+def test_the_mended_versions_raise_no_alarm() -> None:
+    """In a child with fixed hashes, so that the seeds are the same runs each time."""
+    command = [sys.executable, "-m", "examples.simulation.mistakes_table", "8", "--mended"]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
 
 
 @pytest.mark.slow

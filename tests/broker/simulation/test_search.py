@@ -64,7 +64,7 @@ async def send(simulation: Simulation, count: int) -> list[bytes]:
 
 
 def test_a_lost_order_is_found_shrunk_and_repeated() -> None:
-    found = search(small, range(60), KILLS, lambda _: True, any_hashes=True)
+    found = search(small, range(1000), KILLS, lambda _: True, any_hashes=True)
     assert found is not None
     assert found.failure is not None
     assert found.failure.reason == "each effect at least once"
@@ -99,6 +99,26 @@ def test_the_same_seed_in_processes_of_their_own() -> None:
     first = hashes("1")
     assert len(set(first.split())) == 12
     assert hashes("random") == first
+
+
+def test_a_session_that_the_test_itself_expires_is_no_alarm() -> None:
+    """S3"""
+
+    async def expiring(simulation: Simulation) -> None:
+        simulation.kafka.create_topic("orders")
+        options = {"bootstrap_servers": simulation.bootstrap, "group_id": "work", "heartbeat_interval_ms": 500}
+        consumer = aiokafka.AIOKafkaConsumer("orders", **options)
+        await consumer.start()
+        await asyncio.sleep(2)
+        (member,) = simulation.kafka.group("work").members
+        simulation.kafka.expire_member("work", member.id)
+        await asyncio.sleep(5)
+        simulation.check(kafka_checks.heartbeats_keep_members("work"))
+
+    outcome = run_seed(expiring, 1, Options(brokers=1, faults=()), any_hashes=True)
+    assert outcome.failure is None, outcome.failure
+    assert ("Heartbeat", "UNKNOWN_MEMBER_ID") in outcome.seen
+    assert outcome.history.events[0].what.startswith("the session of a member of work expires")
 
 
 def test_a_check_that_saw_nothing_fails() -> None:

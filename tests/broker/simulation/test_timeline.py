@@ -52,7 +52,7 @@ async def loses(simulation: Simulation) -> None:
 
 @pytest.fixture(scope="module")
 def found() -> tuple[RunId, Outcome]:
-    outcome = search(loses, range(60), OPTIONS, lambda _: True, any_hashes=True)
+    outcome = search(loses, range(1000), OPTIONS, lambda _: True, any_hashes=True)
     assert outcome is not None
     return shrink(loses, outcome, OPTIONS, any_hashes=True)
 

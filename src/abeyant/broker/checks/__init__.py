@@ -1,6 +1,6 @@
 """Checks of what a run did, with Kafka's own allowances: `from abeyant.broker import checks as kafka_checks`."""
 
-from abeyant.broker.checks.acknowledged import aborted_is_never_seen, acknowledged_is_readable
+from abeyant.broker.checks.acknowledged import aborted_is_never_seen, acknowledged_by_enough, acknowledged_is_readable
 from abeyant.broker.checks.check import Check, Verdict
 from abeyant.broker.checks.commits import (
     commits_are_kept,
@@ -24,6 +24,7 @@ __all__ = [
     "Ledger",
     "Verdict",
     "aborted_is_never_seen",
+    "acknowledged_by_enough",
     "acknowledged_is_readable",
     "commits_are_kept",
     "commits_are_not_ahead",

@@ -33,6 +33,29 @@ def acknowledged_is_readable(topic: str, dead_letters: str | None = None) -> Che
     return Check(f"acknowledged is readable ({topic})", look)
 
 
+def acknowledged_by_enough(topic: str) -> Check:
+    """Check that records of `topic` with acks=all are acknowledged only while `min.insync.replicas` are in sync.
+
+    As the leader knows it when it answers. Not looked at: requests for several partitions, whose answer waits for the
+    last of them.
+    """
+
+    def look(history: History) -> Verdict:
+        seen, wrong = 0, []
+        for made in history.produced:
+            if made.topic == topic and made.error == "NONE" and made.acks == -1 and made.in_sync is not None:
+                seen += 1
+                number, needed = made.in_sync
+                if number < needed:
+                    where = f"{topic}-{made.partition} offset {made.offset}"
+                    wrong.append(
+                        f"{where} was acknowledged by {number} of {needed} in-sync replicas at {made.at:.3f} s"
+                    )
+        return Verdict(seen, f"request acknowledged in {topic}", tuple(wrong))
+
+    return Check(f"acknowledged by enough ({topic})", look)
+
+
 def aborted_is_never_seen(topic: str) -> Check:
     """Check that no consumer of committed records was handed one of `topic` whose transaction was aborted.
 

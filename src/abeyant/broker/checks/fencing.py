@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
 from abeyant.broker.checks.check import Check, Verdict
-from abeyant.broker.checks.history import Committed, Ended, History, Produced
+from abeyant.broker.checks.history import Committed, Ended, History, Membership, Place, Produced
 
 
 def no_zombie_writes() -> Check:
@@ -11,8 +15,10 @@ def no_zombie_writes() -> Check:
 
     A producer is fenced when another one with its transactional id gets an epoch: then its records, offsets and ends of
     transactions are refused. A member of a classic group is fenced when the next generation has its assignments: then
-    its commits are refused. What arrived before, and was answered later, may be acknowledged. Offsets that a producer
-    commits without its group's generation are fenced by its epoch alone, and those of no member are not fenced.
+    its commits are refused. A member of a group of the consumer protocol is fenced when it leaves, is unknown to the
+    group, or another has a partition that was never revoked from it; an older epoch of its own, for what it has not had
+    since then. What arrived before, and was answered later, may be acknowledged. Offsets that a producer commits
+    without its group's generation are fenced by its epoch alone, and those of no member are not fenced.
     """
 
     def look(history: History) -> Verdict:
@@ -47,9 +53,64 @@ def no_zombie_writes() -> Check:
                 continue
             if fences:
                 wrong.append(f"at {write.since:.3f} s {_what(write)} of {by}, which was fenced at {min(fences):.3f} s")
+        for commit, fenced in _of_consumer_groups(history):
+            seen += 1
+            if fenced is not None:
+                by = f"{commit.member} of {commit.group} in epoch {commit.generation}"
+                wrong.append(f"at {commit.since:.3f} s {_what(commit)} of {by}, which was fenced at {fenced:.3f} s")
         return Verdict(seen, "write with a producer's epoch or a group's generation", tuple(wrong))
 
     return Check("no zombie writes", look)
+
+
+@dataclass
+class _Member:
+    """A member of a group of the consumer protocol, as its heartbeats' answers have it."""
+
+    epoch: int = -1
+    at: float = 0.0
+    """Since when it has this epoch."""
+    has: dict[Place, int] = field(default_factory=dict)
+    """Its partitions, each with the epoch since which it has it."""
+    gone: float | None = None
+    """When it was last seen to be no member."""
+
+
+def _of_consumer_groups(history: History) -> Iterator[tuple[Committed, float | None]]:
+    """Yield the acknowledged commits of members of the consumer protocol, and when each one's member was fenced."""
+    heartbeats = [one for one in history.memberships if one.api == "ConsumerGroupHeartbeat"]
+    groups: dict[str, dict[str, _Member]] = defaultdict(lambda: defaultdict(_Member))
+    commits = [
+        (one.since, one)
+        for one in history.committed
+        if one.error == "NONE" and one.since is not None and one.transactional_id is None and one.generation >= 0
+    ]
+    done = 0
+    for since, commit in sorted(commits, key=lambda pair: pair[0]):
+        while done < len(heartbeats) and heartbeats[done].at < since:
+            _follow(groups[heartbeats[done].group], heartbeats[done])
+            done += 1
+        member = groups[commit.group].get(commit.member) if commit.group in groups else None
+        if member is not None:
+            had_since = member.has.get((commit.topic, commit.partition), member.epoch)
+            stale = commit.generation < had_since
+            yield commit, member.gone if member.gone is not None else member.at if stale else None
+
+
+def _follow(members: dict[str, _Member], heartbeat: Membership) -> None:
+    """Bring a group up to date by the answer to a heartbeat."""
+    member, at = members[heartbeat.member], heartbeat.at
+    if heartbeat.error == "UNKNOWN_MEMBER_ID" or (heartbeat.error == "NONE" and heartbeat.generation < 0):
+        member.gone, member.has = at, {}
+    elif heartbeat.error == "NONE":
+        member.gone = None
+        if heartbeat.generation != member.epoch:
+            member.epoch, member.at = heartbeat.generation, at
+        if heartbeat.assigned is not None:
+            member.has = {place: member.has.get(place, member.epoch) for place in heartbeat.assigned}
+            for other in members.values():
+                if other is not member and not heartbeat.assigned.isdisjoint(other.has):
+                    other.gone, other.has = at, {}
 
 
 def _writes(history: History) -> list[Produced | Committed | Ended]:

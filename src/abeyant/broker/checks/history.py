@@ -39,6 +39,8 @@ class Produced(NamedTuple):
     transactional_id: str | None
     since: float | None = None
     """When the request arrived."""
+    in_sync: tuple[int, int] | None = None
+    """Replicas in sync as the leader then knew, and `min.insync.replicas`; None of a request for several partitions."""
 
 
 class Sent(NamedTuple):
@@ -70,6 +72,8 @@ class Committed(NamedTuple):
     """When the request arrived."""
     producer: tuple[int, int] = (-1, -1)
     """Producer id and epoch, of a commit in a transaction."""
+    member: str = ""
+    """Its member id; "" for none."""
 
 
 class Found(NamedTuple):
@@ -97,7 +101,10 @@ class Initialized(NamedTuple):
 
 
 class Membership(NamedTuple):
-    """A broker's response to a member of a classic group: JoinGroup, SyncGroup, Heartbeat or LeaveGroup."""
+    """A broker's response to a member of a group.
+
+    JoinGroup, SyncGroup, Heartbeat or LeaveGroup of the classic protocol; ConsumerGroupHeartbeat of the consumer one.
+    """
 
     at: float
     api: str
@@ -109,6 +116,8 @@ class Membership(NamedTuple):
     """When the request arrived."""
     session: float = 0.0
     """The session time-out that a JoinGroup asks for, in seconds."""
+    assigned: frozenset[Place] | None = None
+    """What a ConsumerGroupHeartbeat assigns; None for the same as before. Its generation is the member's epoch."""
 
 
 class Ended(NamedTuple):

@@ -8,6 +8,7 @@ Kafka promises to survive. A stopped broker comes back with an empty disk.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -267,11 +268,8 @@ class FaultRunner:
         ]
         if members:
             group, member = members[int(fault.where * len(members))]
-            try:
+            with contextlib.suppress(AbeyantError):  # its coordinator moves at this moment
                 self._kafka.expire_member(group, member)
-            except AbeyantError:  # its coordinator moves at this moment
-                return
-            self._note(f"the session of a member of {group} expires ({member})", group)
 
     def _process(self, fault: Fault) -> Process | None:
         living = [one for one in self._processes() if one.running]

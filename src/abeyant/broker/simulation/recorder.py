@@ -47,7 +47,7 @@ class Recorder:
             "Produce": self._produce, "OffsetCommit": self._commit, "TxnOffsetCommit": self._commit,
             "EndTxn": self._end, "InitProducerId": self._initialize, "JoinGroup": self._member,
             "SyncGroup": self._member, "Heartbeat": self._member, "LeaveGroup": self._leave,
-            "OffsetFetch": self._find,
+            "OffsetFetch": self._find, "ConsumerGroupHeartbeat": self._consumer,
         }  # fmt: skip
 
     def log_response(self, call: Any, response: Any) -> None:
@@ -96,13 +96,14 @@ class Recorder:
         return name
 
     def _topic(self, call: Any, topic: Any) -> str:
-        if topic.name is not None:
+        if getattr(topic, "name", None) is not None:
             return str(topic.name)
         found = call.broker.cluster.controller.by_id.get(topic.topic_id)
         return "?" if found is None else str(found.name)
 
     def _produce(self, call: Any, response: Any, process: str) -> None:
         request = call.request
+        alone = sum(len(topic.partition_data) for topic in request.topic_data) == 1
         for asked, topic in zip(request.topic_data, response.responses, strict=True):
             results = {one.index: one for one in topic.partition_responses}
             for data in asked.partition_data:
@@ -120,8 +121,18 @@ class Recorder:
                         self._loop.now, call.client_id, process, self._topic(call, asked), data.index,
                         result.base_offset if error == "NONE" else -1, items, request.acks, error, producer,
                         request.transactional_id, self._since(call),
+                        self._in_sync(call, asked, data.index) if alone else None,
                     )
                 )  # fmt: skip
+
+    def _in_sync(self, call: Any, topic: Any, partition: int) -> tuple[int, int] | None:
+        """Return how many replicas the leader knows to be in sync, and how many acks=all needs."""
+        name = self._topic(call, topic)
+        replica = call.broker.partitions.get((name, partition))
+        if replica is None:
+            return None
+        needed = self._kafka.controller.topics[name].settings.value("min.insync.replicas", call.broker.id)
+        return len(replica.state.isr), min(needed, len(replica.state.replicas))
 
     def _since(self, call: Any) -> float:
         """Return when a request arrived, in seconds of the run."""
@@ -144,6 +155,7 @@ class Recorder:
                         self._topic(call, topic), one.partition_index, one.committed_offset, error,
                         getattr(request, "transactional_id", None), self._since(call),
                         (getattr(request, "producer_id", -1), getattr(request, "producer_epoch", -1)),
+                        request.member_id or "",
                     )
                 )  # fmt: skip
 
@@ -197,6 +209,26 @@ class Recorder:
             self.history.memberships.append(
                 Membership(self._loop.now, "LeaveGroup", request.group_id, member, -1, error, self._since(call))
             )
+
+    def _consumer(self, call: Any, response: Any, _: str) -> None:
+        request = call.request
+        error = self._error("ConsumerGroupHeartbeat", response.error_code)
+        given = response.assignment if error == "NONE" else None
+        assigned = (
+            None
+            if given is None
+            else frozenset(
+                (self._topic(call, topic), one) for topic in given.topic_partitions for one in topic.partitions
+            )
+        )
+        member = (response.member_id if error == "NONE" else None) or request.member_id
+        epoch = response.member_epoch if error == "NONE" else request.member_epoch
+        self.history.memberships.append(
+            Membership(
+                self._loop.now, "ConsumerGroupHeartbeat", request.group_id, member, epoch, error, self._since(call),
+                assigned=assigned,
+            )
+        )  # fmt: skip
 
     def take_stock(self, kafka: Cluster) -> History:
         """Read what is there now: records, committed offsets, groups and transactions. O(all of it)."""

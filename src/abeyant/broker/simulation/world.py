@@ -188,7 +188,7 @@ class _Story:
         _swarm(loop)
         if self._given is None:
             self._plan = tuple(plan(loop.chance.stream("faults"), options.horizon, options.faults))
-        async with Cluster(options.brokers, settings={**_SMALL, **options.settings}) as kafka:
+        async with _Cluster(loop, self.history, options.brokers, settings={**_SMALL, **options.settings}) as kafka:
             recorder = self._recorder = Recorder(loop, kafka, self.history)
             kafka._observer = recorder  # type: ignore[assignment]
             simulation = Simulation(loop, kafka, self.history)
@@ -252,6 +252,22 @@ class _Story:
         return Outcome(
             result.seed, self._plan, result.hash, failure, self.history, dict(seen), result.seconds, self._watcher
         )
+
+
+class _Cluster(Cluster):
+    """A cluster that notes whose session a fault or the test itself expires: checks allow it."""
+
+    def __init__(self, loop: SimulationLoop, history: History, brokers: int, settings: Mapping[str, object]) -> None:
+        super().__init__(brokers, settings=settings)
+        self._events = history.events
+        self._run = loop
+
+    def expire_member(self, group: str, member: str) -> None:
+        """Expire a member's session, and note it."""
+        super().expire_member(group, member)
+        what = f"the session of a member of {group} expires ({member})"
+        self._events.append(Event(self._run.now, what, group))
+        self._run.trace.add(self._run.now, what)
 
 
 class _Failed(Exception):  # noqa: N818  it carries a failure
