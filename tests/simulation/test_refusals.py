@@ -77,23 +77,59 @@ import confluent_kafka
 from abeyant import simulation
 
 async def main():
-    kept.append(confluent_kafka.Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}))
+    kept.append(make({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}))
 
 kept = []
+make = lambda options: confluent_kafka.Producer(options)
+MAKE
 simulation.run(main, seed=1, any_hashes=True)
 """
     # In a process of its own: other tests' clients may still be in this one.
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert re.search(r"SimulationError: confluent-kafka .* use aiokafka\n", ran.stderr), ran.stderr
+    for make in ("", "make = confluent_kafka.Producer"):  # its name is replaced; what has no name begins threads
+        ran = subprocess.run(
+            [sys.executable, "-c", code.replace("MAKE", make)], capture_output=True, text=True, check=False
+        )
+        assert re.search(r"SimulationError: confluent-kafka .* use aiokafka\n", ran.stderr), ran.stderr
+
+
+def test_a_client_in_c_is_refused_before_it_can_block() -> None:
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    from confluent_kafka import admin
+
+    made: list[Any] = []
+
+    async def main() -> None:
+        for make in (confluent_kafka.Consumer, confluent_kafka.SerializingProducer, admin.AdminClient):
+            with pytest.raises(simulation.SimulationError, match=r"confluent-kafka .* use aiokafka"):
+                make({"bootstrap.servers": "127.0.0.1:1", "group.id": "work"})
+            made.append(make)
+
+    with pytest.raises(simulation.SimulationError, match="use aiokafka"):
+        simulation.run(main, seed=1, any_hashes=True)
+    assert len(made) == 3
+    assert confluent_kafka.Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "work"}) is not None
+
+
+def test_a_program_that_cannot_be_simulated_is_named() -> None:
+    """By the package of the code that does what is refused: here a stand-in for faust's first step."""
+    code = compile("import subprocess; subprocess.run(['file', '-b', 'python'])", "faust/app.py", "exec")
+
+    async def main() -> None:
+        exec(code, {"__name__": "faust.app"})
+
+    said = r"faust runs its consumer in a thread .*: use aiokafka \(a subprocess is not simulated \(.*\)\)"
+    with pytest.raises(simulation.SimulationError, match=said):
+        simulation.run(main, seed=1, any_hashes=True)
 
 
 def test_a_client_in_c_of_before_the_run_may_begin_threads() -> None:
     """As librdkafka does when a broker is gone: it was not the run that made it."""
     confluent_kafka = pytest.importorskip("confluent_kafka")
-    kept = [confluent_kafka.Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0})]
+    make = confluent_kafka.Producer  # the class itself, not by its name, which a run replaces
+    kept = [make({"bootstrap.servers": "127.0.0.1:1", "log_level": 0})]
 
     async def main() -> None:
-        kept.append(confluent_kafka.Producer({"bootstrap.servers": "127.0.0.1:1,127.0.0.1:2", "log_level": 0}))
+        kept.append(make({"bootstrap.servers": "127.0.0.1:1,127.0.0.1:2", "log_level": 0}))
 
     assert simulation.run(main, seed=1, any_hashes=True).error is None
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Never
 
 from abeyant.aio.virtual.rest import native_threads
@@ -17,8 +19,15 @@ from abeyant.simulation.sockets import ListeningSocket, SimulatedSocket
 if TYPE_CHECKING:
     from abeyant.simulation.loop import SimulationLoop
 
+_LIBRDKAFKA: Final = "confluent-kafka (librdkafka) works in threads of its own in C: use aiokafka"
 # By the beginning of a thread's name in the system: whose it is, and what to use instead.
-_KNOWN: Final = {"rdk:": "confluent-kafka (librdkafka) works in threads of its own in C: use aiokafka"}
+_KNOWN: Final = {"rdk:": _LIBRDKAFKA}
+# By package: why what it does cannot be simulated, wherever in it the first refusal is.
+_PACKAGES: Final = {
+    "faust": "faust runs its consumer in a thread with an event loop of its own",
+    "quixstreams": "quixstreams is confluent-kafka inside, which works in threads of its own in C",
+    "kafka": "kafka-python opens real sockets, and works in a thread of its own",
+}
 
 
 class Refusals:
@@ -48,6 +57,7 @@ class Refusals:
         self._replace(socket, "socket", SimulatedSocket)
         self._replace(socket, "create_server", self._listen)
         self._replace(socket, "getaddrinfo", self._address)
+        self._refuse_librdkafka()
 
     def end(self) -> None:
         """Refuse no longer."""
@@ -91,8 +101,37 @@ class Refusals:
 
         self._replace(owner, name, refuse)
 
+    def _refuse_librdkafka(self) -> None:
+        """Refuse to make clients of confluent-kafka: C classes, so their names are replaced where they are known.
+
+        Else a program that polls one in a loop would never come back to the run.
+        """
+        library: Any = sys.modules.get("confluent_kafka.cimpl")
+        if library is None:
+            return
+
+        def refuse(*_: Any, **__: Any) -> Never:
+            self.raise_for(_LIBRDKAFKA)
+
+        clients = [
+            one for name in ("Producer", "Consumer", "_AdminClientImpl") if (one := getattr(library, name, None))
+        ]
+        refused = {client: type(client.__name__, (), {"__init__": refuse}) for client in clients}
+        for module in list(sys.modules.values()):
+            for name, value in list(getattr(module, "__dict__", {}).items()):
+                if isinstance(value, type) and value in refused:
+                    self._replace(module, name, refused[value])
+        derived = [one for client in clients for one in client.__subclasses__()]
+        while derived:
+            client = derived.pop()
+            derived += client.__subclasses__()
+            self._replace(client, "__init__", refuse)
+
     def raise_for(self, message: str) -> Never:
-        """Raise SimulationError with this message, and keep it."""
+        """Raise SimulationError with this message, and keep it. Say whose code it is, where that is known."""
+        package = _caller_among(_PACKAGES)
+        if package is not None:
+            message = f"{_PACKAGES[package]}, so it cannot be simulated: use aiokafka ({message.partition(':')[0]})"
         error = SimulationError(message)
         if self.first is None:
             self.first = error
@@ -102,6 +141,17 @@ class Refusals:
         real = getattr(owner, name)
         self._undo.append(lambda: setattr(owner, name, real))
         setattr(owner, name, value)
+
+
+def _caller_among(packages: Mapping[str, str]) -> str | None:
+    """Return the package of the innermost caller that is in one of these; None for none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package in packages:
+            return package
+        frame = frame.f_back
+    return None
 
 
 def _name_of(native_id: int) -> str:
