@@ -29,7 +29,7 @@ from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.fetch import FetchReader
 from abeyant.broker.simulation import Options, Outcome, Simulation, run_seed
 from abeyant.broker.transactions.shard import TransactionShard
-from abeyant.broker.transactions.transaction import Transaction
+from abeyant.broker.transactions.transaction import Status, Transaction
 from abeyant.broker.wire.schema import ErrorCode
 
 pytest.importorskip("aiokafka")
@@ -37,7 +37,7 @@ pytest.importorskip("aiokafka")
 if __name__ == "__main__":
     sys.path[:0] = [str(folder) for folder in Path(__file__).parents[2:4]]  # tests, and the checkout with examples
 
-from broker.simulation.raw_stories import committing_by_epoch
+from broker.simulation.raw_stories import aborting, committing_by_epoch
 from broker.simulation.stories import (
     committing_once,
     handing_over,
@@ -153,6 +153,9 @@ SAFEGUARDS: dict[str, Safeguard] = {
     ),
     "a transaction is aborted at its time-out": Safeguard(
         ((TransactionShard, "_time_out", nothing),), taking_over, (), "each effect once"
+    ),
+    "the end of a transaction raises the epoch": Safeguard(
+        ((Status, "bumps", property(lambda _: False)),), aborting, (), "each effect once"
     ),
     "an old member epoch's commit is refused": Safeguard(
         ((ConsumerGroup, "require_may_commit", nothing),), committing_by_epoch, (), "no zombie writes"
