@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from abeyant.broker import checks as kafka_checks
-from abeyant.broker.simulation import Options, Outcome, RunId, Simulation, run_id, run_seed, search, shrink
+from abeyant.broker.simulation import Options, Outcome, RunId, Simulation, run_id, run_seed
 from abeyant.broker.simulation.search import passing_beside
 from abeyant.broker.simulation.timeline import PARTS, first_difference, record_stories, timeline
 from abeyant.broker.simulation.timeline_page import timeline_page
+from broker.simulation.shrunk import shrunk
 from pages.browser import Page, browse, installed
 from pages.legible import lasting_faults
 
@@ -52,9 +53,7 @@ async def loses(simulation: Simulation) -> None:
 
 @pytest.fixture(scope="module")
 def found() -> tuple[RunId, Outcome]:
-    outcome = search(loses, range(1000), OPTIONS, lambda _: True, any_hashes=True)
-    assert outcome is not None
-    return shrink(loses, outcome, OPTIONS, any_hashes=True)
+    return shrunk(loses, OPTIONS)
 
 
 @pytest.fixture(scope="module")
