@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -252,3 +254,23 @@ def test_aiohttp_takes_part() -> None:
             return answers
 
     assert run(main) == [{"number": 1, "item": "tea"}, {"number": 2, "item": "milk"}]
+
+
+def test_a_process_killed_before_its_first_step_leaves_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[str] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: left.append(repr(unraisable.exc_value)))
+
+    async def main() -> int:
+        async def program() -> None:
+            raise AssertionError("it never runs")
+
+        process = simulation.current().process("program", program)
+        for _ in range(2):
+            process.start()
+            process.kill()
+        await asyncio.sleep(1)
+        return process.starts
+
+    assert run(main) == 2
+    gc.collect()
+    assert left == []

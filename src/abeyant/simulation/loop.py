@@ -7,6 +7,7 @@ from the seed instead of their addresses, so that `asyncio.wait`, which uses set
 from __future__ import annotations
 
 import asyncio
+import inspect
 import itertools
 import math
 import selectors
@@ -58,6 +59,16 @@ class CountedTask(asyncio.Task[Any]):
     def is_dead(self) -> bool:
         """Return whether its process was killed, so that it never runs again."""
         return self._owner is not None and self._owner.dead
+
+    def is_of(self, life: Life) -> bool:
+        """Return whether it belongs to this start of a process."""
+        return self._owner is life
+
+    def close_unstarted(self) -> None:
+        """Close its coroutine if that has not begun: else Python warns that it was never awaited."""
+        coroutine = self.get_coro()
+        if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+            coroutine.close()
 
     def __hash__(self) -> int:
         return self._number
@@ -184,6 +195,9 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
         if life.dead:
             return
         life.dead = True
+        for task in asyncio.all_tasks(self):
+            if isinstance(task, CountedTask) and task.is_of(life):
+                task.close_unstarted()
         kept = [handle for handle in self._ready if not _is_of(handle, life)]
         self._ready.clear()
         self._ready.extend(kept)
