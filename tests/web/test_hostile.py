@@ -238,27 +238,29 @@ def _eventually_streams(port: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(10, marks=pytest.mark.slow)])
-def test_ten_thousand_streams(rounds: int) -> None:
-    """1,000 at once, ten times: eight are served each time, the others get 503 or are closed."""
+@pytest.mark.parametrize("at_once", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_ten_thousand_streams(at_once: int) -> None:
+    """All are open at once: eight are served, the others get 503 or are closed."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    at_once = 1000
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2 * at_once + 500, files[1]), files[1]))
+    wanted = 2 * at_once + 500
+    most = wanted if files[1] == resource.RLIM_INFINITY else min(wanted, files[1])
+    if most < at_once + 1_000:
+        pytest.skip(f"needs {at_once + 1_000:,} open files and more; the limit is {files[1]:,}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(most, files[0]), files[1]))
     threads = threading.active_count()
     statuses: Counter[bytes] = Counter()
     made = Site(LIMITS._replace(send=60.0))
     made.get("/endless", endless)
     try:
         with made.serve() as server:
-            for _ in range(rounds):
-                statuses += _open_streams(server.port, at_once)
-                assert threading.active_count() <= threads + 2
-                assert _eventually_streams(server.port)
+            statuses += _open_streams(server.port, at_once)
+            assert threading.active_count() <= threads + 2
+            assert _eventually_streams(server.port)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, files)
-    assert statuses.total() == rounds * at_once
-    assert statuses.pop(b"200") == rounds * LIMITS.streams
-    assert statuses.pop(b"503") > 100 * rounds
+    assert statuses.total() == at_once
+    assert statuses.pop(b"200") == LIMITS.streams
+    assert statuses.pop(b"503") > 100
     assert set(statuses) <= {b"closed"}
 
 

@@ -44,6 +44,7 @@ function showCluster() {
     const text = `${broker.at}, leads ${broker.leads} of ${broker.replicas} replicas, ${broker.connections} connections, ${whole.format(broker.waiting)} waiting${inbox}`;
     if (card.children[1].textContent !== text) card.children[1].textContent = text;
   });
+  if (find("code-python").textContent === OPENED) setText("code-python", "abeyant.window.serve(kafka)");
   showPartitions(cluster.partitions);
   showGroups(cluster.groups);
   showTransactions(cluster.transactions);

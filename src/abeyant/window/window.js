@@ -184,6 +184,8 @@ function showWaits() {
   }
 }
 
+const OPENED = "abeyant.window.serve(timer, purgatory)"; // what opened the page, until a button is pointed at
+
 // Each client that waits, and for how many requests: one that is chosen stays, though it may wait for none now.
 function showClients() {
   const select = find("client"), { clients, total } = last.waits;
@@ -253,7 +255,7 @@ find("wrap").onclick = () => {
   find("wrap").setAttribute("aria-pressed", String(whole));
 };
 document.addEventListener("DOMContentLoaded", () => { // all scripts have run
-  code(["GET", "", undefined, "abeyant.window.serve(timer, purgatory)"]);
+  code(["GET", "", undefined, OPENED]);
   find("code-curl").textContent = `curl ${shell(new URL("state", location.origin + location.pathname).href)}`;
   listen();
 });
