@@ -63,6 +63,12 @@ def asked(api: Api, version: int, kafka: Cluster) -> dict[str, Any]:
             "subscribed_topic_names": ["there"],
         },
         "ShareGroupDescribe": {"group_ids": ["absent"]},
+        "StreamsGroupHeartbeat": {
+            "group_id": "streaming", "member_id": "one", "member_epoch": 0, "rebalance_timeout": SECOND,
+            "topology": {"epoch": 0, "subtopologies": [{"subtopology_id": "0", "source_topics": ["there"]}]},
+            "client_tags": None, "task_offsets": None, "task_end_offsets": None,
+        },
+        "StreamsGroupDescribe": {"group_ids": ["absent"]},
         "DescribeShareGroupOffsets": {"groups": [{"group_id": "absent", "topics": None}]},
         "AlterShareGroupOffsets": {
             "group_id": "altered", "topics": [{**topic, "partitions": [{"partition_index": 1, "start_offset": 0}]}],

@@ -48,6 +48,7 @@ EXPECTED: dict[str | tuple[str, int], ErrorCode] = {
     "DeleteAcls": ErrorCode.security_disabled,
     "ShareGroupDescribe": ErrorCode.group_id_not_found,
     "DeleteShareGroupOffsets": ErrorCode.group_id_not_found,
+    "StreamsGroupDescribe": ErrorCode.group_id_not_found,
     "ShareAcknowledge": ErrorCode.share_session_not_found,
     "ReadShareGroupState": ErrorCode.invalid_request,  # nobody has initialized it
     "WriteShareGroupState": ErrorCode.invalid_request,
