@@ -31,6 +31,7 @@ from abeyant.pipeline.resolver.streams.words.layout import EVENTS, Columns
 from abeyant.pipeline.resolver.streams.words.state import decode_words, encode_words
 from abeyant.pipeline.resolver.streams.words.step import WordsState, process_batch
 from abeyant.tables.normalizing import normalize
+from abeyant.tables.reading import table_of
 from abeyant.tables.schemas import EVENTS as EVENT_COLUMNS
 from abeyant.tables.schemas import OPERATIONS as OPERATION_COLUMNS
 from abeyant.tables.validity import read_operations, valid_events
@@ -38,9 +39,9 @@ from abeyant.tables.words import ALL_CONDITIONS, Words
 from abeyant.timer import ManualTimer
 from questions.oracles import ORACLES, Ends
 from questions.test_questions import COMMANDS, folder, pytestmark, read
-from scripts.draw_questions import Asked, run
+from scripts.draw_questions import run
 
-__all__ = ["folder", "pytestmark"]
+__all__ = ["Rows", "folder", "live", "pytestmark"]
 
 LATENESS = timedelta(hours=2)
 
@@ -61,14 +62,14 @@ def question(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.M
 
 
 class Rows:
-    """What a question's block hands to `resolve`: its valid rows, with all columns that it needs."""
+    """What a question hands to `resolve` (`operations`, `events`, `words`): its valid rows, with all columns needed."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: Any) -> None:
         self.words = asked.words
-        given = pa.Table.from_pandas(asked.operations, preserve_index=False).combine_chunks().to_batches()[0]
+        given = table_of(asked.operations, OPERATION_COLUMNS, "operations").combine_chunks().to_batches()[0]
         normalized = pa.Table.from_batches([normalize(given, OPERATION_COLUMNS)])
         self.operations = given.filter(pa.array(read_operations(normalized, ALL_CONDITIONS).valid))
-        given = pa.Table.from_pandas(asked.events, preserve_index=False).combine_chunks().to_batches()[0]
+        given = table_of(asked.events, EVENT_COLUMNS, "events").combine_chunks().to_batches()[0]
         self.events = valid_events(pa.Table.from_batches([normalize(given, EVENT_COLUMNS)]))
         columns = self.operations.schema.names
         self.columns = Columns(
@@ -97,7 +98,11 @@ def ends_of(rows: Iterator[tuple[str, str, int]]) -> Ends:
 
 
 def test_live_on_a_virtual_clock(question: str) -> None:
-    rows = Rows(run(question))
+    assert live(Rows(run(question))) == ORACLES[question](read)
+
+
+def live(rows: Rows) -> dict[str, tuple[str, datetime | None]]:
+    """Return how each operation ends, and when, in a `Resolver` on a virtual clock."""
     waits, happened = waits_of(rows), rows.event_rows().to_pylist()
     fed: list[tuple[int, str, Any]] = [(event["at"], "", event) for event in happened]
     fed += [(start, op_id, (start, op_id, *more)) for start, op_id, *more in waits]
@@ -122,8 +127,8 @@ def test_live_on_a_virtual_clock(question: str) -> None:
                     until = {"deadline": (deadline - zero) / 1e6} if instant else {"timeout": (deadline - start) / 1e6}
                     now.start(op_id, watches, **until, condition=condition, on_end=note)
         timer.advance(400 * 86400)
-        assert len(resolver) == 0
-    assert ends_of(iter(ended)) == ORACLES[question](read)
+        never = {str(end.op_id): ("pending", None) for end in resolver.close()}
+    return {**ends_of(iter(ended)), **never}
 
 
 def waits_of(rows: Rows) -> list[tuple[Any, ...]]:

@@ -139,12 +139,23 @@ def _speaks_arrow(source: Any, wanted: Mapping[str, str], name: str) -> Any:
         return _parquet(source, wanted, name)
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source])
+    if getattr(source, "empty", False) is True:  # pandas has no types for columns without rows
+        return pa.table({str(column): pa.nulls(0) for column in source.columns})
     if not isinstance(source, ds.Dataset) and not hasattr(source, "__arrow_c_stream__"):
         raise TypeError(
             f"{name} must be a table with an Arrow interface (pandas, Polars, DuckDB, pyarrow, ...) or the path of a "
-            f"Parquet file or folder, not {type(source).__name__}"
+            f"Parquet file or folder, not {type(source).__name__}{_mend(source)}"
         )
     return source
+
+
+def _mend(source: Any) -> str:
+    """Return how to make a table of what is none, if that is plain."""
+    if isinstance(source, dict):
+        return ": make it one with pyarrow.table(...)"
+    if isinstance(source, list):
+        return ": make it one with pyarrow.Table.from_pylist(...)"
+    return ": collect it first" if hasattr(source, "collect") else ""
 
 
 def _parquet(path: str | Path, wanted: Mapping[str, str], name: str) -> ds.Dataset:

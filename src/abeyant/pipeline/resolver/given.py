@@ -24,6 +24,13 @@ Given = Any
 """A DataFrame of Spark, or a table with an Arrow interface: has `__arrow_c_stream__`."""
 
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d\d?)(?::?(?P<minutes>\d\d))?")
+_SIGNED: Final = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+}
+"""Spark has no unsigned integers."""
 _UTC: Final = ("Z", "UT")
 """How Spark, and not Arrow, may call it."""
 
@@ -109,7 +116,7 @@ def _fitting(column: pa.ChunkedArray, kind: pa.DataType | None, zone: str, what:
         if kind is not None and column.type.tz is None:
             column = _in_zone(column, zone, what)
     if kind is None:
-        return column
+        return column.cast(_SIGNED.get(column.type, column.type))
     try:
         return column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
