@@ -25,6 +25,7 @@ from abeyant.pipeline.report.headline import findings, headline
 from abeyant.pipeline.report.kinds import colours
 from abeyant.pipeline.report.page import write_report
 from abeyant.pipeline.report.steps import thinned, total
+from abeyant.pipeline.report.tables import incidents as table_of_incidents
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 from abeyant.pipeline.results.directory import MARKER
 from pipeline.report import samples
@@ -92,6 +93,37 @@ def test_it_says_the_counts_of_the_tables(page: Outline, sample: Tables) -> None
     for row in everything.to_dict("records"):
         assert f"{row['operations']:,}{row['waited']:,}{row['completed']:,}{row['expired']:,}" in page.words
     assert "3 lines could not be read" in page.words
+
+
+@pytest.mark.parametrize(
+    ("troubles", "said"),
+    [
+        (["waited"], "1 burst of long waits"),
+        (["paused"], "1 burst of late fetches"),
+        (["sent", "paused"], "of trouble"),
+    ],
+)
+def test_the_headline_says_what_the_trouble_was(sample: Tables, troubles: list[str], said: str) -> None:
+    incidents = pd.concat([sample["incidents"].head(1).assign(trouble=trouble, expired=0) for trouble in troubles])
+    summary = sample["summary"].assign(expired=0)
+    found = headline(analysis({**sample, "incidents": incidents.reset_index(drop=True), "summary": summary}))
+    assert said in found
+    assert found.endswith("nothing expired that matters")
+
+
+def test_an_incident_shows_its_trouble_and_its_suspect(sample: Tables) -> None:
+    incidents = sample["incidents"].sort_values(["first", "kind", "trouble"], kind="stable").reset_index(drop=True)
+    incidents.loc[0, "trouble"] = "paused"
+    row = {"incident": 1, "suspect": "client <report>", "kind": "seldom_polls", "evidence": 'it said "no"'}
+    times = {"first": incidents["first"][0], "last": incidents["last"][0]}
+    named = pd.DataFrame(
+        [row | {"confidence": 0.5, **times}, row | {"suspect": "client b", "confidence": 0.7, **times}]
+    )
+    found = table_of_incidents(analysis({**sample, "incidents": incidents, "suspects": named}), ALL)
+    assert "came late" in found
+    assert "client\N{NO-BREAK SPACE}b" in found
+    assert 'title="it said &quot;no&quot;"' in found
+    assert "report" not in found, "the likeliest alone"
 
 
 def test_lines_of_other_loggers_bury_no_rejected_line(tmp_path: Path, sample: Tables) -> None:
@@ -317,7 +349,8 @@ def test_an_incident_says_when_where_and_on_what(page: Outline, sample: Tables) 
     worst = rows.sort_values("expired").iloc[-1]
     assert worst["kind"] == "PRODUCE"
     assert worst["instances"] == ["1"]
-    assert f"{worst['first']:%Y-%m-%d %H:%M:%S}PRODUCE1" in page.words
+    suspect = "(broker\N{NO-BREAK SPACE}<2>)?"
+    assert re.search(rf"{worst['first']:%Y-%m-%d %H:%M:%S}PRODUCEwaited long{suspect}1", page.words)
     links = [found[1]["href"] for found in page.elements if found[1].get("class") == "when"]
     assert (
         f"?from={int(worst['first'].timestamp())}&to={-int(-worst['last'].timestamp() // 1)}#pending-over-time" in links

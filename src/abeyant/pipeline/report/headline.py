@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
@@ -47,12 +47,26 @@ def _hurt(analysis: Analysis) -> str:
         part = "" if together == worst["expired"] else f"{count(together)} of them "
         return f"{said}, {part}in {len(mine):,} bursts, the worst at {start}"
     if not bursts.empty:
+        troubles = set(bursts["trouble"])
+        what = _BURSTS.get(troubles.pop(), "trouble") if len(troubles) == 1 else "trouble"
         longest = _highest(bursts, "longest_ms")
         return (
-            f"{counted(len(bursts), 'burst')} of long waits, up to {duration(longest['longest_ms'])} of a "
+            f"{counted(len(bursts), 'burst')} of {what}, up to {duration(longest['longest_ms'])} of a "
             f"{longest['kind']}; nothing expired that matters"
         )
     return ""
+
+
+_BURSTS: Final = {
+    "waited": "long waits",
+    "rebalanced": "long waits",
+    "throttled": "throttled requests",
+    "handled": "slow handling",
+    "sent": "slow sending",
+    "refused": "refused requests",
+    "paused": "late fetches",
+}
+"""What an incident's trouble is called in a headline."""
 
 
 def _requests(number: float) -> str:
@@ -98,7 +112,8 @@ def happened(analysis: Analysis) -> list[str]:
     """Return at most three sentences, in HTML: the incidents and their suspects, or that there is none."""
     if analysis.tables["requests_by_kind"].empty:
         return []
-    return [*map(escaped, analysis.what_happened)] or ["No incident: no burst of expiries or of long waits."]
+    none = "No incident: no burst of expiries, of long waits or of other trouble."
+    return [*map(escaped, analysis.what_happened)] or [none]
 
 
 def note(analysis: Analysis) -> str:

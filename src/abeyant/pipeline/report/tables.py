@@ -56,7 +56,7 @@ def incidents(analysis: Analysis, scope: str) -> str:
     """Return the incidents in their order in time, each with a link that shows its time in every figure."""
     rows = analysis.incidents(scope)
     if rows.empty:
-        return nothing("None: no burst of expiries, and none of long waits.")
+        return nothing("None: no burst of expiries, of long waits or of other trouble.")
     rows = rows.assign(when=rows[["first", "last"]].apply(tuple, axis=1), lasted=_lasted(rows))
     rows = rows.assign(what=rows[["kind", "trouble"]].apply(tuple, axis=1))
     rows = rows.assign(struck=rows[["keys", "keys_struck"]].apply(tuple, axis=1), suspect=_suspects(analysis, rows))
