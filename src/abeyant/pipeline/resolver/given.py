@@ -102,8 +102,8 @@ def _kinds(rows: pa.Schema, name: Name) -> Mapping[str, pa.DataType]:
     watches = rows.field("watches").type
     kind = None if pa.types.is_null(watches) else watches.value_type
     has_role = kind is not None and pa.types.is_struct(kind) and kind.get_field_index("role") >= 0
-    fields = [("key", pa.string()), ("required", pa.int64()), *([("role", pa.string())] if has_role else [])]
-    return {**kinds, "watches": pa.list_(pa.struct(fields))}  # a null in one has its row rejected
+    one = [("key", pa.string()), ("required", pa.int64()), *([("role", pa.string())] if has_role else [])]
+    return {**kinds, "watches": pa.list_(pa.struct(one))}  # a null in one has its row rejected
 
 
 def _fitting(column: pa.ChunkedArray, kind: pa.DataType | None, zone: str, what: str) -> pa.ChunkedArray:
