@@ -86,8 +86,11 @@ def as_dataframe(table: Given, name: Name, spark: SparkSession, *, whole: bool =
         _fitting(values, kinds.get(column), zone, f"{name}: column {column!r}")
         for column, values in zip(rows.column_names, rows.columns, strict=True)
     ]
-    # Spark 4.3 loses rows of a table of many chunks.
-    return spark.createDataFrame(pa.table(columns, rows.column_names).combine_chunks())
+    # Spark 4.3 loses rows of a table of many chunks, and takes none without a chunk.
+    fitting = pa.table(columns, rows.column_names).combine_chunks()
+    if not fitting.num_rows:
+        fitting = pa.table([pa.array([], kind) for kind in fitting.schema.types], fitting.schema)
+    return spark.createDataFrame(fitting)
 
 
 def _kinds(rows: pa.Schema, name: Name) -> Mapping[str, pa.DataType]:
