@@ -26,12 +26,13 @@ def test_defaults_of_a_log_are_kafkas() -> None:
     assert Settings().for_topic({}).log_config() == LogConfig()
 
 
-def test_one_default_differs_and_says_so() -> None:
+@pytest.mark.parametrize("name", ["group.initial.rebalance.delay.ms", "group.streams.initial.rebalance.delay.ms"])
+def test_a_default_that_differs_says_so(name: str) -> None:
     settings = Settings()
 
-    assert settings["group.initial.rebalance.delay.ms"] == 0
-    (entry,) = settings.describe(1, ["group.initial.rebalance.delay.ms"])
-    assert "differs from Kafka's" in entry.documentation
+    assert settings[name] == 0
+    (entry,) = settings.describe(1, [name])
+    assert "Kafka has 3000" in entry.documentation
 
 
 def test_what_a_setting_does_is_said_of_those_that_the_code_asks_for_and_of_no_others() -> None:
@@ -41,7 +42,8 @@ def test_what_a_setting_does_is_said_of_those_that_the_code_asks_for_and_of_no_o
     named = set(re.findall(r'"\{?([a-z]+(?:\.[a-z]+)+)\}?"', "".join(path.read_text("utf-8") for path in sources)))
     fallbacks = {one.fallback for scope in ("topic", "group") for one in definitions(scope).values() if one.text}
     limits = re.compile(
-        r"group\.(consumer\.(max|min)\.(session|heartbeat)|share\.(max|min)\.(session|heartbeat|record|delivery|partition))\..*"
+        r"group\.(consumer\.(max|min)\.(session|heartbeat)|share\.(max|min)\.(session|heartbeat|record|delivery|partition)|"
+        r"streams\.(max|min)\.(session|heartbeat|standby))\..*"
     )  # their names are put together
     without = {"log.roll.jitter.ms", "log.roll.jitter.hours"}  # asked for, and not heeded
     found = definitions("broker").values()
