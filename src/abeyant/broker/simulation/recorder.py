@@ -61,7 +61,8 @@ class Recorder:
         if kind is None:
             for error in errors:
                 self._count(call.api.name, error)
-        self._follow_states()
+        if call.api.name != "Fetch":  # every other response may come with a step of a group or a transaction
+            self._follow_states()
         if self.watcher is not None:
             self.watcher.responded(call, errors, process)
 
@@ -82,12 +83,13 @@ class Recorder:
 
     def _follow_states(self) -> None:
         """Count each step of a group or a transaction from one state to another."""
-        for what, found in (("group", groups), ("transaction", transactions)):
-            for name, phase in found(self._loop, self._kafka):
-                before = self._states.get((what, name), "new")
-                if before != phase.state:
-                    self._states[what, name] = phase.state
-                    self._count(what, f"{before} to {phase.state}")
+        states = [("group", group.id, group.state.value) for _, group in groups(self._kafka)]
+        states += [("transaction", one.id, one.now.state.shown) for _, one in transactions(self._kafka)]
+        for what, name, state in states:
+            before = self._states.get((what, name), "new")
+            if before != state:
+                self._states[what, name] = state
+                self._count(what, f"{before} to {state}")
 
     def _error(self, api: str, code: Any) -> str:
         """Count an error, and return Kafka's name for it."""

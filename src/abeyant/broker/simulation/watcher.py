@@ -102,10 +102,14 @@ class Watcher:
             levels = self.levels.setdefault(place, [])
             if not levels or levels[-1][1:] != level[1:]:
                 levels.append(level)
-        for name, phase in groups(self._loop, self._kafka):
-            _follow(self.groups, name, phase)
-        for name, phase in transactions(self._loop, self._kafka):
-            _follow(self.transactions, name, phase)
+        now = self._loop.now
+        for broker, group in groups(self._kafka):
+            number, members = getattr(group, "generation", getattr(group, "epoch", 0)), len(group.members)
+            about = f"generation {number}, {members} member{'' if members == 1 else 's'}, broker {broker}"
+            _follow(self.groups, group.id, Phase(now, group.state.value, about))
+        for broker, one in transactions(self._kafka):
+            about = f"producer {one.now.producer_id}, epoch {one.now.epoch}, broker {broker}"
+            _follow(self.transactions, one.id, Phase(now, one.now.state.shown, about))
 
     def end(self) -> None:
         """Note what still waits where the run ends."""
@@ -129,24 +133,20 @@ class Watcher:
                 yield (name, state.partition), level
 
 
-def groups(loop: SimulationLoop, kafka: Cluster) -> Iterator[tuple[str, Phase]]:
-    """Yield the groups that have a coordinator now, in the phase in which each is."""
+def groups(kafka: Cluster) -> Iterator[tuple[int, Any]]:
+    """Yield the groups that have a coordinator now, each with that broker's id."""
     for broker in kafka.brokers.values():
         for shard in () if broker.stopped else broker.group_coordinator.loaded():
             for group in shard.all_groups():
-                number = getattr(group, "generation", getattr(group, "epoch", 0))
-                members = len(group.members)
-                about = f"generation {number}, {members} member{'' if members == 1 else 's'}, broker {broker.id}"
-                yield group.id, Phase(loop.now, group.state.value, about)
+                yield broker.id, group
 
 
-def transactions(loop: SimulationLoop, kafka: Cluster) -> Iterator[tuple[str, Phase]]:
-    """Yield the transactional ids that have a coordinator now, in the phase in which each is."""
+def transactions(kafka: Cluster) -> Iterator[tuple[int, Any]]:
+    """Yield the transactional ids that have a coordinator now, each with that broker's id."""
     for broker in kafka.brokers.values():
         for shard in () if broker.stopped else broker.transaction_coordinator.loaded():
             for one in shard.transactions.values():
-                about = f"producer {one.now.producer_id}, epoch {one.now.epoch}, broker {broker.id}"
-                yield one.id, Phase(loop.now, one.now.state.shown, about)
+                yield broker.id, one
 
 
 def _follow(known: dict[str, list[Phase]], name: str, phase: Phase) -> None:
