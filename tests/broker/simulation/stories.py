@@ -233,7 +233,7 @@ async def left_alone(run: Simulation) -> None:
 async def leaving_a_tail(run: Simulation) -> None:
     """Readings come, acknowledged by their leader alone; it pauses with some that its followers have not fetched."""
     run.kafka.create_topic("readings", partitions=1)
-    run.kafka.delay("ReplicaFetch", seconds=0.3, times=None)
+    slow = run.kafka.delay("ReplicaFetch", seconds=0.3, times=None)
 
     async def meter() -> None:
         producer = await started(
@@ -244,12 +244,14 @@ async def leaving_a_tail(run: Simulation) -> None:
                 await producer.send_and_wait("readings", b"20 degrees", partition=0)
             await asyncio.sleep(run.choose(0, 0.2))
 
-    run.process(meter)
+    metering = run.process(meter)
     await asyncio.sleep(run.choose(2, 4))
     leader = leader_of(run, "readings")
     run.kafka.pause(leader)
     await asyncio.sleep(15)
     run.kafka.resume(leader)
+    slow.end()
+    metering.kill()
     run.check(kafka_checks.replicas_agree())
 
 
