@@ -32,7 +32,7 @@ from lab.spark.cluster import SETTINGS, cluster
 from lab.spark.processes import Cost
 from lab.spark.rivals import METHODS
 
-_OURS = ("abeyant", "abeyant-filtered")
+_OURS = ("abeyant", "abeyant-filtered", "abeyant-computed")
 
 
 def _arguments(given: list[str] | None) -> argparse.Namespace:
