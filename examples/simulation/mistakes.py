@@ -1,4 +1,4 @@
-"""Eighteen mistakes of programs that speak Kafka, each with its mended version: what seeds find, and how fast.
+"""Twenty-one mistakes of programs that speak Kafka, each with its mended version: what seeds find, and how fast.
 
 A mistake is one argument of a story; the story's own default is right. Work that is done goes into a list that outlives
 the programs, as their database does.
@@ -68,10 +68,16 @@ def values(run: Simulation, topic: str) -> list[bytes]:
     return [one.item.value or b"" for one in run.history.stored_committed if one.topic == topic]
 
 
-async def group_consumer(run: Simulation, group: str = "work", **options: Any) -> AIOKafkaConsumer:
+async def group_consumer(
+    run: Simulation, listener: ConsumerRebalanceListener | None = None, **options: Any
+) -> AIOKafkaConsumer:
     """Return a member that reads orders from the beginning, and commits when it is told to."""
-    given = {"group_id": group, "enable_auto_commit": False, "auto_offset_reset": "earliest", **options}
-    return await started(AIOKafkaConsumer("orders", bootstrap_servers=run.bootstrap, **given))
+    given = {"group_id": "work", "enable_auto_commit": False, "auto_offset_reset": "earliest", **options}
+    consumer = AIOKafkaConsumer(bootstrap_servers=run.bootstrap, **given)
+    if isinstance(listener, ToTheEnd | OnRevoked):
+        listener.consumer = consumer
+    consumer.subscribe(["orders"], listener=listener)
+    return await started(consumer)
 
 
 # -- producing
@@ -177,9 +183,8 @@ def consuming(
                 auto_offset_reset=reset,
                 enable_auto_commit=commits == "by time",
                 auto_commit_interval_ms=200,
+                listener=None if on_assigned is None else ToTheEnd(),
             )
-            if on_assigned is not None:
-                consumer.subscribe(["orders"], listener=ToTheEnd(consumer))
             dead = None
             if failing and failing.startswith("put aside"):
                 dead = await started(
@@ -220,20 +225,113 @@ def consuming(
 class ToTheEnd(ConsumerRebalanceListener):  # type: ignore[misc]  # it has no types
     """A listener that means to skip what is old."""
 
-    def __init__(self, consumer: Any) -> None:
-        self._consumer = consumer
+    consumer: AIOKafkaConsumer
 
     async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
         """Nothing."""
 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
         """Go to the end."""
-        await self._consumer.seek_to_end(*assigned)
+        await self.consumer.seek_to_end(*assigned)
 
 
 async def committed(consumer: Any, offsets: Any = None) -> None:
     with suppress(KafkaError):  # another member has the partition now, and does what is left
         await consumer.commit(offsets)
+
+
+@cache
+def gathering(*, on_revoked: Literal["work, then commit", "commit"] = "work, then commit") -> Story:
+    """Gather orders and work through three at a time; a second member joins meanwhile."""
+
+    async def story(run: Simulation) -> None:
+        topics(run, "orders")
+        done: list[bytes] = []
+
+        async def member() -> None:
+            gathered: list[bytes] = []
+
+            async def work() -> None:
+                while gathered:
+                    await asyncio.sleep(run.choose(0.01, 0.1))
+                    done.append(gathered.pop(0))
+
+            async def revoked(consumer: AIOKafkaConsumer) -> None:
+                if on_revoked == "work, then commit":
+                    await work()
+                await committed(consumer)
+                gathered.clear()
+
+            consumer = await group_consumer(run, OnRevoked(revoked), heartbeat_interval_ms=200)
+            while True:
+                batches = await consumer.getmany(timeout_ms=300, max_records=1)
+                gathered += [record.value for records in batches.values() for record in records]
+                if len(gathered) >= 3 or not batches:
+                    await work()
+                    await committed(consumer)
+
+        async def second_member() -> None:
+            await asyncio.sleep(run.choose(0.5, 2.5))
+            await member()
+
+        run.process(member)
+        run.process(second_member)
+        await orders_come(run)
+        run.check(kafka_checks.each_effect_at_least_once(lambda: done, lambda: ORDERS))
+
+    return story
+
+
+class OnRevoked(ConsumerRebalanceListener):  # type: ignore[misc]  # it has no types
+    """A listener that calls a function before partitions go."""
+
+    consumer: AIOKafkaConsumer
+
+    def __init__(self, revoked: Callable[[AIOKafkaConsumer], Awaitable[None]]) -> None:
+        self._revoked = revoked
+
+    async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        """Call it."""
+        await self._revoked(self.consumer)
+
+    async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        """Nothing."""
+
+
+@cache
+def relaying(*, reader_knows: bool = True) -> Story:
+    """Send what is in an outbox, and mark it as sent; the reader books each order once, or what comes."""
+
+    async def story(run: Simulation) -> None:
+        topics(run, "orders")
+        marked: list[bytes] = []
+        booked: list[bytes] = []
+
+        async def relay() -> None:
+            producer = await started(AIOKafkaProducer(bootstrap_servers=run.bootstrap, enable_idempotence=True))
+            for order in ORDERS:
+                if order not in marked:
+                    await delivered(producer, "orders", order)
+                    await asyncio.sleep(run.choose(0, 0.1))
+                    marked.append(order)
+
+        async def reader() -> None:
+            consumer = await started(
+                AIOKafkaConsumer("orders", bootstrap_servers=run.bootstrap, auto_offset_reset="earliest")
+            )
+            while True:
+                order = (await consumer.getone()).value
+                if not reader_knows or order not in booked:
+                    booked.append(order)
+
+        run.process(relay)
+        reading = asyncio.ensure_future(reader())
+        while len(marked) < len(ORDERS):
+            await asyncio.sleep(0.1)
+        run.check(kafka_checks.each_effect_once(lambda: booked, lambda: ORDERS))
+        del reading
+
+    return story
 
 
 @cache
@@ -336,6 +434,34 @@ def passing_on(
     return story
 
 
+@cache
+def packing_twice(*, one_id: bool = False) -> Story:
+    """Two instances write parcels in transactions, under ids of their own, or one; an error ends an instance."""
+
+    async def story(run: Simulation) -> None:
+        topics(run, "parcels")
+        packed: list[bytes] = []
+
+        async def packer(number: int) -> None:
+            transactional_id = "packer" if one_id else f"packer-{number}"
+            producer = await started(
+                AIOKafkaProducer(bootstrap_servers=run.bootstrap, transactional_id=transactional_id)
+            )
+            for order in ORDERS[number::2]:
+                async with producer.transaction():
+                    await producer.send_and_wait("parcels", order, partition=0)
+                packed.append(order)
+                await asyncio.sleep(run.choose(0, 0.2))
+
+        for number in range(2):
+            run.process(packer, number, restart=False)
+        while len(packed) < len(ORDERS) and not run.loop.failures:
+            await asyncio.sleep(0.1)
+        run.check(kafka_checks.each_effect_once(lambda: values(run, "parcels"), lambda: ORDERS))
+
+    return story
+
+
 @dataclass(frozen=True)
 class Mistake:
     """A mistaken program, and the same mended."""
@@ -362,6 +488,9 @@ MISTAKES: dict[str, Mistake] = {
     "a dead letter is not awaited": Mistake(
         consuming(failing="put aside, not awaited"), consuming(failing="put aside"), _KILL
     ),
+    "commits in a rebalance what it has only gathered": Mistake(gathering(on_revoked="commit"), gathering(), ()),
+    "an outbox is sent twice, and booked twice": Mistake(relaying(reader_knows=False), relaying(), _KILL),
+    "two instances with one transactional id": Mistake(packing_twice(one_id=True), packing_twice(), ()),
     "begun again without a seek": Mistake(booking(seeks=False), booking(), _KILL),
     "two programs assigned by hand": Mistake(booking(by_hand=True), booking(), ()),
     "no transaction from topic to topic": Mistake(passing_on(transactions=False), passing_on(), _KILL),
