@@ -78,6 +78,12 @@ _PHYSICAL: Final = {
 }
 """Spark's names of Parquet's physical types."""
 
+_SHUT_DOWN: Final = re.compile(
+    r"SparkContext was shut down|stopped SparkContext"
+    r"|return value of \"org\.apache\.spark\.SparkContext\.\w+\(\)\" is null"
+)
+"""Of a job: by the session's stop, or since the JVM is ending."""
+
 _UNRESOLVED: Final = ("unresolved dependency", "download failed", "not found in cache")
 _MISSING: Final = "FileNotFoundException"
 _REPLACED: Final = re.compile(f"{_MISSING}|RemoteFileChangedException|Status Code: 412|ConditionNotMet")
@@ -99,7 +105,7 @@ def explained() -> Iterator[None]:
             if isinstance(error, BrokenPipeError) and how_it_ended(0) is None:
                 raise  # not the JVM's pipe: the reader of our output has gone
             said = in_one_line(error)
-            ours = _OURS.findall(str(error))[-1:] == [said]  # raised in a worker: Spark did what it was told
+            ours = _OURS.findall(_text(error))[-1:] == [said]  # raised in a worker: Spark did what it was told
             raise AbeyantError(said if ours else f"Spark failed: {said}") from error
 
 
@@ -136,10 +142,10 @@ def in_one_line(error: BaseException) -> str:
     `AbeyantError` of a worker or the driver; the file that cannot be read; the end of another Python traceback; Java's
     first cause; the first line.
     """
-    text = str(error)
+    text = _text(error)
     # A Java error of one line has lost its trace: the JVM was ending.
     answered = isinstance(error, Py4JJavaError) and "\n" in text.strip()
-    if isinstance(error, Py4JError | ConnectionError) and not answered:
+    if _SHUT_DOWN.search(text) or (isinstance(error, Py4JError | ConnectionError) and not answered):
         ended = how_it_ended()
         if ended is not None:
             return ended
@@ -168,6 +174,14 @@ def in_one_line(error: BaseException) -> str:
         or [type(error).__name__]
     )
     return candidates[0]
+
+
+def _text(error: BaseException) -> str:
+    """Return the text of an error; "" for one of the JVM's that is asked for after the JVM has ended."""
+    try:
+        return str(error)
+    except (Py4JError, ConnectionError):
+        return ""
 
 
 def first_line(error: BaseException) -> str:

@@ -377,7 +377,7 @@ def test_each_table_of_files_is_at_most_seven_times_in_the_plan(spark: SparkSess
     both = tables(spark, traces()[:50])
     for table, name in zip(both, ("operations", "events"), strict=True):
         table.write.parquet(str(tmp_path / name))
-    read = [spark.read.parquet(str(tmp_path / name)).where("instance <> ''") for name in ("operations", "events")]
+    read = [spark.read.parquet(str(tmp_path / name)).where("length(instance) > 0") for name in ("operations", "events")]
     outcomes = pipeline.resolve(read[0], read[1], sample=DEFAULT_SAMPLE)
     plan = str(outcomes._jdf.queryExecution().optimizedPlan())
     scans = [line for line in plan.splitlines() if "Relation [" in line]
