@@ -36,7 +36,13 @@ from abeyant.pipeline.resolver.tables.packing import (
     SHARDS,
     SPOT,
 )
-from abeyant.pipeline.resolver.tables.plain_parquet import Files, files_of, may_have_steps
+from abeyant.pipeline.resolver.tables.plain_parquet import (
+    Files,
+    PlainTable,
+    files_of,
+    may_have_steps,
+    plain_operations,
+)
 from abeyant.pipeline.resolver.tables.profile import DIRECT, SLOW, merge_profiles
 from abeyant.pipeline.resolver.tables.reaching import (
     REACHED,
@@ -142,7 +148,10 @@ def resolve(
     ours = columns_of(operations, operations_schema(operations)), columns_of(events, EVENT_COLUMNS)
     sizes = [] if sample is not None else [estimated_size(table) for table in ours]
     small = small_table_plan(operations.sparkSession, sizes) if sizes else None
-    if asks_more(operations, words) or ("condition" in columns and _has_steps(operations, ours[0])):
+    has_words = asks_more(operations, words)
+    # Their files' ends are read once, for both questions.
+    plain = plain_operations(ours[0]) if not has_words and (small is None or "condition" in columns) else None
+    if has_words or ("condition" in columns and _has_steps(operations, plain)):
         several = not columns.isdisjoint(SEVERAL_KEYS)
         if sample is None and are_large(sizes):
             sample = DEFAULT_SAMPLE
@@ -151,12 +160,12 @@ def resolve(
         )
     if small is not None:
         return _plain_of_small(operations, events, deadline, small)
-    return _plain(operations, events, files_of(*ours), deadline, unique_ids=unique_ids, sample=sample)
+    return _plain(operations, events, files_of(plain, ours[1]), deadline, unique_ids=unique_ids, sample=sample)
 
 
-def _has_steps(operations: DataFrame, ours: DataFrame) -> bool:
+def _has_steps(operations: DataFrame, plain: PlainTable | None) -> bool:
     """Return whether the condition of an operation is `then`: by a job, unless its plan or its files show it."""
-    return may_have_steps(ours) and not operations.where("condition = 'then'").select(F.lit(1)).isEmpty()
+    return may_have_steps(plain) and not operations.where("condition = 'then'").select(F.lit(1)).isEmpty()
 
 
 def _plain_of_small(operations: DataFrame, events: DataFrame, deadline: Deadline, plan: SmallTablePlan) -> DataFrame:

@@ -4,6 +4,7 @@
 `from_spark` does over any other table. `batch` enters here.
 """
 
-from abeyant.pipeline.resolver.tables.plain_parquet.map_side import Files, files_of, may_have_steps
+from abeyant.pipeline.resolver.tables.plain_parquet.footers import PlainTable
+from abeyant.pipeline.resolver.tables.plain_parquet.map_side import Files, files_of, may_have_steps, plain_operations
 
-__all__ = ["Files", "files_of", "may_have_steps"]
+__all__ = ["Files", "PlainTable", "files_of", "may_have_steps", "plain_operations"]

@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from abeyant.pipeline.resolver.tables.hot_keys import Integers, Sample
 from abeyant.pipeline.resolver.tables.packing import CONDITION, IS_ONE, NTH, PACKED, EventPacker, pack_operations
 from abeyant.pipeline.resolver.tables.packing import Watches as WatchNumbers
-from abeyant.pipeline.resolver.tables.plain_parquet.footers import plain_table
+from abeyant.pipeline.resolver.tables.plain_parquet.footers import PlainTable, plain_table
 from abeyant.pipeline.resolver.tables.plain_parquet.tasks import BATCH_ROWS, Task, chunks_of, tasks_of
 from abeyant.pipeline.resolver.tables.profile import GROUP_SHIFT, Profiler, pack_ids
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS
@@ -35,30 +35,33 @@ from abeyant.tables.duplicates import id_hashes
 from abeyant.tables.keys import PairHash, draw_seed
 from abeyant.tables.validity import Operations, valid_events, valid_operations
 
-__all__ = ["Files", "files_of", "may_have_steps"]
+__all__ = ["Files", "files_of", "may_have_steps", "plain_operations"]
 
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # odd
 
 
-def files_of(operations: DataFrame, events: DataFrame) -> Files | None:
-    """Return both tables, of our columns alone, if they are plain files, else None."""
-    of_operations = plain_table(operations, OPERATIONS)
-    of_events = plain_table(events, EVENTS) if of_operations is not None else None
-    if of_operations is None or of_events is None:
+def plain_operations(operations: DataFrame) -> PlainTable | None:
+    """Return operations, of our columns alone, if they are plain files, else None."""
+    return plain_table(operations, OPERATIONS)
+
+
+def files_of(operations: PlainTable | None, events: DataFrame) -> Files | None:
+    """Return both tables, events of our columns alone, if both are plain files, else None."""
+    of_events = plain_table(events, EVENTS) if operations is not None else None
+    if operations is None or of_events is None:
         return None
-    tasks = [*tasks_of("operations", of_operations), *tasks_of("events", of_events)]
+    tasks = [*tasks_of("operations", operations), *tasks_of("events", of_events)]
     # The longest first, so that no core waits long for another at the end. One at least, so that there is a table.
     return Files(
-        operations.sparkSession,
+        events.sparkSession,
         sorted(tasks, key=attrgetter("size"), reverse=True) or [Task("events", [])],
         draw_seed(),
     )
 
 
-def may_have_steps(operations: DataFrame) -> bool:
+def may_have_steps(operations: PlainTable | None) -> bool:
     """Return whether the condition of an operation may be `then`: not where all are plain files that say otherwise."""
-    plain = plain_table(operations, OPERATIONS)
-    return plain is None or any(group.may_have_steps for group in plain.groups)
+    return operations is None or any(group.may_have_steps for group in operations.groups)
 
 
 class Files:
