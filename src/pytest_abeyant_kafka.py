@@ -35,7 +35,7 @@ _MARKER = (
     "settings use Kafka's names, with dots or underscores (min_insync_replicas=2)"
 )
 _SIMULATED = ("seeds", "faults", "horizon", "converge")
-_OPTIONS = ("brokers", "clock", "security", "users", *_SIMULATED)  # the others are settings
+_OPTIONS = ("brokers", "clock", "security", "users", "racks", *_SIMULATED)  # the others are settings
 _SEEDS = 100  # by default
 _CHUNKS = 4  # of a test's seeds for each worker of xdist
 _OWN = "create your own Cluster for it"
@@ -268,6 +268,8 @@ def _genuine(request: pytest.FixtureRequest, options: dict[str, Any]) -> Iterato
         pytest.skip('--kafka=genuine: only abeyant.broker has clock="held"')
     if "security" in options:
         pytest.skip("--kafka=genuine: its brokers use PLAINTEXT; only abeyant.broker has TLS and SASL")
+    if "racks" in options:
+        pytest.skip("--kafka=genuine: its brokers have no racks; only abeyant.broker gives them some")
     if options.get("settings"):
         pytest.skip("--kafka=genuine: its brokers' settings are fixed; only abeyant.broker accepts a test's settings")
     brokers = options.get("brokers", 1)

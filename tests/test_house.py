@@ -57,7 +57,7 @@ FLOORS = (
     ("broker.replica",),
     ("broker.delayed.operation",),
     ("broker.controller",),
-    ("broker.acls", "broker.group_settings", "broker.quotas", "broker.scram_users"),
+    ("broker.acls", "broker.delegation_tokens", "broker.group_settings", "broker.quotas", "broker.scram_users"),
     ("broker.metadata_store", "broker.placement"),
     ("broker.partition_state",),
     ("broker.errors",),

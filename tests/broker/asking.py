@@ -126,6 +126,7 @@ def asked(api: Api, version: int, kafka: Cluster) -> dict[str, Any]:
             ],
         },
         "DescribeUserScramCredentials": {"users": None},
+        "CreateDelegationToken": {"max_lifetime": SECOND},
         "DescribeQuorum": {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]},
         "ListConfigResources": {"resource_types": []},
         "DescribeConfigs": {"resources": [{"resource_type": 2, "resource_name": "there", "configuration_keys": None}]},

@@ -259,7 +259,7 @@ def test_a_nonce_need_only_end_with_the_brokers(before: str, taken: bool) -> Non
     login = Login(Users(USERS, ("SCRAM-SHA-256",)), -1)
     assert login.begin("SCRAM-SHA-256", bare=True)
     bare = "n=alice,r=mine"
-    first = login.answer(f"n,,{bare}".encode())[0].decode()
+    first = login.answer(f"n,,{bare}".encode(), 0)[0].decode()
     said = dict(part.split("=", 1) for part in first.split(","))
     final = f"c=biws,r={before}{said['r'] if taken else 'mine'}"
     salted = hashlib.pbkdf2_hmac("sha256", USERS["alice"].encode(), base64.b64decode(said["s"]), int(said["i"]))
@@ -267,10 +267,10 @@ def test_a_nonce_need_only_end_with_the_brokers(before: str, taken: bool) -> Non
     signature = hmac.digest(hashlib.sha256(key).digest(), f"{bare},{first},{final}".encode(), "sha256")
     proof = base64.b64encode(bytes(one ^ other for one, other in zip(key, signature, strict=True))).decode()
     if taken:
-        assert login.answer(f"{final},p={proof}".encode())[1]
+        assert login.answer(f"{final},p={proof}".encode(), 0)[1]
     else:
         with pytest.raises(AuthenticationError):
-            login.answer(f"{final},p={proof}".encode())
+            login.answer(f"{final},p={proof}".encode(), 0)
 
 
 @pytest.mark.parametrize(

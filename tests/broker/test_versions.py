@@ -43,6 +43,10 @@ EXPECTED: dict[str | tuple[str, int], ErrorCode] = {
     "TxnOffsetCommit": ErrorCode.coordinator_not_available,  # of transactions
     "SaslHandshake": ErrorCode.illegal_sasl_state,  # there is nothing to show
     "SaslAuthenticate": ErrorCode.illegal_sasl_state,
+    "CreateDelegationToken": ErrorCode.delegation_token_request_not_allowed,
+    "RenewDelegationToken": ErrorCode.delegation_token_request_not_allowed,
+    "ExpireDelegationToken": ErrorCode.delegation_token_request_not_allowed,
+    "DescribeDelegationToken": ErrorCode.delegation_token_request_not_allowed,
     "DescribeAcls": ErrorCode.security_disabled,
     "CreateAcls": ErrorCode.security_disabled,
     "DeleteAcls": ErrorCode.security_disabled,

@@ -14,15 +14,19 @@ from broker.conformance.scenario import Scenario
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
+def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
     try:
-        with genuine_kafka(tmp_path_factory.mktemp("kafka")) as brokers:
+        with genuine_kafka(tmp_path_factory.mktemp("kafka"), request.param) as brokers:
             yield brokers
     except ClusterError as error:
         pytest.skip(f"no genuine Kafka here: {' '.join(str(error).split())}")
 
 
-@pytest.mark.parametrize("scenario", all_scenarios(), ids=lambda one: f"{one.family}: {one.title}")
+@pytest.mark.parametrize(
+    ("kafka", "scenario"),
+    [pytest.param(one.is_guarded, one, id=f"{one.family}: {one.title}") for one in all_scenarios()],
+    indirect=["kafka"],
+)
 def test_genuine_kafka_answers_as_recorded(kafka: GenuineKafka, scenario: Scenario) -> None:
     """K12."""
     assert play(kafka, scenario) == load(scenario.family)[scenario.title]

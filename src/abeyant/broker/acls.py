@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from abeyant.broker.settings import Settings
 
 # Kafka's numbers
-TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = 2, 3, 4, 5
+TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN, USER = range(2, 8)
 READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = range(
     3, 13
 )
+CREATE_TOKENS, DESCRIBE_TOKENS = 13, 14
 CLUSTER_NAME: Final = "kafka-cluster"
 _ANY, _ALL, _MATCH, _LITERAL, _PREFIXED, _DENY, _ALLOW = 1, 2, 2, 3, 4, 2, 3
 _TYPES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
@@ -166,6 +167,9 @@ def _check(acl: Acl) -> None:
     if acl.resource_type == CLUSTER and acl.name != CLUSTER_NAME:
         text = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
         raise ApiError(ErrorCode.invalid_request, text)
+    if ":" not in (acl.principal or ""):
+        why = "no colon is present separating the principal type from the principal name"
+        raise ApiError(ErrorCode.invalid_request, f"Could not parse principal from `{acl.principal}` ({why})")
     if not acl.name:
         raise ApiError(ErrorCode.invalid_request, "Invalid empty resource name")
     for what, names, value, least in (

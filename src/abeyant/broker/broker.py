@@ -34,7 +34,7 @@ from abeyant.broker.requests.common import peer_call, ports
 from abeyant.broker.requests.common.about import keys_of
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.fetch_sessions import FetchSessions
-from abeyant.broker.security.login import AuthenticationError, Login
+from abeyant.broker.security.login import AuthenticationError, Login, SaslSession
 from abeyant.broker.transactions.shard import TransactionShard
 from abeyant.broker.wire.apis import BY_KEY
 from abeyant.broker.wire.connection import Connection, Staging
@@ -397,6 +397,10 @@ class Broker:
         except Exception as error:  # noqa: BLE001  any bytes may come (K9)
             connection.close(f"cannot read its request{_api_and_version(frame)}: {type(error).__name__}: {error}")
             return
+        session = connection.session
+        if session is not None and connection.login is None and self._is_over(connection, session, call.api.name):
+            connection.close(f"its session as {session.user} has ended, and it has not authenticated again")
+            return
         gate = self.cluster._gate
         if gate is None or not gate(call):
             self.handle(call)
@@ -420,13 +424,21 @@ class Broker:
 
     def _take_token(self, connection: Connection, login: Login, token: bytes) -> None:
         try:
-            answer, user = login.answer(token)
+            answer, session = login.answer(token, self.now_ms())
         except AuthenticationError as error:
             connection.close(str(error))
             return
-        if user is not None:
-            connection.login, connection.user = None, user
+        if session is not None:
+            connection.authenticated(session)
         connection.answer([answer])
+
+    def _is_over(self, connection: Connection, session: SaslSession, api: str) -> bool:
+        """Return whether the client's session has ended. Begin another authentication if the request does (KIP-368)."""
+        now_ms = self.now_ms()
+        if api == "SaslHandshake" and session.is_renewable(now_ms):
+            connection.login = self.cluster.security.login(session)
+            return False
+        return session.is_over(now_ms)
 
     def handle(self, call: Call) -> None:
         """Handle a call. If that raises, log the exception and answer with UNKNOWN_SERVER_ERROR."""

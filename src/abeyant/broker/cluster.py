@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -65,6 +65,7 @@ class Cluster(ClusterApi):
         request_log: str | Path | None = None,
         security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT",
         users: Mapping[str, str] | None = None,
+        racks: Sequence[str] | None = None,
         **unknown: Never,
     ) -> None:
         """`port` is the first broker's, and the others use the next ones; 0 picks free ports.
@@ -77,6 +78,7 @@ class Cluster(ClusterApi):
         `security` is the security protocol of clients. For TLS, the setting `ssl.keystore.location` names a PEM file
         with a key and its certificates; without it both are generated, and clients trust `ca_file`. For SASL, `users`
         are names and passwords; clients may use PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
+        `racks` are the brokers' racks, which they take in turn: with two racks, brokers 1 and 3 are in the first.
         Raises AbeyantError for an unknown setting, TypeError for an unknown option, ValueError for an invalid value.
         """
         if unknown:
@@ -97,6 +99,7 @@ class Cluster(ClusterApi):
         ignored = [name for name in self.settings.static if not definition("broker", name).has_effect]
         if ignored:
             logger("broker").warning("settings without effect in this broker: %s", ", ".join(sorted(ignored)))
+        self._racks = _checked_racks(racks, self.settings)
         self.security = Security(security, users, host, self.settings)
         self.host = host
         self.brokers: dict[int, Broker] = {}
@@ -239,10 +242,13 @@ class Cluster(ClusterApi):
 
     def _own_settings(self, broker: Broker) -> dict[str, str]:
         address, number = f"{self.security.protocol}://{broker.host}:{broker.port}", str(broker.id)
-        return {
+        own = {
             "node.id": number, "broker.id": number, "log.dirs": broker.log_dir, "listeners": address,
             "advertised.listeners": address,
         }  # fmt: skip
+        if self._racks:
+            own["broker.rack"] = self._racks[(broker.id - min(self._ports)) % len(self._racks)]
+        return own
 
     def _end(self) -> None:
         for broker in self.brokers.values():
@@ -283,6 +289,17 @@ class Cluster(ClusterApi):
 
         loop.call_soon_threadsafe(run)
         return result.result()
+
+
+def _checked_racks(racks: Sequence[str] | None, settings: Settings) -> tuple[str, ...]:
+    """Return the racks. Raises ValueError for what is no list of names, AbeyantError beside `broker.rack`."""
+    if racks is None:
+        return ()
+    if isinstance(racks, str) or not racks or not all(isinstance(one, str) and one for one in racks):
+        raise ValueError(f'racks must be a list of names, for instance ["east", "west"], not {racks!r}')
+    if settings["broker.rack"] is not None:
+        raise AbeyantError("broker.rack is the rack of all brokers, and racks= gives each its own: leave one out")
+    return tuple(racks)
 
 
 def _unknown_option(option: str) -> str:

@@ -64,6 +64,7 @@ class Serve(Protocol):
 _DEFAULTS: Final = ("1", "-1")  # partitions and replicas; -1 for the default of `create_topic`
 _SETTING: Final = "NAME=VALUE"
 _USER: Final = "NAME:PASSWORD"
+_RACKS: Final = "NAME,NAME..."
 _TOPIC: Final = "NAME[:PARTITIONS[:REPLICAS]]"
 
 
@@ -103,6 +104,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--user", action="append", default=[], metavar=_USER, help="SASL credentials to accept; repeatable"
     )
+    parser.add_argument("--racks", metavar=_RACKS, help="racks, which the brokers take in turn (default: none)")
     parser.add_argument(
         "--control",
         nargs="?",
@@ -146,6 +148,7 @@ def run(args: argparse.Namespace, others: Mapping[str, Serve]) -> int:
         request_log=args.request_log,
         security=args.security,
         users=_users(args),
+        racks=None if args.racks is None else _racks(args.racks),
     )
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -216,6 +219,13 @@ def _setting(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise AbeyantError(f"--set takes {_SETTING}, for instance min.insync.replicas=2, not {text!r}")
     return name.strip(), value.strip()
+
+
+def _racks(text: str) -> list[str]:
+    racks = [one.strip() for one in text.split(",")]
+    if not all(racks):
+        raise AbeyantError(f"--racks takes {_RACKS}, for instance east,west, not {text!r}")
+    return racks
 
 
 def _users(args: argparse.Namespace) -> dict[str, str]:

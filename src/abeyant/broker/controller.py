@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from abeyant.broker.acls import Acls
 from abeyant.broker.definitions import ConfigError
+from abeyant.broker.delegation_tokens import DelegationTokens
 from abeyant.broker.errors import ApiError
 from abeyant.broker.group_settings import GroupSettings
 from abeyant.broker.metadata_store import MetadataStore
@@ -92,7 +93,9 @@ class Controller:
         self.groups = GroupSettings(settings, self._store)
         self.acls = Acls(settings, self._store)
         self.quotas = QuotaTable(self._store)
-        self.scram = ScramUsers(credentials or Credentials(), self._store)
+        credentials = credentials or Credentials()
+        self.scram = ScramUsers(credentials, self._store)
+        self.tokens = DelegationTokens(credentials, settings, self._store, clock)
         self.mutation_quotas = MutationQuotas(self.quotas, settings, clock.now)
         self._restore()
         self._schedule_rebalance()
@@ -234,7 +237,10 @@ class Controller:
             partitions = self._settings["num.partitions"]
         if replication == -1:
             replication = self._settings["default.replication.factor"]
-        return place_replicas(0, partitions, replication, sorted(self.members))
+        return place_replicas(0, partitions, replication, sorted(self.members), self._racks())
+
+    def _racks(self) -> dict[int, str | None]:
+        return {broker: self._settings.rack(broker) for broker in self.members}
 
     def topic_settings(self, config: Mapping[str, str | None]) -> TopicSettings:
         """Return a topic's settings. Raises ApiError for an invalid one."""
@@ -275,7 +281,7 @@ class Controller:
         more = count - present
         replication = len(topic.partitions[0].replicas)
         if assignments is None:
-            replicas = place_replicas(present, more, replication, sorted(self.members))
+            replicas = place_replicas(present, more, replication, sorted(self.members), self._racks())
         else:
             if len(assignments) != more:
                 raise ApiError(
@@ -437,6 +443,7 @@ class Controller:
 
     def close(self) -> None:
         """Cancel all timers."""
+        self.tokens.close()
         for task in [*self._sessions.values(), self._rebalance]:
             if task is not None:
                 task.cancel()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.partition_state import PartitionState
-from abeyant.broker.security.credentials import Credential
+from abeyant.broker.security.credentials import Credential, DelegationToken
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
@@ -130,6 +130,18 @@ class MetadataStore:
         if credential is not None:
             value = [*(b64encode(part).decode() for part in credential[:3]), credential.iterations]
         self._put(f"scram/{mechanism}/{user}", value)
+
+    def tokens(self) -> Iterator[DelegationToken]:
+        """Yield the delegation tokens."""
+        if self._journal is not None:
+            for key, (owner, requester, renewers, issued, expires, last, hmac) in self._journal.items("token/"):
+                number = key.removeprefix("token/")
+                yield DelegationToken(number, owner, requester, tuple(renewers), issued, expires, last, b64decode(hmac))
+
+    def put_token(self, number: str, token: DelegationToken | None) -> None:
+        """Store a delegation token; None removes it."""
+        value = None if token is None else [*token[1:-1], b64encode(token.hmac).decode()]
+        self._put(f"token/{number}", value)
 
     def acls(self) -> Iterator[list[Any]]:
         """Yield the fields of each ACL."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from abeyant.broker.errors import ApiError
@@ -13,9 +14,12 @@ _MOST_PARTITIONS = 10_000  # per request, as in Kafka
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
-def place_replicas(first: int, partitions: int, replication: int, brokers: Sequence[int]) -> list[tuple[int, ...]]:
+def place_replicas(
+    first: int, partitions: int, replication: int, brokers: Sequence[int], racks: Mapping[int, str | None]
+) -> list[tuple[int, ...]]:
     """Return the replicas of `partitions` partitions, placed round robin; `first` is the index of the first.
 
+    A partition has as many replicas on each of the `racks`, or one more.
     The lowest broker leads partition 0, so that tests know the leaders. (Kafka starts at a random one.)
     Raises ApiError for too few brokers, no partitions, or more than 10,000.
     """
@@ -36,10 +40,25 @@ def place_replicas(first: int, partitions: int, replication: int, brokers: Seque
             "all their log directories cordoned.",
         )
     count = len(brokers)
+    several = len({racks.get(broker) for broker in brokers}) > 1
     return [
-        tuple(brokers[(index + replica) % count] for replica in range(replication))
+        _spread([*brokers[index % count :], *brokers[: index % count]], replication, racks)
+        if several
+        else tuple(brokers[(index + replica) % count] for replica in range(replication))
         for index in range(first, first + partitions)
     ]
+
+
+def _spread(brokers: list[int], replication: int, racks: Mapping[int, str | None]) -> tuple[int, ...]:
+    """Return the first of the brokers, and those that follow it, each of the least used rack. O(brokers)."""
+    used: Counter[str | None] = Counter()
+    chosen = []
+    for _ in range(replication):
+        broker = min(brokers, key=lambda one: used[racks.get(one)])  # the first one of the least
+        brokers.remove(broker)
+        used[racks.get(broker)] += 1
+        chosen.append(broker)
+    return tuple(chosen)
 
 
 def check_assignments(

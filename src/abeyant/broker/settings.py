@@ -21,6 +21,7 @@ from abeyant.broker.reconfiguration import check_change, check_together
 TOPIC, BROKER, ALL_BROKERS, STATIC, DEFAULT = range(1, 6)
 MIN_ISR = "min.insync.replicas"
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+REPLICA_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 _HOUR = 3_600_000  # ms
 # Times with settings in several units. The first one that is set counts, and the last one has a default.
@@ -84,6 +85,11 @@ class Settings:
         if key not in self._values:
             self._values[key] = definition("broker", name).parse(self._text(name, broker))
         return self._values[key]
+
+    def rack(self, broker: int) -> str | None:
+        """Return a broker's rack, if it has one."""
+        rack: str | None = self.value("broker.rack", broker)
+        return rack
 
     def of_listener(self, name: str, listener: str, broker: int | None = None) -> Any:
         """Return a listener's typed value: its own, else that of all listeners."""
@@ -278,8 +284,9 @@ def _check_start(found: Definition, text: str) -> None:
         raise ConfigError(
             f"{found.name} can only be set while brokers run: use kafka-configs --alter, or IncrementalAlterConfigs"
         )
-    if base == "authorizer.class.name" and value not in ("", AUTHORIZER):
-        raise ConfigError(f"{found.name}={text} is not there: leave it out, or use {AUTHORIZER}")
+    known = {"authorizer.class.name": AUTHORIZER, "replica.selector.class": REPLICA_SELECTOR}.get(base)
+    if known is not None and value not in ("", known):
+        raise ConfigError(f"{found.name}={text} is not there: leave it out, or use {known}")
     # Kafka's default of "listeners" is not ours: a cluster without it listens on free ports.
     is_default = base != "listeners" and value == found.parse(definition("broker", base).default)
     if found.unsupported is not None and not is_default:
@@ -325,11 +332,12 @@ def entry_of(found: Definition, text: str | None, synonyms: tuple[Synonym, ...],
 def from_python(settings: Mapping[str, object]) -> dict[str, str]:
     """Return settings by Kafka's names, from names with dots or underscores: `min_insync_replicas`.
 
-    No Kafka setting has an underscore. Raises ConfigError for one with both spellings, and for None.
+    Only a listener's name has an underscore in Kafka: `listener.name.sasl_ssl.` is left as it is.
+    Raises ConfigError for one with both spellings, and for None.
     """
     found: dict[str, str] = {}
     for key, value in settings.items():
-        name = str(key).replace("_", ".")
+        name = str(key) if str(key).startswith("listener.name.") else str(key).replace("_", ".")
         if name in found:
             raise ConfigError(f"{name} is given twice, with dots and with underscores: leave one out")
         if value is None:

@@ -28,16 +28,18 @@ NO_TIME = (-1, -2)
 _NAMED = {
     "host": "a host", "port": "a port", "cluster_id": "the cluster", "controller_id": "a broker",
     "log_dir": "a folder", "total_bytes": "bytes", "usable_bytes": "bytes", "finalized_features_epoch": "an epoch",
-    "coordinator_epoch": "an epoch",
+    "coordinator_epoch": "an epoch", "hmac": "a key",
 }  # fmt: skip
 _SIZES = frozenset({"total_bytes", "usable_bytes"})
 _IDS = {
     "topic_id": "topic", "producer_id": "producer", "session_id": "session", "member_id": "member", "leader": "member",
+    "token_id": "token",
 }  # fmt: skip
-_NO_ID = {"topic_id": ZERO_ID, "producer_id": -1, "session_id": 0, "member_id": "", "leader": ""}
+_NO_ID = {"topic_id": ZERO_ID, "producer_id": -1, "session_id": 0, "member_id": "", "leader": "", "token_id": ""}
 _TIMES = frozenset({
     "timestamp", "base_timestamp", "max_timestamp", "log_append_time", "last_timestamp", "transaction_start_time",
 })  # fmt: skip
+_TOKEN_TIMES = frozenset({"issue_timestamp", "expiry_timestamp"})
 _TIME_IN_TEXT = re.compile(r"-?\d{12,}")
 _ORDERED = frozenset({"synonyms", "records"})
 
@@ -57,12 +59,14 @@ class Names:
 
     def settled(self, said: Plain, key: str = "") -> Plain:
         """The same answer with names in place of what may differ."""
-        if key in _SIZES or (key in _NAMED and said not in (None, "", -1)):
+        if key in _SIZES or (key in _NAMED and said not in (None, "", b"", -1)):
             return _NAMED[key]
         if key in _IDS and isinstance(said, str | int):
             return said if said == _NO_ID[key] else self.known(_IDS[key], said)
         if key in _TIMES and isinstance(said, int):
             return self._time(said)
+        if key in _TOKEN_TIMES and isinstance(said, int):
+            return "a time" if said > 0 else said
         if key == "records" and isinstance(said, bytes):
             return self.settled(summary(said), key)
         if isinstance(said, dict):

@@ -83,6 +83,14 @@ class Connection:
             data += part
         return bytes(data)
 
+    def log_in(self, user: str, password: str) -> Self:
+        """Authenticate by PLAIN."""
+        self.ask("SaslHandshake", 1, {"mechanism": "PLAIN"})
+        said = self.ask("SaslAuthenticate", 2, {"auth_bytes": f"\0{user}\0{password}".encode()})
+        if said["error_code"] != "NONE":
+            raise ValueError(f"{user} is not let in: {said}")
+        return self
+
     def close(self) -> None:
         self._socket.close()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from abeyant.broker.genuine import Cluster, fetch, free_ports
 
 from .client import Connection
-from .settings import SETTINGS
+from .settings import ADMIN, GUARDED, PASSWORDS, SETTINGS
 
 
 class GenuineKafka:
@@ -18,11 +18,13 @@ class GenuineKafka:
 
     patience = 30.0
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, guarded: bool = False) -> None:
         self._cluster = cluster
+        self._guarded = guarded
 
-    def connect(self, broker: int, client_id: str | None = "conformance") -> Connection:
-        return Connection("127.0.0.1", self._cluster.nodes[broker].port, client_id)
+    def connect(self, broker: int, client_id: str | None = "conformance", user: str = ADMIN) -> Connection:
+        connection = Connection("127.0.0.1", self._cluster.nodes[broker].port, client_id)
+        return connection.log_in(user, PASSWORDS[user]) if self._guarded else connection
 
     @contextlib.contextmanager
     def paused(self, broker: int) -> Iterator[None]:
@@ -52,15 +54,29 @@ class GenuineKafka:
 
 
 @contextlib.contextmanager
-def genuine_kafka(folder: Path) -> Iterator[GenuineKafka]:
+def genuine_kafka(folder: Path, guarded: bool = False) -> Iterator[GenuineKafka]:
     """Start three brokers with the settings of this set; raise `ClusterError` where there are none to be had."""
     # A frozen broker stays a member of the cluster for as long as a scenario freezes it.
-    settings = SETTINGS | {"broker.session.timeout.ms": "18000"}
+    settings = (GUARDED | _sasl() if guarded else SETTINGS) | {"broker.session.timeout.ms": "18000"}
     cluster = Cluster(fetch(), folder, free_ports(), settings=settings, heap_mb=600)
     with cluster.running():
-        kafka = GenuineKafka(cluster)
+        kafka = GenuineKafka(cluster, guarded)
         _await_producer_ids(kafka)
         yield kafka
+
+
+def _sasl() -> dict[str, str]:
+    """SASL for clients and between brokers, by the listener that is named PLAINTEXT; controllers stay without."""
+    users = " ".join(f'user_{name}="{password}"' for name, password in PASSWORDS.items())
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    return {
+        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.plaintext.plain.sasl.jaas.config": (
+            f'{module} username="{ADMIN}" password="{PASSWORDS[ADMIN]}" {users};'
+        ),
+    }
 
 
 def _await_producer_ids(kafka: GenuineKafka) -> None:

@@ -17,19 +17,16 @@ from typing import Any
 from uuid import UUID
 
 from kio.index import load_request_schema, load_response_schema
-from kio.schema.describe_transactions.v0.response import TransactionState
 from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader, entity_writer
+
+from .times import accept_no_time
 
 Plain = Any  # what JSON has, and bytes
 ZERO_ID = str(UUID(int=0))
 
 API_KEYS = {"".join(part.capitalize() for part in name.split("_")): key for key, name in api_key_map.items()}
-# Without a transaction its start is -1, where kio (0.6) knows of no null.
-_start: Any = TransactionState.__annotations__["transaction_start_time"] | None
-TransactionState.__annotations__["transaction_start_time"] = _start
-TransactionState.__dataclass_fields__["transaction_start_time"].type = _start
-
+accept_no_time()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from abeyant.broker import Cluster
 
 from .client import Connection
-from .settings import SETTINGS
+from .settings import ADMIN, GUARDED, PASSWORDS, SETTINGS
 
 
 class OurKafka:
@@ -16,12 +16,14 @@ class OurKafka:
 
     patience = 5.0
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, guarded: bool = False) -> None:
         self._cluster = cluster
+        self._guarded = guarded
         self._ports = dict(enumerate((int(one.rpartition(":")[2]) for one in cluster.bootstrap.split(",")), 1))
 
-    def connect(self, broker: int, client_id: str | None = "conformance") -> Connection:
-        return Connection("127.0.0.1", self._ports[broker], client_id)
+    def connect(self, broker: int, client_id: str | None = "conformance", user: str = ADMIN) -> Connection:
+        connection = Connection("127.0.0.1", self._ports[broker], client_id)
+        return connection.log_in(user, PASSWORDS[user]) if self._guarded else connection
 
     @contextlib.contextmanager
     def paused(self, broker: int) -> Iterator[None]:
@@ -45,7 +47,11 @@ class OurKafka:
 
 
 @contextlib.contextmanager
-def our_kafka() -> Iterator[OurKafka]:
+def our_kafka(guarded: bool = False) -> Iterator[OurKafka]:
     """Three of our brokers with the settings of this set."""
+    if guarded:
+        with Cluster(brokers=3, clock="held", security="SASL_PLAINTEXT", users=PASSWORDS, settings=GUARDED) as cluster:
+            yield OurKafka(cluster, guarded)
+        return
     with Cluster(brokers=3, clock="held", settings=SETTINGS) as cluster:
         yield OurKafka(cluster)

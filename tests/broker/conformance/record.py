@@ -20,6 +20,7 @@ from .families import FAMILIES, all_scenarios
 from .genuine import genuine_kafka
 from .messages import Plain
 from .scenario import Brokers, Scenario, Stage
+from .settings import GUARDED_FAMILIES
 
 FOLDER = Path(__file__).parent / "recorded"
 
@@ -59,17 +60,24 @@ def main() -> int:
     chosen = parser.parse_args().family or FAMILIES
     if unknown := sorted(set(chosen) - set(FAMILIES)):
         parser.error(f"there is no family {', '.join(unknown)}; there are {', '.join(FAMILIES)}")
-    began = time.monotonic()
     try:
-        with tempfile.TemporaryDirectory(prefix="conformance-") as folder, genuine_kafka(Path(folder)) as kafka:
-            for family in chosen:
-                ours = [scenario for scenario in all_scenarios() if scenario.family == family]
-                save(family, {scenario.title: play(kafka, scenario) for scenario in ours})
-                print(f"{family}: {len(ours)} scenarios, {time.monotonic() - began:.0f} s so far", flush=True)
+        for guarded in (False, True):
+            families = [family for family in chosen if (family in GUARDED_FAMILIES) is guarded]
+            if families:
+                _record(families, guarded)
     except ClusterError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _record(families: list[str], guarded: bool) -> None:
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder, genuine_kafka(Path(folder), guarded) as kafka:
+        for family in families:
+            ours = [scenario for scenario in all_scenarios() if scenario.family == family]
+            save(family, {scenario.title: play(kafka, scenario) for scenario in ours})
+            print(f"{family}: {len(ours)} scenarios, {time.monotonic() - began:.0f} s so far", flush=True)
 
 
 if __name__ == "__main__":

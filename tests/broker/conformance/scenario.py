@@ -17,6 +17,7 @@ from waiting import wait_until
 from .answers import Names
 from .client import ClosedError, Connection
 from .messages import Plain, kio_versions
+from .settings import ADMIN, GUARDED_FAMILIES
 
 # What genuine Kafka has more or less of than kio knows
 _ADVERTISED = {"InitProducerId": range(6)}
@@ -28,8 +29,8 @@ class Brokers(Protocol):
     patience: float
     """Seconds of real time in which they do what they do by themselves."""
 
-    def connect(self, broker: int, client_id: str | None = "conformance") -> Connection:
-        """A new connection."""
+    def connect(self, broker: int, client_id: str | None = "conformance", user: str = ADMIN) -> Connection:
+        """A new connection; on brokers with SASL, of this user."""
 
     def paused(self, broker: int) -> AbstractContextManager[object]:
         """Let a broker stand still, as under SIGSTOP, until the block ends."""
@@ -58,6 +59,11 @@ class Scenario:
     play: Callable[[Stage], None]
     api: str | None = None
     version: int | None = None
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether it plays on brokers with SASL and an authorizer."""
+        return self.family in GUARDED_FAMILIES
 
     @property
     def title(self) -> str:
@@ -139,9 +145,9 @@ class Stage:
             return self.scenario.version
         return versions(api)[-1]
 
-    def connect(self, broker: int = 1, client_id: str | None = "conformance") -> Connection:
-        """A connection that is closed with the stage."""
-        return self._stack.enter_context(self.brokers.connect(broker, client_id))
+    def connect(self, broker: int = 1, client_id: str | None = "conformance", user: str = ADMIN) -> Connection:
+        """A connection that is closed with the stage; on brokers with SASL, of this user."""
+        return self._stack.enter_context(self.brokers.connect(broker, client_id, user))
 
     def ask(
         self, api: str, body: Mapping[str, Plain], *, to: int = 1, version: int | None = None,

@@ -1,5 +1,7 @@
 """The brokers' settings in this set: Kafka's defaults, but for what would take long."""
 
+from abeyant.broker.settings import AUTHORIZER
+
 LAG_SECONDS = 3.0
 
 SETTINGS = {
@@ -23,4 +25,15 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "1",
     # How often Kafka looks for transactions whose time is over.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
+}
+
+# Families that play on brokers with SASL and an authorizer, where requests are an administrator's unless they say more
+GUARDED_FAMILIES = frozenset({"acl_rules", "acls_of_groups", "acls_of_topics", "delegation_tokens"})
+ADMIN = "admin"
+PASSWORDS = {ADMIN: "admin's", "alice": "alice's", "bob": "bob's"}
+GUARDED = SETTINGS | {
+    "authorizer.class.name": AUTHORIZER,
+    "super.users": "User:admin;User:ANONYMOUS",  # genuine Kafka's controllers come by PLAINTEXT
+    "delegation.token.secret.key": "a secret",
+    "delegation.token.expiry.check.interval.ms": "3600000",
 }

@@ -29,7 +29,8 @@ def handle(call: Call) -> None:
         for one in call.request.creations
     )  # fmt: skip
     results = [
-        Message() if error is None else Message(error_code=error.code, error_message=error.message) for error in errors
+        Message(error_message="") if error is None else Message(error_code=error.code, error_message=error.message)
+        for error in errors
     ]
     call.answer(Message(results=results))
 

@@ -31,4 +31,4 @@ def handle(call: Call) -> None:
         Message(resource_type=kind, resource_name=name, pattern_type=pattern, acls=found)
         for (kind, name, pattern), found in resources.items()
     ]
-    call.answer(Message(resources=rows))
+    call.answer(Message(error_message="", resources=rows))

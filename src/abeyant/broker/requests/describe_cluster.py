@@ -1,7 +1,6 @@
 """DescribeCluster (key 60, versions 0-2): describe the brokers and the controller.
 
 Kafka: `KafkaApis.handleDescribeCluster`.
-Not implemented: a rack per broker.
 """
 
 from __future__ import annotations
@@ -38,10 +37,14 @@ def handle(call: Call) -> None:
 
 def _brokers(call: Call) -> list[Message]:
     cluster = call.broker.cluster
-    rack, members = cluster.settings["broker.rack"], cluster.controller.members
+    members = cluster.controller.members
     return [
         Message(
-            broker_id=number, host=host_for(call, broker), port=broker.port, rack=rack, is_fenced=number not in members
+            broker_id=number,
+            host=host_for(call, broker),
+            port=broker.port,
+            rack=cluster.settings.rack(number),
+            is_fenced=number not in members,
         )
         for number, broker in cluster.brokers.items()
         if call.request.include_fenced_brokers or number in members

@@ -2,7 +2,8 @@
 
 Followers in this process fetch through replica/session.py instead.
 Kafka: `KafkaApis.handleFetchRequest`, `ReplicaManager.fetchMessages`.
-Not implemented: fetches by brokers of other processes, preferred read replicas by rack.
+A consumer of another rack than the leader's is sent to a replica of its own (KIP-392).
+Not implemented: fetches by brokers of other processes.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from typing import Any
 from abeyant.broker.delayed.operation import BrokerOperation
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log import LogError
+from abeyant.broker.partition_state import NO_LEADER
 from abeyant.broker.quotas.table import FETCH
 from abeyant.broker.replica.partition import Partition
+from abeyant.broker.replica.selection import preferred_replica
 from abeyant.broker.requests.common.authorization import may_read
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.fetch_sessions import NO_SESSION, FetchSession, Key
@@ -68,7 +71,10 @@ class PartitionQuery:
 class PartitionResult:
     """The result of reading one partition."""
 
-    __slots__ = ("aborted", "diverging", "error", "high_watermark", "partition", "query", "records", "stable", "start")
+    __slots__ = (
+        "aborted", "diverging", "error", "high_watermark", "partition", "preferred", "query", "records", "stable",
+        "start",
+    )  # fmt: skip
 
     def __init__(self, query: PartitionQuery) -> None:
         self.query = query
@@ -76,13 +82,19 @@ class PartitionResult:
         self.error: ErrorCode = ErrorCode.none
         self.records = b""
         self.high_watermark = self.stable = self.start = -1
+        self.preferred = NO_LEADER
         self.aborted: list[Message] | None = None
         self.diverging: Message | None = None
 
     @property
     def is_news(self) -> bool:
         """Return whether a response in a session must include it."""
-        return bool(self.records) or self.error is not ErrorCode.none or self.diverging is not None
+        return bool(self.records) or self.error is not ErrorCode.none or self.ends_wait
+
+    @property
+    def ends_wait(self) -> bool:
+        """Return whether the client has to act on something else than records or an error."""
+        return self.diverging is not None or self.preferred != NO_LEADER
 
 
 class PendingFetch:
@@ -157,7 +169,7 @@ class DelayedFetch(BrokerOperation):
 class FetchReader:
     """Reads the partitions of a fetch: at once, and `again` after a wait."""
 
-    __slots__ = ("_call", "_committed", "_from_a_replica", "_max_bytes", "min_bytes", "queries")
+    __slots__ = ("_call", "_committed", "_from_a_replica", "_max_bytes", "_rack", "min_bytes", "queries")
 
     def __init__(self, call: Call, queries: list[PartitionQuery]) -> None:
         request = call.request
@@ -165,7 +177,9 @@ class FetchReader:
         self._committed = request.isolation_level == _COMMITTED
         # Replicas in this process fetch through replica/session.py, and there are no others.
         self._from_a_replica = max(request.replica_id, request.replica_state.replica_id) >= 0
-        self._max_bytes = min(request.max_bytes, call.broker.cluster.settings["fetch.max.bytes"])
+        settings = call.broker.cluster.settings
+        self._rack: str = request.rack_id if settings["replica.selector.class"] else ""
+        self._max_bytes = min(request.max_bytes, settings["fetch.max.bytes"])
         self.min_bytes = request.min_bytes
         if call.broker.client_quotas.table.enabled:
             most = call.broker.client_quotas.most(FETCH, call.connection.user, call.client_id)
@@ -206,7 +220,7 @@ class FetchReader:
             return None
         size = 0
         for result in results:
-            if result.error is not ErrorCode.none or result.diverging is not None:
+            if result.error is not ErrorCode.none or result.ends_wait:
                 return None
             size += len(result.records)
         if size >= self.min_bytes:
@@ -227,9 +241,13 @@ class FetchReader:
         if self._from_a_replica:
             raise ApiError(ErrorCode.not_leader_or_follower)
         partition.check_leader(query.leader_epoch, leader_only=self._call.version < _FROM_FOLLOWERS)
+        if self._rack and partition.leads:
+            result.preferred = preferred_replica(partition, self._rack, query.offset)
+            if result.preferred != NO_LEADER:
+                self._set_marks(result, partition)
+                return
         log = partition.log
         if query.last_epoch >= 0 and self._diverges(result, partition):
-            result.partition = partition
             return
         mark = partition.high_watermark
         stable = partition.last_stable_offset
@@ -254,9 +272,13 @@ class FetchReader:
         if epoch >= query.last_epoch and end >= query.offset:
             return False
         result.diverging = Message(epoch=epoch, end_offset=end)
+        self._set_marks(result, partition)
+        return True
+
+    def _set_marks(self, result: PartitionResult, partition: Partition) -> None:
+        result.partition = partition
         result.high_watermark, result.stable = partition.high_watermark, partition.last_stable_offset
         result.start = partition.log.start_offset
-        return True
 
     def _aborted(self, partition: Partition, start: int, size: int) -> list[Message]:
         log = partition.log
@@ -373,7 +395,7 @@ def _response(result: PartitionResult, call: Call | None) -> tuple[PartitionQuer
         last_stable_offset=result.stable,
         log_start_offset=result.start,
         aborted_transactions=result.aborted,
-        preferred_read_replica=-1,
+        preferred_read_replica=result.preferred,
         records=result.records,
     )
     if result.diverging is not None:

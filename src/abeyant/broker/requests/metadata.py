@@ -2,7 +2,6 @@
 
 A missing topic is created if auto.create.topics.enable allows it.
 Kafka: `KafkaApis.handleTopicMetadataRequest`.
-Not implemented: a rack per broker, authorization.
 """
 
 from __future__ import annotations

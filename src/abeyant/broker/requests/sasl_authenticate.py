@@ -1,11 +1,11 @@
 """SaslAuthenticate (key 36, versions 0-2): exchange tokens of the SASL mechanism until the client is authenticated.
 
 Kafka: `SaslServerAuthenticator.handleSaslToken`.
-Not implemented: reauthentication (KIP-368).
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from abeyant.broker.errors import ApiError
@@ -21,14 +21,16 @@ def handle(call: Call) -> None:
     if login is None or not login.waits_for_token:
         raise ApiError(ErrorCode.illegal_sasl_state)
     try:
-        token, user = login.answer(call.request.auth_bytes)
+        token, session = login.answer(call.request.auth_bytes, call.broker.now_ms())
     except AuthenticationError as error:
         call.answer(Message(error_code=ErrorCode.sasl_authentication_failed, error_message=str(error)))
         connection.close(str(error))
         return
-    if user is not None:
-        connection.login, connection.user = None, user
-    call.answer(Message(auth_bytes=token))
+    lifetime = 0
+    if session is not None:
+        connection.authenticated(session)
+        lifetime = session.lifetime_ms
+    call.answer(Message(auth_bytes=token, session_lifetime=timedelta(milliseconds=lifetime)))
 
 
 def error_response(_: Any, error: ErrorCode) -> Message:

@@ -1,7 +1,7 @@
 """SaslHandshake (key 17, versions 0-1): agree on the SASL mechanism of a connection.
 
 Kafka: `SaslServerAuthenticator.handleHandshakeRequest`.
-Not implemented: GSSAPI, OAUTHBEARER.
+Not implemented: GSSAPI.
 """
 
 from __future__ import annotations

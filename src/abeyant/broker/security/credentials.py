@@ -7,7 +7,7 @@ import hmac
 import os
 from typing import Final, NamedTuple
 
-__all__ = ["SCRAM", "Credential", "Credentials"]
+__all__ = ["SCRAM", "Credential", "Credentials", "DelegationToken"]
 
 SCRAM: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 """The mechanisms, with Kafka's numbers."""
@@ -41,10 +41,41 @@ class Credential(NamedTuple):
         return cls(salt, stored, hmac.digest(salted, b"Server Key", algorithm), iterations)
 
 
+class DelegationToken(NamedTuple):
+    """A token by which a client authenticates for another (KIP-48). Times are in milliseconds since 1970."""
+
+    id: str
+    owner: str
+    """A principal: "User:alice"."""
+    requester: str
+    renewers: tuple[str, ...]
+    issued_ms: int
+    expires_ms: int
+    """When it expires unless it is renewed."""
+    last_ms: int
+    """The latest expiry that it may be renewed to."""
+    hmac: bytes
+    """The password, not in base64."""
+
+    def is_expired(self, now_ms: int) -> bool:
+        """Return whether it has expired."""
+        return min(self.expires_ms, self.last_ms) < now_ms
+
+    def is_renewable_by(self, principal: str) -> bool:
+        """Return whether a principal owns it or is one of its renewers."""
+        return principal == self.owner or principal in self.renewers
+
+    def concerns(self, principal: str) -> bool:
+        """Return whether a principal has requested it, owns it or may renew it."""
+        return principal == self.requester or self.is_renewable_by(principal)
+
+
 class Credentials:
-    """All SCRAM credentials of a cluster. Administrators change them while it runs."""
+    """All SCRAM credentials and delegation tokens of a cluster. Both change while it runs."""
 
     def __init__(self) -> None:
+        self.tokens: dict[str, DelegationToken] = {}
+        """By id."""
         self._known: dict[str, dict[str, Credential]] = {mechanism: {} for mechanism in SCRAM}
 
     def of(self, mechanism: str) -> dict[str, Credential]:

@@ -2,37 +2,77 @@
 
 A client names a mechanism (SaslHandshake), then sends tokens until it is authenticated: in SaslAuthenticate requests,
 or bare after version 0 of the handshake, as in Kafka's `SaslServerAuthenticator`. PLAIN is a name and a password (RFC
-4616); SCRAM never sends the password (RFC 5802), and is implemented by scramp.
+4616); SCRAM never sends the password (RFC 5802), and is implemented by scramp. With a delegation token its id and HMAC
+stand for them (KIP-48). OAUTHBEARER is in oauthbearer.py.
+
+A session may have an end (KIP-368): the client's token expires, or `connections.max.reauth.ms` have passed. After that
+the next request closes the connection, unless it begins another authentication.
 """
 
 from __future__ import annotations
 
 import hmac
+from base64 import b64encode
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from abeyant.broker.security.conversation import AuthenticationError, Conversation, Refused
 from abeyant.broker.security.credentials import SCRAM, Credential, Credentials
+from abeyant.broker.security.jwt import Validator
+from abeyant.broker.security.oauthbearer import MECHANISM as OAUTHBEARER
+from abeyant.broker.security.oauthbearer import OAuthBearer
 from abeyant.lazy import needs
 
-__all__ = ["MECHANISMS", "AuthenticationError", "Login", "Users"]
+__all__ = ["MECHANISMS", "AuthenticationError", "Login", "SaslSession", "Users"]
 
-MECHANISMS: Final = ("PLAIN", *SCRAM)
+MECHANISMS: Final = ("PLAIN", *SCRAM, OAUTHBEARER)
+_TOKEN: Final = ",tokenauth=true"
+_RENEWABLE_AFTER_MS: Final = 1000  # since the last authentication began, as in Kafka
 _BEFORE: Final = ("ApiVersions", "SaslHandshake", "SaslAuthenticate")  # the requests before authentication
 
 
-class AuthenticationError(Exception):
-    """A failed authentication; the message is for the client."""
+class SaslSession(NamedTuple):
+    """An authenticated session of a connection."""
+
+    user: str
+    mechanism: str
+    by_token: bool
+    """Whether the client has authenticated with a delegation token."""
+    renews: bool
+    """Whether it renewed an earlier one of the same connection."""
+    began_ms: int
+    ends_ms: int | None
+    """Milliseconds since 1970; None for never."""
+
+    @property
+    def lifetime_ms(self) -> int:
+        """Return the milliseconds from its begin to its end; 0 for a session without an end."""
+        return 0 if self.ends_ms is None else max(self.ends_ms - self.began_ms, 0)
+
+    def is_over(self, now_ms: int) -> bool:
+        """Return whether it has ended."""
+        return self.ends_ms is not None and now_ms >= self.ends_ms
+
+    def is_renewable(self, now_ms: int) -> bool:
+        """Return whether the client may authenticate again: if there is an end, and at most once a second."""
+        return self.ends_ms is not None and (not self.renews or now_ms - self.began_ms >= _RENEWABLE_AFTER_MS)
 
 
 class Users:
     """Names and passwords, and the SASL mechanisms that are enabled."""
 
     def __init__(
-        self, passwords: Mapping[str, str], mechanisms: tuple[str, ...], credentials: Credentials | None = None
+        self,
+        passwords: Mapping[str, str],
+        mechanisms: tuple[str, ...],
+        credentials: Credentials | None = None,
+        validate: Validator | None = None,
+        longest: Mapping[str, int] | None = None,
     ) -> None:
         """Hash the passwords into `credentials`, which may change later.
 
-        Raises AbeyantError if a mechanism's library is missing, ValueError for non-strings.
+        `validate` is for the tokens of OAUTHBEARER. `longest` are the milliseconds of a session by mechanism, 0 or less
+        for no limit. Raises AbeyantError if a mechanism's library is missing, ValueError for non-strings.
         """
         credentials = credentials or Credentials()
         for name, password in passwords.items():
@@ -40,6 +80,9 @@ class Users:
                 raise ValueError(f"users: names and passwords must be non-empty strings, not {name!r}: ...")
         self.passwords = dict(passwords)
         self.mechanisms = mechanisms
+        self.longest = longest or {}
+        self._validate = validate
+        self._credentials = credentials
         self._scram: dict[str, tuple[Any, dict[str, Credential]]] = {}
         for mechanism in mechanisms:
             if mechanism in SCRAM:
@@ -52,29 +95,23 @@ class Users:
         """Start one client's authentication with a mechanism."""
         if mechanism == "PLAIN":
             return _Plain(self.passwords)
+        if mechanism == OAUTHBEARER:
+            assert self._validate is not None
+            return OAuthBearer(self._validate)
         scram, known = self._scram[mechanism]
-        return _Scram(mechanism, scram.make_server, known)
-
-
-class Conversation:
-    """One authentication."""
-
-    ended = False
-    user = ""
-    """The name that the client gave."""
-
-    def answer(self, token: bytes) -> bytes:
-        """Return the response to the client's token, and set `ended` after the last. Raises AuthenticationError."""
-        raise NotImplementedError
+        return _Scram(mechanism, scram.make_server, known, self._credentials)
 
 
 class Login:
     """The state of one connection's authentication. Use from the loop's thread only."""
 
-    __slots__ = ("_conversation", "_users", "bare", "largest")
+    __slots__ = ("_before", "_conversation", "_mechanism", "_users", "bare", "largest")
 
-    def __init__(self, users: Users, largest: int) -> None:
+    def __init__(self, users: Users, largest: int, before: SaslSession | None = None) -> None:
+        """`before` is the session that the client renews, if any."""
         self._users = users
+        self._before = before
+        self._mechanism = ""
         self.largest = largest
         """Maximum bytes of a request before authentication; -1 for the general limit."""
         self._conversation: Conversation | None = None
@@ -100,15 +137,37 @@ class Login:
         """Agree on a mechanism. Return False if it is not enabled."""
         if mechanism not in self.mechanisms:
             return False
-        self._conversation = self._users.conversation(mechanism)
+        before = self._before
+        self._mechanism = mechanism
+        if before is not None and mechanism != before.mechanism:
+            self._conversation = Refused(
+                f"SASL mechanism '{mechanism}' requested by client is not supported for re-authentication of mechanism "
+                f"'{before.mechanism}'"
+            )
+        else:
+            self._conversation = self._users.conversation(mechanism)
         self.bare = bare
         return True
 
-    def answer(self, token: bytes) -> tuple[bytes, str | None]:
-        """Return the response to a token, and the user once authenticated. Raises AuthenticationError."""
-        assert self._conversation is not None
-        answer = self._conversation.answer(token)
-        return answer, self._conversation.user if self._conversation.ended else None
+    def answer(self, token: bytes, now_ms: int) -> tuple[bytes, SaslSession | None]:
+        """Return the response to a token, and the session once authenticated. Raises AuthenticationError."""
+        conversation, before = self._conversation, self._before
+        assert conversation is not None
+        answer = conversation.answer(token, now_ms)
+        if not conversation.ended:
+            return answer, None
+        if before is not None and conversation.user != before.user:
+            change = f"User.{before.user}: User.{conversation.user}"
+            raise AuthenticationError(f"Cannot change principals during re-authentication from {change}")
+        longest = self._users.longest.get(self._mechanism, 0)
+        ends = [now_ms + longest] if longest > 0 else []
+        if conversation.ends_ms is not None:
+            ends.append(conversation.ends_ms)
+        session = SaslSession(
+            conversation.user, self._mechanism, conversation.by_token, before is not None, now_ms,
+            min(ends, default=None),
+        )  # fmt: skip
+        return answer, session
 
 
 class _Plain(Conversation):
@@ -117,7 +176,7 @@ class _Plain(Conversation):
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords
 
-    def answer(self, token: bytes) -> bytes:
+    def answer(self, token: bytes, now_ms: int) -> bytes:
         wrong = "Authentication failed: Invalid username or password"
         try:
             acts_as, name, password = token.decode().split("\0")
@@ -138,23 +197,34 @@ class _Scram(Conversation):
     """RFC 5802: client first, server first, client final, server final."""
 
     def __init__(
-        self, mechanism: str, make_server: Callable[[Callable[[str], Any]], Any], known: Mapping[str, Any]
+        self,
+        mechanism: str,
+        make_server: Callable[[Callable[[str], Any]], Any],
+        known: Mapping[str, Any],
+        credentials: Credentials,
     ) -> None:
         self._mechanism = mechanism
         self._server = make_server(self._look_up)
         self._known = known
+        self._credentials = credentials
         self._begun = False
 
     def _look_up(self, name: str) -> Any:
-        self.user = name
-        return self._known[name]
+        if not self.by_token:
+            self.user = name
+            return self._known[name]
+        token = self._credentials.tokens[name]
+        self.user, self.ends_ms = token.owner.partition(":")[2], token.expires_ms
+        return Credential.of_password(self._mechanism, b64encode(token.hmac).decode())
 
-    def answer(self, token: bytes) -> bytes:
+    def answer(self, token: bytes, now_ms: int) -> bytes:
         try:
             text = token.decode()
             if not self._begun:
                 self._begun = True
-                self._server.set_client_first(text)
+                self.by_token = text.endswith(_TOKEN)
+                self._server.set_client_first(text.removesuffix(_TOKEN))  # scramp knows no extensions
+                self._server.client_first_bare = text.split(",", 2)[2]  # what both sign
                 return bytes(self._server.get_server_first(), "utf-8")
             self._accept_repeated_nonce(text)
             self._server.set_client_final(text)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from abeyant.broker.definitions import definition
 from abeyant.broker.security.credentials import Credentials
-from abeyant.broker.security.login import MECHANISMS, Login, Users
+from abeyant.broker.security.jwt import validator
+from abeyant.broker.security.login import MECHANISMS, Login, SaslSession, Users
+from abeyant.broker.security.oauthbearer import MECHANISM as OAUTHBEARER
 from abeyant.errors import AbeyantError
 
 if TYPE_CHECKING:
@@ -36,9 +38,12 @@ class Security:
         self.credentials = Credentials()
         self._largest: int = settings["sasl.server.max.receive.size"]
         if protocol.startswith("SASL"):
-            if not users:
+            mechanisms = _mechanisms(settings)
+            if not users and mechanisms != (OAUTHBEARER,):
                 raise ValueError(f'{protocol} needs users, for instance users={{"alice": "a-password"}}')
-            self._users = Users(users, _mechanisms(settings), self.credentials)
+            longest = {one: _longest(settings, protocol, one) for one in mechanisms}
+            bearer = validator(settings.__getitem__) if OAUTHBEARER in mechanisms else None
+            self._users = Users(users or {}, mechanisms, self.credentials, bearer, longest)
         elif users:
             raise ValueError(f"users need SASL_PLAINTEXT or SASL_SSL, not {protocol}")
         if protocol.endswith("SSL"):
@@ -60,9 +65,9 @@ class Security:
         """Return the enabled SASL mechanisms; none without SASL."""
         return self._users.mechanisms if self._users else ()
 
-    def login(self) -> Login | None:
-        """Return the authentication of a new connection; None without SASL."""
-        return Login(self._users, self._largest) if self._users else None
+    def login(self, before: SaslSession | None = None) -> Login | None:
+        """Return an authentication, of a new connection or to renew a session; None without SASL."""
+        return Login(self._users, self._largest, before) if self._users else None
 
     def user_of(self, certificate: Mapping[str, Any] | None) -> str:
         """Return the user that a client's certificate names, by its subject: "ANONYMOUS" without one, or with SASL."""
@@ -79,14 +84,22 @@ class Security:
 
 
 def _mechanisms(settings: Settings) -> tuple[str, ...]:
-    """Return the mechanisms set, by default all that we support. Kafka's default, GSSAPI, is not supported."""
+    """Return the mechanisms set, by default those with passwords. Kafka's default, GSSAPI, is not supported."""
     if "sasl.enabled.mechanisms" not in settings.static:
-        return MECHANISMS
+        return tuple(one for one in MECHANISMS if one != OAUTHBEARER)  # by which anyone may come, with no key set
     wanted = tuple(settings["sasl.enabled.mechanisms"])
     for name in wanted:
         if name not in MECHANISMS:
             raise AbeyantError(f"sasl.enabled.mechanisms: {name!r} is not supported, only {', '.join(MECHANISMS)}")
     return wanted
+
+
+def _longest(settings: Settings, protocol: str, mechanism: str) -> int:
+    """Return the milliseconds of a mechanism's sessions."""
+    name = "connections.max.reauth.ms"
+    own: int | None = settings.value(f"listener.name.{protocol.lower()}.{mechanism.lower()}.{name}")
+    most: int = settings[name]
+    return most if own is None else own
 
 
 def _tls_settings(settings: Settings) -> list[str]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from abeyant.reporting import logger
 
 if TYPE_CHECKING:
-    from abeyant.broker.security.login import Login
+    from abeyant.broker.security.login import Login, SaslSession
 
 _LENGTH = Struct(">i")
 _STAGING = 256 * 1024
@@ -64,7 +64,8 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_backlog", "_busy", "_choked", "_filled", "_frame", "_loop", "_max_request", "_need", "_paused", "_receiver",
-        "_scheduled", "_staging", "_transport", "certificate", "client_id", "host", "login", "peer", "software", "user",
+        "_scheduled", "_staging", "_transport", "certificate", "client_id", "host", "login", "peer", "session",
+        "software", "user",
     )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop, receiver: Receiver, staging: Staging, max_request: int) -> None:
@@ -87,6 +88,7 @@ class Connection(asyncio.BufferedProtocol):
         self.client_id = ""  # of the last request
         self.certificate: Mapping[str, Any] | None = None  # the client's, of TLS
         self.login: Login | None = None  # the authentication in progress
+        self.session: SaslSession | None = None  # once authenticated by SASL
         self.user = "ANONYMOUS"  # until authenticated
         self.software = ("unknown", "unknown")  # the client's name and version
 
@@ -105,6 +107,10 @@ class Connection(asyncio.BufferedProtocol):
             transport.write(b"".join(parts))
         if not mute:
             self.unmute()
+
+    def authenticated(self, session: SaslSession) -> None:
+        """Handle further requests as those of this session's user."""
+        self.login, self.session, self.user = None, session, session.user
 
     def unmute(self) -> None:
         """Go on to the next request."""

@@ -32,7 +32,7 @@ from abeyant.broker.acls import (
 from abeyant.broker.errors import ApiError
 from abeyant.broker.wire.schema import ErrorCode
 
-__all__ = ["authorize", "may_create", "may_describe", "may_read"]
+__all__ = ["authorize", "client_of", "may", "may_create", "may_describe", "may_read"]
 
 FAILED: Final = {
     TOPIC: ErrorCode.topic_authorization_failed, GROUP: ErrorCode.group_authorization_failed,
@@ -46,7 +46,11 @@ _FIELDS: Final = {
 # What the whole request needs; without a rule here or below, a request needs CLUSTER_ACTION.
 _WHOLE: Final[dict[str, tuple[tuple[int, int], ...]]] = {
     **dict.fromkeys(
-        ("ApiVersions", "DescribeCluster", "SaslAuthenticate", "SaslHandshake", "Fetch", "InitProducerId"), ()
+        (
+            "ApiVersions", "DescribeCluster", "SaslAuthenticate", "SaslHandshake", "Fetch", "InitProducerId",
+            "CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken", "DescribeDelegationToken",
+        ),
+        (),
     ),
     **dict.fromkeys(
         (
@@ -125,16 +129,19 @@ def may_read(call: Any, name: str | None, topic_id: Any) -> bool:
     return name is None or acls.allows(client_of(call), READ, TOPIC, name)
 
 
+def may(call: Any, operation: int, kind: int, name: str) -> bool:
+    """Return whether a client may do this with a resource."""
+    return not call.broker.cluster.controller.acls.enabled or _allows(call, operation, kind, name)
+
+
 def may_create(call: Any, topic: str) -> bool:
     """Return whether a client may create a topic."""
-    if not call.broker.cluster.controller.acls.enabled:
-        return True
-    return _allows(call, CREATE, CLUSTER, CLUSTER_NAME) or _allows(call, CREATE, TOPIC, topic)
+    return may(call, CREATE, CLUSTER, CLUSTER_NAME) or may(call, CREATE, TOPIC, topic)
 
 
 def may_describe(call: Any, topic: str) -> bool:
     """Return whether a client may describe a topic."""
-    return not call.broker.cluster.controller.acls.enabled or _allows(call, DESCRIBE, TOPIC, topic)
+    return may(call, DESCRIBE, TOPIC, topic)
 
 
 def authorize(call: Any) -> None:

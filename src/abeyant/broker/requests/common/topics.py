@@ -37,7 +37,7 @@ def live_brokers(call: Call) -> list[Message]:
     """Return the brokers that are registered and not fenced, ordered by id."""
     cluster = call.broker.cluster
     return [
-        Message(node_id=number, host=host_for(call, broker), port=broker.port, rack=cluster.settings["broker.rack"])
+        Message(node_id=number, host=host_for(call, broker), port=broker.port, rack=cluster.settings.rack(number))
         for number, broker in cluster.brokers.items()
         if number in cluster.controller.members
     ]

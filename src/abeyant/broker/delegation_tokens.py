@@ -1,0 +1,129 @@
+"""Create, renew and expire delegation tokens (KIP-48). Kafka: `DelegationTokenControlManager`."""
+
+from __future__ import annotations
+
+import hmac
+import uuid
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING
+
+from abeyant.broker.clock import until_scan
+from abeyant.broker.errors import ApiError
+from abeyant.broker.security.credentials import DelegationToken
+from abeyant.broker.wire.schema import ErrorCode
+from abeyant.timer import TimerTask
+
+if TYPE_CHECKING:
+    from abeyant.broker.clock import Clock
+    from abeyant.broker.metadata_store import MetadataStore
+    from abeyant.broker.security.credentials import Credentials
+    from abeyant.broker.settings import Settings
+
+
+class DelegationTokens:
+    """The delegation tokens, and their store. Use from the loop's thread only."""
+
+    def __init__(self, credentials: Credentials, settings: Settings, store: MetadataStore, clock: Clock) -> None:
+        """Read the stored tokens into `credentials`."""
+        secret: str | None = settings["delegation.token.secret.key"]
+        self._secret = None if secret is None else secret.encode()
+        self._known = credentials.tokens
+        self._store = store
+        self._clock = clock
+        self._longest_ms: int = settings["delegation.token.max.lifetime.ms"]
+        self._renewal_ms: int = settings["delegation.token.expiry.time.ms"]
+        self._scan_ms: int = settings["delegation.token.expiry.check.interval.ms"]
+        self._started_ms = clock.now_ms()
+        self._task: TimerTask | None = None
+        for token in store.tokens():
+            self._known[token.id] = token
+        self._schedule()
+
+    @property
+    def enabled(self) -> bool:
+        """Return whether there is a secret, without which there are no tokens."""
+        return self._secret is not None
+
+    def all(self) -> list[DelegationToken]:
+        """Return all tokens, those too that have expired since the last scan."""
+        return list(self._known.values())
+
+    def create(self, requester: str, owner: str, renewers: tuple[str, ...], longest_ms: int) -> DelegationToken:
+        """Create a token that can be renewed for `longest_ms`, 0 or less for the default. Raises ApiError."""
+        if self._secret is None:
+            raise ApiError(ErrorCode.delegation_token_auth_disabled)
+        now_ms = self._clock.now_ms()
+        last_ms = now_ms + (min(longest_ms, self._longest_ms) if longest_ms > 0 else self._longest_ms)
+        number = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")  # in Kafka's form of ids
+        token = DelegationToken(
+            number, owner, requester, renewers, now_ms, min(last_ms, now_ms + self._renewal_ms), last_ms,
+            hmac.digest(self._secret, number.encode(), "sha512"),
+        )  # fmt: skip
+        self._put(token)
+        return token
+
+    def renew(self, requester: str, key: bytes, period_ms: int) -> int:
+        """Renew a token for `period_ms`, 0 or less for the default. Return when it expires. Raises ApiError."""
+        token = self._usable(requester, key)
+        period_ms = min(period_ms, self._renewal_ms) if period_ms > 0 else self._renewal_ms
+        return self._set_expiry(token, period_ms)
+
+    def expire(self, requester: str, key: bytes, period_ms: int) -> int:
+        """Let a token expire in `period_ms`, or with less than 0 remove it now. Return when. Raises ApiError."""
+        token = self._usable(requester, key)
+        if period_ms >= 0:
+            return self._set_expiry(token, period_ms)
+        self._remove(token)
+        self._schedule()
+        return self._clock.now_ms()
+
+    def close(self) -> None:
+        """Cancel the scan."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def _usable(self, requester: str, key: bytes) -> DelegationToken:
+        """Return the token with this HMAC that the requester may change. Raises ApiError."""
+        if self._secret is None:
+            raise ApiError(ErrorCode.delegation_token_auth_disabled)
+        token = next((one for one in self._known.values() if hmac.compare_digest(one.hmac, key)), None)
+        if token is None:
+            raise ApiError(ErrorCode.delegation_token_not_found)
+        if token.is_expired(self._clock.now_ms()):
+            raise ApiError(ErrorCode.delegation_token_expired)
+        if not token.is_renewable_by(requester):
+            raise ApiError(ErrorCode.delegation_token_owner_mismatch)
+        return token
+
+    def _set_expiry(self, token: DelegationToken, period_ms: int) -> int:
+        token = token._replace(expires_ms=min(token.last_ms, self._clock.now_ms() + period_ms))
+        self._put(token)
+        return token.expires_ms
+
+    def _put(self, token: DelegationToken) -> None:
+        self._store.put_token(token.id, token)
+        self._known[token.id] = token
+        self._schedule()
+
+    def _remove(self, token: DelegationToken) -> None:
+        self._store.put_token(token.id, None)
+        del self._known[token.id]
+
+    def _schedule(self) -> None:
+        """Wait for the first of Kafka's scans that finds an expired token."""
+        self.close()
+        if self._known:
+            due_ms = min(min(one.expires_ms, one.last_ms) for one in self._known.values())
+            delay = until_scan(self._started_ms, self._scan_ms, due_ms, self._clock.now_ms())
+            self._task = self._clock.timer.call_later(delay, self._remove_expired)
+
+    def _remove_expired(self) -> None:
+        self._task = None
+        now_ms = self._clock.now_ms()
+        try:
+            for token in self.all():
+                if token.is_expired(now_ms):
+                    self._remove(token)
+        finally:  # a disk may be full; the next scan tries again
+            self._schedule()

@@ -1,0 +1,30 @@
+"""Parts of the requests about delegation tokens: who may send them, and principals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.wire.schema import ErrorCode
+
+NO_TIME_MS = -1
+
+
+def require_identity(call: Call) -> None:
+    """Raise ApiError for a client that is not known by SASL or its certificate, or has come with a token itself."""
+    session = call.connection.session
+    by_token = session is not None and session.by_token
+    if by_token or call.connection.user == "ANONYMOUS":
+        raise ApiError(ErrorCode.delegation_token_request_not_allowed)
+
+
+def principal(kind: str | None, name: str | None) -> str:
+    """Return a principal as ACLs and tokens have it."""
+    return f"{kind}:{name}"
+
+
+def principal_fields(text: str, prefix: str = "") -> dict[str, Any]:
+    """Return the fields of a response that name a principal."""
+    kind, _, name = text.partition(":")
+    return {f"{prefix}principal_type": kind, f"{prefix}principal_name": name}

@@ -1,0 +1,110 @@
+"""JSON Web Keys (RFC 7517), which verify the signatures of tokens: RS256, ES256 and HS256."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from abeyant.lazy import needs
+
+__all__ = ["Key", "read_keys"]
+
+Verify = Callable[[bytes, bytes], bool]
+"""Returns whether a signature, the second argument, is that of the first."""
+
+
+class Key(NamedTuple):
+    """One key."""
+
+    algorithm: str
+    verify: Verify
+
+
+def read_keys(text: str) -> dict[str | None, Key]:
+    """Return the keys of a JSON Web Key Set by their ids. Raises ValueError, AbeyantError without `cryptography`."""
+    try:
+        found = {one.get("kid"): _key(one) for one in json.loads(text)["keys"]}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"a part is missing or wrong: {error}") from None
+    if not found:
+        raise ValueError("it has no key")
+    return found
+
+
+def _key(key: Mapping[str, Any]) -> Key:
+    kind = key["kty"]
+    if kind not in _KINDS:
+        raise ValueError(f"the key type {kind!r} is not among {', '.join(_KINDS)}")
+    algorithm, verifier = _KINDS[kind]
+    if key.get("alg", algorithm) != algorithm:
+        raise ValueError(f"the algorithm {key['alg']!r} of an {kind} key is not {algorithm}")
+    return Key(algorithm, verifier(key))
+
+
+def _bytes(text: str) -> bytes:
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(_bytes(text))
+
+
+def _secret(key: Mapping[str, Any]) -> Verify:
+    secret = _bytes(key["k"])
+    return lambda signed, signature: hmac.compare_digest(hmac.digest(secret, signed, "sha256"), signature)
+
+
+def _rsa(key: Mapping[str, Any]) -> Verify:
+    _require_cryptography()
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric import padding, rsa
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    public = rsa.RSAPublicNumbers(_number(key["e"]), _number(key["n"])).public_key()
+
+    def verify(signed: bytes, signature: bytes) -> bool:
+        try:
+            public.verify(signature, signed, padding.PKCS1v15(), SHA256())
+        except InvalidSignature:
+            return False
+        return True
+
+    return verify
+
+
+def _curve(key: Mapping[str, Any]) -> Verify:
+    _require_cryptography()
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric import ec, utils
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    if key["crv"] != "P-256":
+        raise ValueError(f"the curve {key['crv']!r} is not P-256")
+    public = ec.EllipticCurvePublicNumbers(_number(key["x"]), _number(key["y"]), ec.SECP256R1()).public_key()
+
+    def verify(signed: bytes, signature: bytes) -> bool:
+        if len(signature) != 64:  # two numbers of 32 bytes
+            return False
+        der = utils.encode_dss_signature(int.from_bytes(signature[:32]), int.from_bytes(signature[32:]))
+        try:
+            public.verify(der, signed, ec.ECDSA(SHA256()))
+        except InvalidSignature:
+            return False
+        return True
+
+    return verify
+
+
+_KINDS: Final[dict[str, tuple[str, Callable[[Mapping[str, Any]], Verify]]]] = {
+    "RSA": ("RS256", _rsa), "EC": ("ES256", _curve), "oct": ("HS256", _secret),
+}  # fmt: skip
+
+
+def _require_cryptography() -> None:
+    try:
+        import cryptography  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise needs("a signed token", {"broker-security": [error.name or "cryptography"]}) from error

@@ -1,0 +1,56 @@
+"""OAUTHBEARER (RFC 7628): a client authenticates with a token. Kafka: `OAuthBearerSaslServer`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from abeyant.broker.security.conversation import AuthenticationError, Conversation
+from abeyant.broker.security.jwt import InvalidTokenError, Validator
+from abeyant.reporting import logger
+
+__all__ = ["MECHANISM", "OAuthBearer"]
+
+MECHANISM: Final = "OAUTHBEARER"
+_FIRST: Final = re.compile(
+    rb"n,(?:a=(?P<acts_as>(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+))?,\x01"
+    rb"(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
+)
+_BEARER: Final = re.compile(rb"bearer +([-_.+/=a-zA-Z0-9]+)", re.IGNORECASE)
+_SEEN: Final = b"\x01"  # by which a client acknowledges a refusal
+_INVALID: Final = '{"status":"invalid_token"}'
+
+
+class OAuthBearer(Conversation):
+    """A token, and if it is refused, the reason and the client's acknowledgement."""
+
+    def __init__(self, validate: Validator) -> None:
+        self._validate = validate
+        self._refused = False
+
+    def answer(self, token: bytes, now_ms: int) -> bytes:
+        """Return nothing for a valid token, or why it is refused. Raises AuthenticationError."""
+        if self._refused and token == _SEEN:
+            raise AuthenticationError(_INVALID)
+        first = _FIRST.fullmatch(token)
+        pairs = dict(one.split(b"=", 1) for one in first["pairs"].split(b"\x01") if one) if first else {}
+        bearer = _BEARER.fullmatch(pairs.get(b"auth", b""))
+        if first is None or bearer is None:
+            raise AuthenticationError(
+                "Authentication failed during authentication due to invalid credentials with SASL mechanism "
+                f"{MECHANISM}"
+            )
+        try:
+            found = self._validate(bearer[1].decode(), now_ms)
+        except InvalidTokenError as error:
+            logger("broker").warning("a client's token is refused: %s", error)
+            self._refused = True
+            return _INVALID.encode()
+        acts_as = (first["acts_as"] or b"").decode().replace("=2C", ",").replace("=3D", "=")
+        if acts_as not in ("", found.principal):
+            raise AuthenticationError(
+                f"Authentication failed: Client requested an authorization id ({acts_as}) that is different from the "
+                f"token's principal name ({found.principal})"
+            )
+        self.ended, self.user, self.ends_ms = True, found.principal, found.ends_ms
+        return b""

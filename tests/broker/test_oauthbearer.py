@@ -1,0 +1,364 @@
+"""OAUTHBEARER: clients that come with tokens, unsecured or signed, and that have to come again (KIP-368)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from abeyant.broker import Cluster
+from abeyant.broker.security.jwt import InvalidTokenError, Token, validator
+from abeyant.broker.settings import AUTHORIZER, Settings
+from abeyant.errors import AbeyantError
+from broker.wire import WireClient
+from waiting import wait_until
+
+ON: dict[str, object] = {"sasl.enabled.mechanisms": "OAUTHBEARER"}
+NOW = 1_700_000_000  # seconds
+HANDSHAKE, AUTHENTICATE, METADATA = 17, 36, 3
+
+
+def part(value: object) -> str:
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def unsecured(header: object = None, **claims: object) -> str:
+    """A token without a signature; of alice, for an hour, unless the claims say otherwise."""
+    given = {"sub": "alice", "exp": NOW + 3600} | claims
+    return f"{part(header or {'alg': 'none'})}.{part({key: one for key, one in given.items() if one is not None})}."
+
+
+def at(text: str, settings: Mapping[str, object] | None = None, seconds: float = NOW) -> Token:
+    return validator(Settings(settings).__getitem__)(text, int(seconds * 1000))
+
+
+def test_an_unsecured_token_says_who_and_until_when() -> None:
+    assert at(unsecured(iat=NOW)) == ("alice", (NOW + 3600) * 1000)
+    assert at(unsecured(exp=NOW + 0.5)) == ("alice", NOW * 1000 + 500)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        unsecured(exp=NOW), unsecured(exp=None), unsecured(exp="soon"), unsecured(exp=True), unsecured(exp=1e300),
+        unsecured(sub=""), unsecured(sub=" "), unsecured(sub=7), unsecured(sub=None), unsecured(iat=NOW + 1),
+        unsecured(iat=NOW - 1, exp=NOW - 2), unsecured({"alg": "HS256"}), unsecured({"alg": None}), unsecured([1]),
+        unsecured() + "AAAA", unsecured()[:-1], "", "..", "a.b.c", unsecured("x" * 9), "." + unsecured(),
+        f"{part(b'{')}.{part(b'}')}.", f"{part(b'[' * 100_000)}.e30.", "é.é.",
+    ],
+)  # fmt: skip
+def test_other_unsecured_tokens_are_refused(token: str) -> None:
+    with pytest.raises(InvalidTokenError):
+        at(token)
+
+
+class Keys:
+    """A key of each kind, their file, and tokens that they sign."""
+
+    def __init__(self, folder: Path) -> None:
+        self._rsa = rsa.generate_private_key(65537, 2048)
+        self._curve = ec.generate_private_key(ec.SECP256R1())
+        self._secret = b"a secret"
+        numbers, point = self._rsa.public_key().public_numbers(), self._curve.public_key().public_numbers()
+        self.keys = [
+            {"kty": "RSA", "kid": "rsa", "n": part(numbers.n.to_bytes(256)), "e": part(numbers.e.to_bytes(3))},
+            {
+                "kty": "EC", "kid": "curve", "crv": "P-256", "alg": "ES256",
+                "x": part(point.x.to_bytes(32)), "y": part(point.y.to_bytes(32)),
+            },
+            {"kty": "oct", "kid": "secret", "k": part(self._secret)},
+        ]  # fmt: skip
+        self.path = folder / "jwks.json"
+        self.path.write_text(json.dumps({"keys": self.keys}))
+        self.settings = {"sasl.oauthbearer.jwks.endpoint.url": self.path.as_uri()}
+
+    def signed(self, key: str, claims: Mapping[str, object] | None = None, algorithm: str | None = None) -> str:
+        """A token that a key signs."""
+        kinds = {"rsa": "RS256", "curve": "ES256", "secret": "HS256"}
+        header = {"alg": algorithm or kinds[key], "kid": key}
+        given: dict[str, object] = {"sub": "alice", "exp": NOW + 3600, "iat": NOW, **(claims or {})}
+        text = f"{part(header)}.{part({name: one for name, one in given.items() if one is not None})}"
+        return f"{text}.{part(getattr(self, f'_by_{key}')(text.encode()))}"
+
+    def _by_rsa(self, data: bytes) -> bytes:
+        return self._rsa.sign(data, padding.PKCS1v15(), SHA256())
+
+    def _by_curve(self, data: bytes) -> bytes:
+        first, second = utils.decode_dss_signature(self._curve.sign(data, ec.ECDSA(SHA256())))
+        return first.to_bytes(32) + second.to_bytes(32)
+
+    def _by_secret(self, data: bytes) -> bytes:
+        return hmac.digest(self._secret, data, hashlib.sha256)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    return Keys(tmp_path_factory.mktemp("keys"))
+
+
+@pytest.mark.parametrize("key", ["rsa", "curve", "secret"])
+def test_a_signed_token_is_valid_as_long_as_nobody_changes_it(keys: Keys, key: str) -> None:
+    token = keys.signed(key)
+    assert at(token, keys.settings) == ("alice", (NOW + 3600) * 1000)
+    head, claims, signature = token.split(".")
+    others = {"rsa": "curve", "curve": "secret", "secret": "rsa"}
+    forged = [
+        f"{head}.{part({'sub': 'root', 'exp': NOW + 3600, 'iat': NOW})}.{signature}", f"{head}.{claims}.",
+        f"{head}.{claims}.{part(b'x' * 64)}", unsecured(iat=NOW), keys.signed(key, None, "none"),
+        f"{part({'alg': 'RS256', 'kid': others[key]})}.{claims}.{signature}",
+        f"{part({'alg': 'HS256', 'kid': 'missing'})}.{claims}.{signature}",
+    ]  # fmt: skip
+    for one in forged:
+        with pytest.raises(InvalidTokenError):
+            at(one, keys.settings)
+
+
+def test_what_a_signed_token_claims_is_held_to_the_settings(keys: Keys) -> None:
+    wanted = {
+        **keys.settings, "sasl.oauthbearer.expected.audience": "shop,till",
+        "sasl.oauthbearer.expected.issuer": "https://issuer", "sasl.oauthbearer.sub.claim.name": "client",
+        "sasl.oauthbearer.clock.skew.seconds": 10,
+    }  # fmt: skip
+    good: dict[str, object] = {"aud": ["other", "till"], "iss": "https://issuer", "client": "bob", "exp": NOW}
+    assert at(keys.signed("rsa", good), wanted, NOW + 9.9).principal == "bob"
+    for bad in (
+        {"aud": "others"}, {"aud": None}, {"iss": None}, {"client": None}, {"exp": NOW - 10}, {"iat": None},
+        {"nbf": NOW + 11},
+    ):  # fmt: skip
+        with pytest.raises(InvalidTokenError):
+            at(keys.signed("rsa", good | bad), wanted)
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("{", "Expecting property name"), ('{"keys": []}', "it has no key"), ('{"keys": [{"kty": "OKP"}]}', "'OKP'"),
+        ('{"keys": [{"kty": "RSA"}]}', "a part is missing"), ('{"keys": [{"kty": "oct", "alg": "RS256"}]}', "'RS256'"),
+        ('{"keys": [{"kty": "EC", "crv": "P-384"}]}', "'P-384' is not P-256"), ("[]", "a part is missing"),
+    ],
+)  # fmt: skip
+def test_a_file_without_usable_keys_is_refused(tmp_path: Path, written: str, why: str) -> None:
+    path = tmp_path / "keys.json"
+    path.write_text(written)
+    for url, reason in (
+        (path.as_uri(), why),
+        ("https://issuer/keys", "is not read here"),
+        ("file:/no/such", "No such"),
+    ):
+        with pytest.raises(AbeyantError) as caught:
+            at("", {"sasl.oauthbearer.jwks.endpoint.url": url})
+        assert "sasl.oauthbearer.jwks.endpoint.url" in str(caught.value)
+        assert reason in str(caught.value)
+
+
+# -- clients
+
+
+def config(kafka: Cluster, token: str, lasts: float = 3600) -> dict[str, Any]:
+    """librdkafka's settings for a client with this token."""
+    return {
+        "bootstrap.servers": kafka.bootstrap, "security.protocol": "SASL_PLAINTEXT", "log_level": 0, "linger.ms": 0,
+        "sasl.mechanism": "OAUTHBEARER", "oauth_cb": lambda _: (token, time.time() + lasts),
+    }  # fmt: skip
+
+
+def produced(producer: Producer) -> str | None:
+    errors: list[str | None] = []
+    producer.produce("orders", b"tea", on_delivery=lambda error, _: errors.append(error.name() if error else None))
+    assert producer.flush(30) == 0
+    return errors[0]
+
+
+def test_confluents_client_is_who_its_token_says() -> None:
+    acls: dict[str, object] = {"authorizer.class.name": AUTHORIZER, "super.users": "User:alice"}
+    with Cluster(security="SASL_PLAINTEXT", settings={**ON, **acls}) as kafka:
+        kafka.create_topic("orders")
+        for user, error in (("alice", None), ("bob", "TOPIC_AUTHORIZATION_FAILED")):
+            assert produced(Producer(config(kafka, unsecured(sub=user, exp=time.time() + 3600)))) == error
+
+
+def test_confluents_client_comes_with_a_signed_token_by_tls(keys: Keys) -> None:
+    with Cluster(security="SASL_SSL", settings={**ON, **keys.settings}) as kafka:
+        kafka.create_topic("orders")
+        token = keys.signed("rsa", {"exp": time.time() + 3600, "iat": time.time()})
+        tls = {"security.protocol": "SASL_SSL", "ssl.ca.location": str(kafka.ca_file)}
+        assert produced(Producer({**config(kafka, token), **tls})) is None
+        errors: list[KafkaError] = []
+        forged = unsecured(exp=time.time() + 3600)
+        producer = Producer({**config(kafka, forged), **tls, "error_cb": errors.append})
+        wait_until(lambda: producer.poll(0.1) or errors)
+        assert errors[0].code() == KafkaError._AUTHENTICATION
+        assert "invalid_token" in errors[0].str()
+
+
+def first(token: str, acts_as: str = "") -> bytes:
+    return f"n,{f'a={acts_as}' if acts_as else ''},\x01auth=Bearer {token}\x01\x01".encode()
+
+
+_OPEN: list[WireClient] = []
+
+
+@pytest.fixture(autouse=True)
+def _close() -> Iterator[None]:
+    yield
+    while _OPEN:
+        _OPEN.pop().socket.close()
+
+
+class Session:
+    """One connection, whose client authenticates when it is told to."""
+
+    def __init__(self, kafka: Cluster) -> None:
+        self.wire = WireClient(kafka.bootstrap)
+        _OPEN.append(self.wire)
+
+    def begin(self, mechanism: str = "OAUTHBEARER") -> str:
+        error: str = self.wire.ask(HANDSHAKE, 1, mechanism=mechanism).error_code.name
+        return error
+
+    def send(self, token: bytes) -> tuple[str, str, float]:
+        """The error, its message or the broker's token, and the session's seconds."""
+        said = self.wire.ask(AUTHENTICATE, 2, auth_bytes=token)
+        lifetime: timedelta = said.session_lifetime
+        return said.error_code.name, said.error_message or said.auth_bytes.decode(), lifetime.total_seconds()
+
+    def is_served(self) -> bool:
+        try:
+            self.wire.ask(METADATA, 12, topics=[])
+        except ConnectionError:
+            return False
+        return True
+
+
+def held(**settings: object) -> Cluster:
+    given = {name.replace("_", "."): value for name, value in settings.items()}
+    return Cluster(clock="held", security="SASL_PLAINTEXT", settings={**ON, **given})
+
+
+def valid(kafka: Cluster, seconds: float = 60, **claims: object) -> str:
+    return unsecured(exp=kafka.clock.now_ms() / 1000 + seconds, **claims)
+
+
+def test_a_session_ends_when_its_token_expires_unless_it_is_renewed() -> None:
+    with held() as kafka:
+        one, other = Session(kafka), Session(kafka)
+        for client in (one, other):
+            assert client.begin() == "none"
+            error, _, seconds = client.send(first(valid(kafka)))
+            assert error == "none"
+            assert seconds == pytest.approx(60, abs=0.01)
+        kafka.clock.advance(59)
+        assert one.is_served()
+        assert one.begin() == "none"
+        assert one.send(first(valid(kafka)))[0] == "none"
+        kafka.clock.advance(2)
+        assert one.is_served()
+        assert not other.is_served(), "as in Kafka, it is closed at the next request"
+        kafka.clock.advance(100)
+        assert one.begin() == "none", "an idle client may come late"
+        assert one.send(first(valid(kafka)))[0] == "none"
+        assert one.is_served()
+
+
+def test_a_session_may_be_shorter_than_its_token() -> None:
+    with held(connections_max_reauth_ms=10_000) as kafka:
+        client = Session(kafka)
+        client.begin()
+        assert client.send(first(valid(kafka)))[2] == 10
+        kafka.clock.advance(10)
+        assert not client.is_served()
+
+
+def test_sessions_of_other_mechanisms_end_only_if_they_are_limited() -> None:
+    limit = "listener.name.sasl_plaintext.plain.connections.max.reauth.ms"
+    for settings, seconds in (({}, 0), ({limit: 5000}, 5), ({"connections.max.reauth.ms": 7000}, 7)):
+        with Cluster(
+            clock="held", security="SASL_PLAINTEXT", users={"alice": "secret"}, settings=settings
+        ) as kafka:  # fmt: skip
+            client = Session(kafka)
+            client.begin("PLAIN")
+            assert client.send(b"\0alice\0secret") == ("none", "", seconds)
+            kafka.clock.advance(60)
+            assert client.is_served() is (seconds == 0)
+
+
+def test_renewals_are_held_to_the_user_the_mechanism_and_one_a_second() -> None:
+    both = {"sasl.enabled.mechanisms": "OAUTHBEARER,PLAIN"}
+    with Cluster(clock="held", security="SASL_PLAINTEXT", users={"alice": "secret"}, settings=both) as kafka:
+        clients = [Session(kafka) for _ in range(3)]
+        for client in clients:
+            client.begin()
+            client.send(first(valid(kafka)))
+            assert client.begin("PLAIN" if client is clients[1] else "OAUTHBEARER") == "none"
+        assert clients[0].send(first(valid(kafka, sub="bob")))[:2] == (
+            "sasl_authentication_failed", "Cannot change principals during re-authentication from User.alice: User.bob"
+        )  # fmt: skip
+        assert clients[1].send(b"\0alice\0secret")[:2] == (
+            "sasl_authentication_failed",
+            "SASL mechanism 'PLAIN' requested by client is not supported for re-authentication of mechanism "
+            "'OAUTHBEARER'",
+        )
+        assert clients[2].send(first(valid(kafka)))[0] == "none"
+        assert clients[2].begin() == "illegal_sasl_state", "it has just come"
+        kafka.clock.advance(1)
+        assert clients[2].begin() == "none"
+
+
+def test_a_refused_token_is_told_then_the_connection_ends() -> None:
+    with held() as kafka:
+        client = Session(kafka)
+        client.begin()
+        told = '{"status":"invalid_token"}'
+        assert client.send(first(valid(kafka, -1))) == ("none", told, 0)
+        assert client.send(b"\x01")[:2] == ("sasl_authentication_failed", told)
+        assert not client.is_served()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [b"", b"\x01", b"n,,", b"n,,\x01\x01", b"y,,\x01auth=Bearer a.b.\x01\x01", b"n,,\x01auth=Basic a\x01\x01",
+     b"n,,\x01auth=Bearer \xff\x01\x01", b"n,,\x01auth=Bearer a.b.\x01", b"\xff" * 100],
+)  # fmt: skip
+def test_nonsense_ends_the_connection(message: bytes) -> None:
+    with held() as kafka:
+        client = Session(kafka)
+        client.begin()
+        error, why, _ = client.send(message)
+        assert error == "sasl_authentication_failed"
+        assert why.endswith("due to invalid credentials with SASL mechanism OAUTHBEARER")
+
+
+def test_another_identity_than_the_tokens_is_refused() -> None:
+    with held() as kafka:
+        for acts_as, error in (("alice", "none"), ("bob", "sasl_authentication_failed")):
+            client = Session(kafka)
+            client.begin()
+            assert client.send(first(valid(kafka), acts_as))[0] == error
+
+
+def test_it_is_there_only_where_it_is_named() -> None:
+    with Cluster(security="SASL_PLAINTEXT", users={"alice": "secret"}) as kafka:
+        assert Session(kafka).begin() == "unsupported_sasl_mechanism"
+
+
+def test_confluents_client_renews_its_session() -> None:
+    with Cluster(security="SASL_PLAINTEXT", settings={**ON, "connections.max.reauth.ms": 2000}) as kafka:
+        kafka.create_topic("orders")
+        token = unsecured(exp=time.time() + 3600)
+        producer = Producer(config(kafka, token))
+        assert produced(producer) is None
+        connections = kafka.brokers[1].connections
+        wait_until(lambda: producer.poll(0.1) or any(one.session and one.session.renews for one in list(connections)))
+        assert produced(producer) is None
