@@ -41,7 +41,7 @@ _CHUNKS = 4  # of a test's seeds for each worker of xdist
 _OWN = "create your own Cluster for it"
 _UNAVAILABLE = {
     "settings": "write them beside the others, min_insync_replicas=2",
-    **dict.fromkeys(("host", "port", "data", "request_log"), _OWN),
+    **dict.fromkeys(("host", "port", "advertise", "data", "request_log"), _OWN),
 }
 _CHOICES = ("abeyant", "genuine")
 _SHORT, _LONG = "--kafka", "--abeyant-kafka"

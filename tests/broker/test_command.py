@@ -112,6 +112,7 @@ def test_what_it_keeps_is_there_when_it_starts_again(tmp_path: Path) -> None:
         (["--topic", "orders:1", "--topic", "orders:3"], "--topic orders is given twice: leave one out"),
         (["--set", "num.partitions=1", "--set", "num.partitions=3"], "--set num.partitions is given twice"),
         (["--host", ""], "--host is empty"),
+        (["--advertise", "kafka:x"], "advertise is 'kafka:x': the port must be from 1 to 65535"),
         (["--token", "a-long-token"], "--token is for --control or --window: add one, or leave --token out"),
         (["--clock", "held"], "--clock is for --control or --window: add one, or leave --clock out"),
         (["--control", "--host", "0.0.0.0"], "0.0.0.0 is not loopback, so others can reach it: give a token"),

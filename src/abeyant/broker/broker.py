@@ -65,6 +65,9 @@ class Cluster(ports.Cluster, Protocol):
     host: str
     _staging: Staging
 
+    def advertised(self, broker: int) -> tuple[str, int]:
+        """Return a broker's host and port for clients."""
+
     @property
     def _awaited(self) -> Sequence[object]:
         """Return the blocked calls of `until_waiting`. While there are any, each request calls `check_awaited`."""
@@ -163,6 +166,11 @@ class Broker:
         from abeyant.broker.shares.sessions import ShareSessions
 
         return ShareSessions(self.shares, self.cluster.settings["group.share.max.share.sessions"])
+
+    @property
+    def advertised(self) -> tuple[str, int]:
+        """Return its host and port for clients."""
+        return self.cluster.advertised(self.id)
 
     @property
     def log_dir(self) -> str:

@@ -51,6 +51,12 @@ class Cluster(ClusterApi):
     """A Kafka-compatible cluster of brokers in this process, numbered from 1.
 
     `bootstrap` is for clients' `bootstrap.servers`. Use it as a context manager, or call `open` and `close`.
+
+    Examples:
+        >>> with Cluster(brokers=3) as kafka:
+        ...     kafka.create_topic("orders", partitions=6, replicas=3)
+        ...     print(kafka.in_sync("orders", 0))
+        (1, 2, 3)
     """
 
     def __init__(
@@ -60,6 +66,7 @@ class Cluster(ClusterApi):
         clock: Literal["real", "held"] = "real",
         host: str = "127.0.0.1",
         port: int = 0,
+        advertise: str | None = None,
         settings: Mapping[str, object] | None = None,
         data: str | Path | None = None,
         request_log: str | Path | None = None,
@@ -70,6 +77,8 @@ class Cluster(ClusterApi):
     ) -> None:
         """`port` is the first broker's, and the others use the next ones; 0 picks free ports.
 
+        `advertise` is the address that clients are told, HOST or HOST:PORT, as Kafka's `advertised.listeners`, where it
+        is not the one that brokers listen on: a container's name, or a published port. PORT is the first broker's.
         `data` is a directory for topics and records, by default memory; a later cluster with the same `data` has them
         again, even if this one was killed. `settings` use Kafka's names, with dots or underscores, and its defaults;
         `node.id` is the first broker's, and the others get the next ones. With `clock="held"` time stands still until
@@ -100,8 +109,9 @@ class Cluster(ClusterApi):
         if ignored:
             logger("broker").warning("settings without effect in this broker: %s", ", ".join(sorted(ignored)))
         self._racks = _checked_racks(racks, self.settings)
-        self.security = Security(security, users, host, self.settings)
         self.host = host
+        self._advertised = _address(advertise, brokers) if advertise is not None else (host, 0)
+        self.security = Security(security, users, self._advertised[0], self.settings)
         self.brokers: dict[int, Broker] = {}
         self._staging = Staging()
         self._gate: Gate | None = None
@@ -188,10 +198,15 @@ class Cluster(ClusterApi):
 
     @property
     def bootstrap(self) -> str:
-        """Return the brokers' addresses, for `bootstrap.servers`."""
-        return ",".join(f"{self.host}:{port}" for port in self._ports.values())
+        """Return the brokers' addresses, for `bootstrap.servers`: those that are advertised."""
+        return ",".join(map(_joined, map(self.advertised, self._ports)))
 
     # -- inside
+
+    def advertised(self, broker: int) -> tuple[str, int]:
+        """Return a broker's host and port for clients. Not for users."""
+        host, first = self._advertised
+        return host, first + broker - next(iter(self._ports)) if first else self._ports[broker]
 
     def _require_new(self) -> None:
         if self._loop is not None or self.brokers:
@@ -241,11 +256,14 @@ class Cluster(ClusterApi):
         self.controller.register(broker)
 
     def _own_settings(self, broker: Broker) -> dict[str, str]:
-        address, number = f"{self.security.protocol}://{broker.host}:{broker.port}", str(broker.id)
+        protocol, number = self.security.protocol, str(broker.id)
         own = {
-            "node.id": number, "broker.id": number, "log.dirs": broker.log_dir, "listeners": address,
-            "advertised.listeners": address,
-        }  # fmt: skip
+            "node.id": number,
+            "broker.id": number,
+            "log.dirs": broker.log_dir,
+            "listeners": f"{protocol}://{_joined((broker.host, broker.port))}",
+            "advertised.listeners": f"{protocol}://{_joined(broker.advertised)}",
+        }
         if self._racks:
             own["broker.rack"] = self._racks[(broker.id - min(self._ports)) % len(self._racks)]
         return own
@@ -300,6 +318,23 @@ def _checked_racks(racks: Sequence[str] | None, settings: Settings) -> tuple[str
     if settings["broker.rack"] is not None:
         raise AbeyantError("broker.rack is the rack of all brokers, and racks= gives each its own: leave one out")
     return tuple(racks)
+
+
+def _joined(address: tuple[str, int]) -> str:
+    return "{}:{}".format(*address)
+
+
+def _address(text: str, brokers: int) -> tuple[str, int]:
+    """Return the host and the first broker's port, 0 for the one that it listens on. Raises AbeyantError."""
+    host, colon, digits = text.partition(":")
+    if not host or "/" in text or host == "0.0.0.0":
+        raise AbeyantError(f"advertise is {text!r}: give a HOST or HOST:PORT that clients can connect to")
+    if not colon:
+        return host, 0
+    port = int(digits) if digits.isascii() and digits.isdecimal() else 0
+    if not 1 <= port <= _LAST_PORT + 1 - brokers:
+        raise AbeyantError(f"advertise is {text!r}: the port must be from 1 to {_LAST_PORT + 1 - brokers}")
+    return host, port
 
 
 def _unknown_option(option: str) -> str:

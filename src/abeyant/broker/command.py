@@ -84,6 +84,11 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--port", type=int, default=9092, help="first broker's port; 0 picks free ports (default: %(default)s)"
     )
+    parser.add_argument(
+        "--advertise",
+        metavar="HOST[:PORT]",
+        help="address that clients are told (default: the one they came by, or --host); PORT is the first broker's",
+    )
     parser.add_argument("--data", type=Path, metavar="DIR", help="directory for data (default: in memory)")
     parser.add_argument(
         "--set", action="append", default=[], metavar=_SETTING, help="broker setting, by Kafka's name; repeatable"
@@ -143,6 +148,7 @@ def run(args: argparse.Namespace, others: Mapping[str, Serve]) -> int:
         clock=args.clock,
         host=_host(args.host),
         port=_in_range("--port", args.port, 0, 65_535),
+        advertise=args.advertise,
         settings=_require_unique("--set", [_setting(text) for text in args.set]),
         data=args.data,
         request_log=args.request_log,

@@ -56,7 +56,7 @@ def _brokers(control: Control) -> list[dict[str, Any]]:
         return [
             {
                 "id": number,
-                "address": f"{broker.host}:{broker.port}",
+                "address": "{}:{}".format(*broker.advertised),
                 "state": "stopped" if broker.stopped else "paused" if broker.paused else "running",
                 "connections": len(broker.connections),
                 "leads": led[number],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.topics import CLUSTER_OPERATIONS, NO_OPERATIONS, host_for
+from abeyant.broker.requests.common.topics import CLUSTER_OPERATIONS, NO_OPERATIONS, address_for
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
@@ -40,12 +40,9 @@ def _brokers(call: Call) -> list[Message]:
     members = cluster.controller.members
     return [
         Message(
-            broker_id=number,
-            host=host_for(call, broker),
-            port=broker.port,
-            rack=cluster.settings.rack(number),
-            is_fenced=number not in members,
+            broker_id=number, host=host, port=port, rack=cluster.settings.rack(number), is_fenced=number not in members
         )
         for number, broker in cluster.brokers.items()
         if call.request.include_fenced_brokers or number in members
+        for host, port in [address_for(call, broker)]
     ]

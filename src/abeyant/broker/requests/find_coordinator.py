@@ -12,7 +12,7 @@ from typing import Any
 from abeyant.broker.coordinator import topics
 from abeyant.broker.errors import INVALID_REQUEST, ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.topics import host_for
+from abeyant.broker.requests.common.topics import address_for
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"FindCoordinatorRequest": {"key": None, "key_type": 0, "coordinator_keys": ()}}
@@ -58,8 +58,8 @@ def _coordinator(call: Call, key: str) -> Message:
     leader = topic.partitions[topics.partition_for(key, len(topic.partitions))].leader
     if leader not in controller.members:
         return _none(key, ErrorCode.coordinator_not_available, "")
-    broker = cluster.brokers[leader]
-    return Message(key=key, node_id=leader, host=host_for(call, broker), port=broker.port, error_message="")
+    host, port = address_for(call, cluster.brokers[leader])
+    return Message(key=key, node_id=leader, host=host, port=port, error_message="")
 
 
 def _none(key: str | None, error: ErrorCode, message: str | None) -> Message:

@@ -86,6 +86,10 @@ class Broker(ports.Broker, Protocol):
         """Return its clients' share sessions."""
 
     @property
+    def advertised(self) -> tuple[str, int]:
+        """Return its host and port for clients."""
+
+    @property
     def log_dir(self) -> str:
         """Return its log directory, as shown to clients."""
 

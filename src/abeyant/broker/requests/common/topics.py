@@ -28,18 +28,23 @@ MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 _EVERYWHERE = ("", "0.0.0.0")  # listening addresses that a client cannot connect to
 
 
-def host_for(call: Call, broker: Broker) -> str:
-    """Return a broker's host for this client; if the broker listens on all, the address that the client used."""
-    return call.connection.host if broker.host in _EVERYWHERE else broker.host
+def address_for(call: Call, broker: Broker) -> tuple[str, int]:
+    """Return the host and port at which this client reaches a broker.
+
+    They are what the cluster advertises; the host is the one that the client used if the broker listens on all.
+    """
+    host, port = broker.advertised
+    return call.connection.host if host in _EVERYWHERE else host, port
 
 
 def live_brokers(call: Call) -> list[Message]:
     """Return the brokers that are registered and not fenced, ordered by id."""
     cluster = call.broker.cluster
     return [
-        Message(node_id=number, host=host_for(call, broker), port=broker.port, rack=cluster.settings.rack(number))
+        Message(node_id=number, host=host, port=port, rack=cluster.settings.rack(number))
         for number, broker in cluster.brokers.items()
         if number in cluster.controller.members
+        for host, port in [address_for(call, broker)]
     ]
 
 
