@@ -192,6 +192,7 @@ docs: $(VENV)/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@$(BIN)/python -m scripts.browser_files build/site/browser
 	@PYTHONPATH=tests $(BIN)/python -m scripts.docs_search build/site
+	@PYTHONPATH=tests $(BIN)/python -m scripts.docs_heights build/site
 	@echo "docs: build/site/index.html (with search: $(BIN)/python -m mkdocs serve)"
 
 clean:

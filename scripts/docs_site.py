@@ -4,7 +4,7 @@
 - The examples come along as examples.zip, for who has the package and this site but no checkout. Pages whose code
   names them link to it.
 - The example notebooks are pages, with what they showed when scripts/run_notebooks.py ran them.
-- The reference of the command line is what `--help` prints; the list of all names is what the reference's pages name.
+- The reference of the command line is what `--help` prints; each name has a page, see docs_reference.py.
 - A page that would load anything from elsewhere ends the build.
 """
 
@@ -24,16 +24,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import griffe
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 
-from scripts.docs_docstrings import is_for_users
+from scripts import docs_reference
 
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(?<=\]\()([^)#\s:]+)")
 COMMANDS = "<!-- The site puts each command's --help here. -->"
-NAMES = "<!-- The site puts every name of the reference here. -->"
+NAMES = "reference/names.md"
+REFERENCE: list[str] = []  # the pages that name what has a page of its own
+PAGES: list[str] = []  # and those pages
 NOTEBOOKS = ROOT / "examples" / "notebooks"
 EXAMPLES = "examples.zip"
 BLOCK = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
@@ -66,6 +67,12 @@ def on_files(files: Files, config: Any) -> Files:
         for name, picture in pictures.items():
             files.append(File.generated(config, f"notebooks/{name}", content=picture))
     pages = list(files.documentation_pages())
+    REFERENCE[:] = [page.src_uri for page in pages if docs_reference.NAMED.search(page.content_string)]
+    PAGES.clear()
+    for area in REFERENCE:
+        for name, text in docs_reference.pages((ROOT / "docs" / area).read_text(), Path(area).stem):
+            files.append(File.generated(config, f"reference/{name}", content=text, inclusion=InclusionLevel.NOT_IN_NAV))
+            PAGES.append(name)
     found = (_outside(page.src_uri, link) for page in pages for link in LINK.findall(page.content_string))
     for path in sorted({path for path in found if path is not None}):
         if not (ROOT / path).is_file():
@@ -135,35 +142,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         markdown = f"{title}\n\n*{said}*\n{below}"
     if COMMANDS in markdown:
         markdown = markdown.replace(COMMANDS, "\n\n".join(_commands()))
-    if NAMES in markdown:
-        markdown = markdown.replace(NAMES, "\n".join(_names()))
+    if here in REFERENCE:
+        markdown = docs_reference.overview(markdown)
+    elif here == NAMES:
+        markdown = docs_reference.linked_names(markdown, set(PAGES))
     return LINK.sub(rewritten, markdown)
-
-
-def _names() -> Iterator[str]:
-    """A section for each module: its names, what each is, and what it has."""
-    package = griffe.load("abeyant", search_paths=[ROOT / "src"], resolve_aliases=True, allow_inspection=False)
-    found: dict[str, list[tuple[str, str]]] = {}
-    for page in sorted((ROOT / "docs/reference").glob("*.md")):
-        for path in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE):
-            found.setdefault(".".join(path.split(".")[:-1][:2]), []).append((path, page.name))
-    for module in sorted(found):
-        yield f"## `{module}`\n"
-        for path, page_name in sorted(found[module], key=lambda named: named[0].rpartition(".")[2].lower()):
-            one: Any = package[path.removeprefix("abeyant.")]
-            if one.is_module:  # a function named as its module
-                one = one.members[one.name]
-            said = one.docstring.value.partition("\n\n")[0].replace("\n", " ") if one.docstring else ""
-            line = f"- [`{one.name}`]({page_name}#{path})" + (f": {said}" if said else "")
-            members = _members(one) if one.is_class else []
-            yield line + (f" *{', '.join(members)}*" if members else "")
-        yield ""
-
-
-def _members(one: Any) -> list[str]:
-    public = {name: member for name, member in one.all_members.items() if not name.startswith("_")}
-    described = {name for base in (one, *one.mro()) for name, member in base.members.items() if is_for_users(member)}
-    return [name for name in public if name in described]
 
 
 def _commands() -> Iterator[str]:

@@ -24,8 +24,12 @@ WITH_SPARK = (
     "test_docs.py",
     "pipeline/spark",
     "lab/test_runner.py",
+    "questions",
     "pipeline",
+    "metrics/test_analysis.py",
     "broker/test_full_circle.py",
+    "test_doc_examples.py",
+    "test_former_name.py",
     "test_ending.py",
 )
 FEWEST = 3

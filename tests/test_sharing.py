@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
+import re
+from pathlib import Path, PurePath
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from sharing import Sharing, in_order
+from sharing import WITH_SPARK, Sharing, in_order
 
 
 class Worker:
@@ -64,3 +65,17 @@ def test_sparks_longest_files_come_first_then_those_of_many_tests() -> None:
     )
     places = in_order([few, *[many] * 9, spark, command])
     assert sorted(places, key=lambda file: places[file]) == [command, spark, many, few]
+
+
+def test_each_file_with_spark_is_named() -> None:
+    """Else the worker that keeps clear of it would start a session of its own."""
+    here = Path(__file__).parent
+    own = ("connect_server", "lakes", "object_store", "real_kafka")  # they run by themselves
+    files = [
+        file.relative_to(here)
+        for file in here.rglob("test_*.py")
+        if re.search(r"^def test_.*?\bspark: SparkSession", file.read_text(), re.MULTILINE | re.DOTALL)
+    ]
+    assert len(files) > 20
+    named = (*WITH_SPARK, *own)
+    assert [str(file) for file in files if not any(file.is_relative_to(one) for one in named)] == []

@@ -21,10 +21,11 @@ else:
 
 if TYPE_CHECKING:
     from abeyant._idle_generic import IdleDetector
-    from abeyant.resolver import Calendar, Resolution, Resolver, Watch
+    from abeyant.resolver import Calendar, Decided, Resolution, Resolver, ResolverClosedError, Watch
 else:
     from abeyant.idle import IdleDetector
 
+from abeyant.errors import AbeyantError
 from abeyant.idle import IdleStats
 from abeyant.purgatory import (
     DelayedOperation,
@@ -51,8 +52,10 @@ from abeyant.timer import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "AbeyantError",
     "Calendar",
     "Callback",
+    "Decided",
     "DelayedOperation",
     "ErrorHandler",
     "IdleDetector",
@@ -68,6 +71,7 @@ __all__ = [
     "RepeatingTask",
     "Resolution",
     "Resolver",
+    "ResolverClosedError",
     "SystemTimer",
     "Timer",
     "TimerClosedError",
@@ -78,8 +82,11 @@ __all__ = [
 ]
 
 
+_LAZY = ("Calendar", "Decided", "Resolution", "Resolver", "ResolverClosedError", "Watch")
+
+
 def __getattr__(name: str) -> Any:
-    if name not in ("Calendar", "Resolution", "Resolver", "Watch"):
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from abeyant import resolver
 

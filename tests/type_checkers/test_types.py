@@ -13,10 +13,13 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from scripts.public_names import MODULES, names
 from test_docs import PAGES, scripts, shown_tests
 
 ROOT = Path(__file__).parents[2]
@@ -59,8 +62,17 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (programs / "readme.py").write_text("\n".join(code for _, code in scripts(readme)))
     for line, code in shown_tests(readme):
         (programs / f"readme_{line}.py").write_text(code)
+    (programs / "names.py").write_text("\n".join(revealed()))
     shutil.rmtree(checkout)
     return folder
+
+
+def revealed() -> Iterator[str]:
+    """A program that has mypy tell the type of every public name."""
+    for module in MODULES:
+        yield f"import {module}"
+    for module in MODULES:
+        yield from (f"reveal_type({module}.{name})" for name in names(import_module(module)))
 
 
 def test_mypy_strict(user: Path) -> None:
@@ -72,7 +84,11 @@ def test_mypy_strict(user: Path) -> None:
         *("--cache-dir", user / "cache", user / "programs"),
         folder=user,
     )
-    assert told.startswith("Success: no issues found in ")
+    *notes, end = told.splitlines()
+    assert end.startswith("Success: no issues found in ")
+    types = [note.partition('note: Revealed type is "')[2].rstrip('"') for note in notes if "Revealed type" in note]
+    assert len(types) == sum(line.startswith("reveal") for line in revealed())
+    assert [kind for kind in types if kind == "Any" or kind.startswith("def (*Any")] == []
 
 
 def test_pyright_strict(user: Path) -> None:

@@ -100,13 +100,22 @@ class _Wait(DelayedOperation):
 class Purgatory:
     """Lets coroutines of one event loop wait for conditions by key, each with a deadline.
 
-        outcome = await purgatory.wait([partition], until=lambda: partition.high_watermark >= offset, timeout=30.0)
-
-    The code that advances the high watermark then calls `purgatory.check(partition)`. No change is missed in between
+    Code that changes what a coroutine waits for then calls `check` with the key. No change is missed in between
     (P2), and each wait ends once (P1). Like asyncio's locks, the purgatory binds to the loop of the first wait, and may
     be created anywhere. `check` is thread-safe.
 
     It works with every timer of this package, and by default creates an `aio.Timer`. It has no thread or task.
+
+    Examples:
+        >>> async def main():
+        ...     stock, purgatory = 0, Purgatory("stock")
+        ...     waiting = asyncio.ensure_future(purgatory.wait(["apples"], until=lambda: stock >= 3, timeout=30.0))
+        ...     await asyncio.sleep(1.0)
+        ...     stock = 3
+        ...     purgatory.check("apples")
+        ...     return await waiting
+        >>> run_virtual(main())
+        <Outcome.COMPLETED: 'completed'>
     """
 
     def __init__(self, name: str, timer: AnyTimer | None = None) -> None:

@@ -92,6 +92,14 @@ class Timer(_Timer):
     `cancel`, `pending` and `len` are thread-safe.
 
     It need not be closed: without other references, it is freed with its last task.
+
+    Examples:
+        >>> async def main():
+        ...     timer = Timer()
+        ...     task = timer.call_later(30.0, print, "no answer in 30 s")
+        ...     await asyncio.sleep(31.0)
+        >>> run_virtual(main())
+        no answer in 30 s
     """
 
     __slots__ = ("_context", "_debug", "_early", "_handle", "_keeper", "_lags", "_loop", "_meter", "_wakes_at")

@@ -77,6 +77,15 @@ class IdleDetector:
     that is seen again, in `on_idle` or after it, starts again.
 
     Memory: some 60 bytes per peer, the peer itself not counted.
+
+    Examples:
+        >>> timer = ManualTimer()
+        >>> sessions = IdleDetector(30.0, lambda peer: print(peer, "is gone"), timer)
+        >>> sessions.seen("alice")
+        >>> ran = timer.advance(20.0)
+        >>> sessions.seen("alice")  # starts again
+        >>> ran = timer.advance(30.0)
+        alice is gone
     """
 
     __slots__ = (

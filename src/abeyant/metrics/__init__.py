@@ -1,8 +1,9 @@
 """Metrics for Prometheus: what timers, purgatories, idle detectors and brokers have counted.
 
-    from abeyant.metrics import Collector
-
-    Collector(timer, purgatory)             # in prometheus-client's registry: the program's /metrics has them
+    >>> from abeyant import SystemTimer
+    >>> from abeyant.metrics import Collector
+    >>> collector = Collector(SystemTimer("rpc"))  # in prometheus-client's registry: the program's /metrics has it
+    >>> collector.close()
 
 Needs the extra `metrics`: pip install '.[metrics]'. This import alone loads nothing of it.
 """

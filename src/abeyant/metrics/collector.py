@@ -20,12 +20,17 @@ _INFINITY: Final = float("inf")
 class Collector:
     """Puts the counts of timers, purgatories, idle detectors and brokers into a Prometheus registry.
 
-        Collector(timer, purgatory)                   # labelled by their own names
-        Collector(requests=purgatory, registry=mine)  # labelled "requests"
-
     Nothing is counted anew: a scrape reads counts that are kept anyway, from its own thread, while they change. The
     things are held weakly: the series of one that is dropped end. Any number of collectors share a registry; a thing in
     two of them is listed once, and a second thing of the same name gets "-2" behind it.
+
+    Examples:
+        >>> from prometheus_client import CollectorRegistry, generate_latest
+        >>> registry, timer = CollectorRegistry(), ManualTimer()
+        >>> collector = Collector(registry=registry, retries=timer)  # labelled "retries"
+        >>> task = timer.call_later(5.0, print)
+        >>> 'abeyant_timer_pending{timer="retries"} 1.0' in generate_latest(registry).decode()
+        True
     """
 
     def __init__(

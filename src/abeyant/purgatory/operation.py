@@ -123,6 +123,19 @@ class DelayedOperation(Locked):
 
     The contract is that of Kafka's `DelayedOperation`: `on_complete` runs exactly once, whether the operation
     completed or expired, and `on_expiration` runs after it when it expired.
+
+    Examples:
+        >>> class Reply(DelayedOperation):
+        ...     def try_complete(self):
+        ...         return False
+        ...     def on_expiration(self):
+        ...         print("no reply")
+        >>> timer = ManualTimer()
+        >>> Purgatory("replies", timer).try_complete_else_watch(Reply(timeout=5.0), ["request 17"])
+        False
+        >>> timer.advance(5.0)
+        no reply
+        1
     """
 
     # Long names: subclasses have their own `_state` and `_home`, and must not tread on ours.

@@ -36,6 +36,21 @@ class Purgatory(Room, Generic[OperationT]):
     `try_complete` raises stays watched and timed.
 
     Close the purgatory before its timer: once the timer is closed, nothing expires.
+
+    Examples:
+        >>> class Delivery(DelayedOperation):
+        ...     def try_complete(self):
+        ...         return "parcel" in arrived and self.force_complete()
+        ...     def on_complete(self):
+        ...         print(self.outcome)
+        >>> arrived, timer = set(), ManualTimer()
+        >>> purgatory = Purgatory("deliveries", timer)
+        >>> purgatory.try_complete_else_watch(Delivery(timeout=60.0), ["parcel"])
+        False
+        >>> arrived.add("parcel")
+        >>> purgatory.check_and_complete("parcel")
+        completed
+        1
     """
 
     if TYPE_CHECKING:  # what they take; what they do is the Room's

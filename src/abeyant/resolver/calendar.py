@@ -76,14 +76,19 @@ class _Columns:
 class Calendar:
     """Opening hours by weekday, less holidays, in a time zone with its clock changes.
 
-        Calendar("Mon-Fri 09:00-17:00", zone="Europe/Berlin", holidays=holidays.country_holidays("DE"))
-
     `hours` are `DAY HH:MM-HH:MM` or `DAY-DAY HH:MM-HH:MM`, separated by commas; hours that end before they begin go on
     past midnight, and 24:00 is the end of a day. `holidays` is any container of dates: a set, a list, or an object of
     the package `holidays`. No hours begin on a holiday. Open time is real time: an hour that the zone's clock skips
     counts as none, an hour that it repeats as two.
 
     Raises ValueError for hours that cannot be parsed or overlap, and for an unknown zone.
+
+    Examples:
+        >>> from datetime import date
+        >>> office = Calendar("Mon-Fri 09:00-17:00", zone="Europe/Berlin", holidays={date(2026, 12, 25)})
+        >>> hour = 3_600_000_000  # in microseconds, as `elapsed_at` counts
+        >>> (office.elapsed_at(1_798_243_200_000_000) - office.elapsed_at(1_798_070_400_000_000)) // hour
+        8
     """
 
     def __init__(self, hours: str, *, zone: str = "UTC", holidays: Iterable[date] | Container[date] = ()) -> None:

@@ -51,15 +51,24 @@ class ResolverClosedError(RuntimeError):
 class Resolver(Feed):
     """Ends each operation once: completed or cancelled when its watches are met, or expired at its deadline.
 
-        resolver = Resolver(SystemTimer("orders"))
-        resolver.start("order-1", [Watch("paid/1"), Watch("withdrawn/1", role="cancel")], timeout=900, on_end=print)
-        resolver.event("paid/1")
-
     It takes the options of `abeyant.tables.resolve`, which `docs/design-resolve.md` defines, and gives the same
     outcomes for operations and events in the order of time, with those of one instant within `instant`. Thread-safe if
     the timer is; it starts no thread.
 
     The state of a key is kept even while no operation watches it; `remember` and `forget` bound that.
+
+    Examples:
+        >>> resolver = Resolver(ManualTimer())
+        >>> resolver.start(
+        ...     "order-1",
+        ...     [Watch("paid/1"), Watch("withdrawn/1", role="cancel")],
+        ...     timeout=900,
+        ...     on_end=lambda end: print(end.op_id, end.outcome),
+        ... )
+        False
+        >>> resolver.event("paid/1")
+        order-1 completed
+        1
     """
 
     __slots__ = (
@@ -119,10 +128,6 @@ class Resolver(Feed):
 
     def instant(self) -> Instant:
         """Collect operations and events of one instant in a `with` block, and apply them together.
-
-            with resolver.instant() as now:
-                now.event("stock", 3)
-                now.start("order-7", [Watch("stock", 3)], timeout=60)
 
         Its events are applied before its starts, whatever their order in the block. Operations that start together are
         served in the order in which they were given.

@@ -1,13 +1,15 @@
 """Seeded simulation of asyncio programs: a seed determines all timing and randomness, so a run can be repeated.
 
-    from abeyant import simulation
-
-    async def main():
-        server = simulation.current().process("server", serve)
-        server.start()
-        ...
-
-    simulation.search(main, seeds=range(200))
+    >>> import asyncio
+    >>> from abeyant import simulation
+    >>> async def main():
+    ...     server = simulation.current().process("server", serve)
+    ...     server.start()
+    ...     await server.wait()
+    >>> async def serve():
+    ...     await asyncio.sleep(60.0)
+    >>> simulation.search(main, seeds=range(20), any_hashes=True)
+    20
 
 Servers and clients run on one loop in virtual time, over a network in memory. docs/simulation.md is its manual.
 """

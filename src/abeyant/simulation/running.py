@@ -9,7 +9,7 @@ import logging
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from abeyant.simulation.chance import Chance
 from abeyant.simulation.control import Control
@@ -62,6 +62,13 @@ def run(
     after which the waiting tasks are reported. `any_hashes`: run even if the order of sets of strings differs between
     processes. An error of the program is in the result. Raises SimulationError for a bad seed and for what it cannot
     control: hashes that are not fixed, a thread, a real socket, `time.sleep`, a client in C.
+
+    Examples:
+        >>> async def main():
+        ...     await asyncio.sleep(3600.0)
+        ...     return "done"
+        >>> run(main, seed=1, any_hashes=True).value
+        'done'
     """
     if not any_hashes and not hashes_are_fixed():
         raise SimulationError(
@@ -133,8 +140,21 @@ def _garbage_collected_after() -> Iterator[None]:
             gc.enable()
 
 
-def search(main: Main, seeds: Iterable[int], **options: Any) -> int:
-    """Run `main` with each seed; return the number of runs. Raises the first error, with a note that names the seed."""
+class RunOptions(TypedDict, total=False):
+    """What `search` takes besides: the options of `run`."""
+
+    tape: Mapping[str, int] | None
+    latency: Latency | None
+    limit: float
+    keep_trace: bool
+    any_hashes: bool
+
+
+def search(main: Main, seeds: Iterable[int], **options: Unpack[RunOptions]) -> int:
+    """Run `main` with each seed; return the number of runs. Raises the first error, with a note that names the seed.
+
+    `options` are those of `run`.
+    """
     count = 0
     for seed in seeds:
         result = run(main, seed=seed, **options)

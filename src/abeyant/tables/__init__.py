@@ -1,8 +1,12 @@
 """Complete or expire over whole tables in this process, without Spark or Java.
 
-    from abeyant import tables
-
-    outcomes = tables.resolve(operations, events)
+    >>> import pandas as pd
+    >>> from abeyant import tables
+    >>> start = pd.Timestamp("2026-11-26 09:00")
+    >>> operations = pd.DataFrame({"op_id": ["order-1"], "key": ["paid/1"], "start": [start], "timeout": ["15 min"]})
+    >>> events = pd.DataFrame({"key": ["paid/1"], "at": [start + pd.Timedelta("10 min")]})
+    >>> tables.resolve(operations, events)["outcome"].to_pylist()
+    ['completed']
 
 A table is anything with an Arrow interface (pandas, Polars, DuckDB, pyarrow), or the path of a Parquet file or folder.
 Outcomes, columns and laws are those of `abeyant.pipeline.resolve`, which does the same on Spark.

@@ -79,6 +79,15 @@ def resolve(
 
     Raises `SchemaError` for missing columns or wrong types, TypeError for an object that is not a table, ValueError for
     an option with a wrong value or options that exclude each other, `AbeyantError` for a path that cannot be read.
+
+    Examples:
+        >>> import pandas as pd
+        >>> start = pd.Timestamp("2026-11-26 09:00")
+        >>> operations = pd.DataFrame({"op_id": ["order-1", "order-2"], "key": ["paid/1", "paid/2"]})
+        >>> operations = operations.assign(start=start, timeout_ms=900_000)
+        >>> events = pd.DataFrame({"key": ["paid/1"], "at": [start + pd.Timedelta("10 min")]})
+        >>> resolve(operations, events).select(["op_id", "outcome"]).to_pylist()
+        [{'op_id': 'order-1', 'outcome': 'completed'}, {'op_id': 'order-2', 'outcome': 'expired'}]
     """
     words = Words(deadline, count, combine, holds, serves, within, calendar, details)
     operations, events = open_both(operations, events)

@@ -79,7 +79,10 @@ class TimerStats(NamedTuple):
 
 
 class Timer(TaskOwner):
-    """Runs callbacks at their deadlines, on a hierarchical timing wheel. Safe to use from any thread."""
+    """The base of `SystemTimer` and `ManualTimer`, for annotations: runs callbacks at their deadlines.
+
+    Safe to use from any thread.
+    """
 
     __slots__ = (
         "__weakref__", "_caught", "_closed", "_failed", "_failure", "_lock", "_on_error", "_ready", "_reference",

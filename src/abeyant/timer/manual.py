@@ -32,6 +32,13 @@ class ManualTimer(Timer):
     For tests and simulations. By default the tick is 1 ns, so that nothing is rounded, and the wheels are large, so
     that few of them reach far. To see another timer's rounding, give its tick. Callbacks may start, cancel and refresh
     tasks, and advance the clock themselves.
+
+    Examples:
+        >>> timer = ManualTimer()
+        >>> task = timer.call_later(30.0, print, "no answer in 30 s")
+        >>> timer.advance(30.0)
+        no answer in 30 s
+        1
     """
 
     __slots__ = ("_time",)

@@ -74,6 +74,14 @@ class SystemTimer(Timer):
     the parent.
 
     Source of the idea: Kafka's `SystemTimer`, whose reaper waits on a delay queue of buckets.
+
+    Examples:
+        >>> timer = SystemTimer("rpc")
+        >>> task = timer.call_later(30.0, print, "no answer in 30 s")
+        >>> task.cancel()  # the answer came
+        True
+        >>> timer.close()  # returns what was still pending
+        []
     """
 
     __slots__ = (

@@ -1,9 +1,10 @@
 """The window: a page on this machine that shows what waits in a running program.
 
-    from abeyant import window
-
-    view = window.serve(timer, purgatory)         # prints nothing; view.url is where
-    view = window.serve(cluster, port=8090)       # a broker: with buttons for pauses, faults and a held clock
+    >>> from abeyant import SystemTimer, window
+    >>> view = window.serve(SystemTimer("rpc"))  # of a broker's cluster it has buttons for faults and the clock
+    >>> view.url
+    'http://127.0.0.1:.../'
+    >>> view.close()
 
 It runs in a thread of its own, so it lives while the program's loop is blocked, and reads only while a page is open.
 Needs the extra `window`: pip install '.[window]'.

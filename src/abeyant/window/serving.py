@@ -166,6 +166,11 @@ def serve(
     `aio.Timer` its loop. Called in a running event loop, that one is shown too. `port` 0 picks a free one. `host`
     beyond loopback needs a `token`, which a client has to send; `hosts` are further names by which clients reach this
     machine. Nothing is read while no page is open. Raises AbeyantError for anything else, and for a port that is taken.
+
+    Examples:
+        >>> with serve(SystemTimer("rpc")) as view:
+        ...     print(view.url)
+        http://127.0.0.1:.../
     """
     named: dict[str, object] = {}
     for thing in things:

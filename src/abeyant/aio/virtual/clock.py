@@ -105,6 +105,14 @@ def virtual_time(
 
     Works on asyncio's selector loops, including ours. Raises DeadlockError, at the end of the block, when nothing can
     run any more.
+
+    Examples:
+        >>> async def main():
+        ...     async with virtual_time(start=0.0) as clock:
+        ...         await asyncio.sleep(3600.0)
+        ...         return clock.time()
+        >>> asyncio.run(main())
+        3600.0
     """
     return VirtualClock(
         start=start,

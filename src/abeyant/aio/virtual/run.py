@@ -29,6 +29,13 @@ def run_virtual(
 
     Raises DeadlockError when nothing can run any more, TypeError if `main` is not a coroutine, and RuntimeError inside
     a running loop, on a loop without a selector, or if `clock` is in use.
+
+    Examples:
+        >>> async def main():
+        ...     await asyncio.sleep(3600.0)  # takes no time
+        ...     return asyncio.get_running_loop().time()
+        >>> run_virtual(main())
+        3600.0
     """
     if not asyncio.iscoroutine(main):
         raise TypeError(f"run_virtual takes a coroutine, as in run_virtual(main()), not {main!r}")

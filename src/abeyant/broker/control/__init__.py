@@ -1,7 +1,9 @@
 """Control over HTTP: faults, pauses, the clock, topics, records, groups and transactions, from any language.
 
-    with broker.Cluster(brokers=3) as kafka, control.serve(kafka) as server:
-        print(server.url)  # its description for client generators is at openapi.json
+    >>> from abeyant.broker import Cluster, control
+    >>> with Cluster(brokers=3) as kafka, control.serve(kafka) as server:
+    ...     print(server.url)  # its description for client generators is at openapi.json
+    http://127.0.0.1:.../
 
 `abeyant broker --control` serves the same.
 """

@@ -95,7 +95,7 @@ def search(
 
 
 def shrink(test: Test, found: Outcome, options: Options, *, any_hashes: bool = False) -> tuple[RunId, Outcome]:
-    """Return the smallest run that fails for the same reason, and what it came to. At most `_MOST_RUNS` runs."""
+    """Return the smallest run that fails for the same reason, and what it came to. Takes up to 80 runs."""
     assert found.failure is not None
     reason = found.failure.reason
     best, best_id = found, RunId(found.seed)

@@ -99,7 +99,7 @@ _AGGREGATES: Final = ("_min", "_max", "_sum", "_distinct")
 
 
 def incidents(operations: DataFrame) -> DataFrame:
-    """Return the incidents of a log (`schemas.INCIDENTS`), by the rule at the head of this module.
+    """Return the incidents of a log (`schemas.INCIDENTS`): bursts of operations that expired or took very long.
 
     A job finds from what wait on an operation of each kind suffers, at once; the rest is lazy.
     """

@@ -113,7 +113,7 @@ class KafkaRequestLog:
 
     @cached_property
     def survey(self) -> Survey:
-        """The log read once, without parsing: line numbers, names of topics, whether there is any request."""
+        """The log read once, without parsing: line numbers, names of topics, any request. Not for users."""
         pieces = chunks(self.files)
         rows: list[Any]
         most = _DRIVER_SURVEY_BYTES if default_partitions(self._spark) is None else _LOCAL_SURVEY_BYTES
@@ -135,13 +135,13 @@ class KafkaRequestLog:
 
     @property
     def parsed(self) -> DataFrame:
-        """Every line, as rows of three tables in one: `of` cuts them apart."""
+        """Every line, as rows of three tables in one: `of` cuts them apart. Not for users."""
         survey = self.survey
         return self._map(_parse_batches(survey, self._zone, parse_chunk), survey.chunks, PARSED)
 
     @property
     def packed(self) -> dict[str, PackedRows]:
-        """The same as packed tables: `operations`, `rejected`, and `requests`, counted by the second.
+        """The same as packed tables: `operations`, `rejected`, and `requests`, counted by the second. Not for users.
 
         All are of one DataFrame, which to `persist` costs little.
         """
@@ -165,12 +165,12 @@ class KafkaRequestLog:
         return self.of(self.parsed)["requests_by_kind"]
 
     def mapped(self, work: Callable[[Survey, ZoneInfo], Work], schema: StructType) -> DataFrame:
-        """Return what `work`, given the survey and what the log's times mean, makes of the numbers of its pieces."""
+        """Return what `work`, given the survey and the log's zone, makes of its pieces. Not for users."""
         return self._map(work(self.survey, self._zone), self.survey.chunks, schema)
 
     @staticmethod
     def of(parsed: DataFrame) -> dict[str, DataFrame]:
-        """Cut `parsed`, or a copy of it, into operations, rejected, requests_by_kind, and `requests` by the second."""
+        """Cut `parsed` into operations, rejected, requests_by_kind, and `requests` by the second. Not for users."""
         requests = parsed.where(F.col("record") == "requests")
         counts = [F.sum(name).alias(name) for name in ("requests", "waited")]
         return {

@@ -64,6 +64,13 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
     Raises `AbeyantError` for one table and one stream, and where there is no session; `SchemaError` for a table
     without the columns needed; ValueError for a wrong value; TypeError for what is no table, and for an argument of the
     other kind.
+
+    Examples:
+        >>> order = "'order-1' op_id, 'paid/1' key, TIMESTAMP '2026-11-26 09:00' start, 900000 timeout_ms"
+        >>> orders = spark.sql(f"SELECT {order}")
+        >>> events = spark.sql("SELECT 'paid/1' key, TIMESTAMP '2026-11-26 09:10' at")
+        >>> resolve(orders, events).first().outcome
+        'completed'
     """
     given: dict[str, Any] = dict(options)
     spark = session_of([operations, events])
