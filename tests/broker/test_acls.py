@@ -218,6 +218,9 @@ def test_who_has_no_right_can_do_nothing() -> None:
                 for version in range(api.lowest, api.highest + 1):
                     if api.name not in OPEN:
                         response = client.ask(api.key, version, **asked(api, version, kafka))
+                        if api.name == "DescribeLogDirs" and version < 3:  # it has no place for an error
+                            assert not response.results
+                            continue
                         found = {error.name for error in errors(response)}
                         assert found, (api, version)
                         assert all(name.endswith("_authorization_failed") for name in found), (api, version, found)

@@ -74,6 +74,17 @@ class Acl(NamedTuple):
         return self.name in (name, "*")
 
 
+def require_known(acls: Iterable[Acl]) -> None:
+    """Raise ValueError for a rule or a filter with an unknown type, pattern, operation or permission."""
+    for acl in acls:
+        for what, names, value in (
+            ("resource type", _TYPES, acl.resource_type), ("pattern type", _PATTERNS, acl.pattern),
+            ("operation", _OPERATIONS, acl.operation), ("permission type", _PERMISSIONS, acl.permission),
+        ):  # fmt: skip
+            if not 0 < value < len(names):
+                raise ValueError(f"{what} {value} is not known")
+
+
 class Client(NamedTuple):
     """Who asks, and from where."""
 
@@ -108,11 +119,7 @@ class Acls:
         return found
 
     def matching(self, wanted: Acl) -> list[Acl]:
-        """Return the rules that match a filter. Raises ApiError for one that cannot be."""
-        if not (_is(_TYPES, wanted.resource_type) and _is(_PATTERNS, wanted.pattern)):
-            raise ApiError(ErrorCode.invalid_request, "Unknown patternFilter.")
-        if not (_is(_OPERATIONS, wanted.operation) and _is(_PERMISSIONS, wanted.permission)):
-            raise ApiError(ErrorCode.invalid_request, "Unknown entryFilter.")
+        """Return the rules that match a filter."""
         return [acl for acl in self._acls if wanted.matches(acl)]
 
     def delete(self, acls: Iterable[Acl]) -> None:
@@ -176,10 +183,5 @@ def _check(acl: Acl) -> None:
         ("resourceType", _TYPES, acl.resource_type, TOPIC), ("patternType", _PATTERNS, acl.pattern, _LITERAL),
         ("operation", _OPERATIONS, acl.operation, _ALL), ("permissionType", _PERMISSIONS, acl.permission, _DENY),
     ):  # fmt: skip
-        if not _is(names, value) or value < least:
-            shown = names[value] if _is(names, value) else names[0]
-            raise ApiError(ErrorCode.invalid_request, f"Invalid {what} {shown}")
-
-
-def _is(names: tuple[str, ...], value: int) -> bool:
-    return 0 < value < len(names)
+        if value < least:
+            raise ApiError(ErrorCode.invalid_request, f"Invalid {what} {names[value]}")

@@ -41,6 +41,7 @@ _TIMES = frozenset({
 })  # fmt: skip
 _TOKEN_TIMES = frozenset({"issue_timestamp", "expiry_timestamp"})
 _TIME_IN_TEXT = re.compile(r"-?\d{12,}")
+_REQUEST_IN_TEXT = re.compile(r"Request .* needs (\w+) permission", re.DOTALL)
 _ORDERED = frozenset({"synonyms", "records"})
 
 
@@ -76,7 +77,11 @@ class Names:
             return rows if key in _ORDERED or not all(isinstance(row, dict) for row in rows) else sorted(rows, key=line)
         if isinstance(said, bytes):
             return said.decode("latin-1")
-        return _TIME_IN_TEXT.sub("a time", self._prefix.sub("", said)) if isinstance(said, str) else said
+        return self._text(said) if isinstance(said, str) else said
+
+    def _text(self, said: str) -> str:
+        found = _TIME_IN_TEXT.sub("a time", self._prefix.sub("", said))
+        return _REQUEST_IN_TEXT.sub(r"A request needs \1 permission", found)
 
     def _time(self, value: int) -> Plain:
         after = value - self._base_time

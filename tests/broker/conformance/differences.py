@@ -15,6 +15,8 @@ DIFFERENCES: dict[tuple[str, str], str] = {
     ("share_groups", "limits: unknown_mode"): "Kafka fails inside; ours refuses it",
     ("share_groups", "first_fetch_that_cannot_be: unknown_topic"): "Kafka fails inside; ours names the topic",
     ("streams_groups", "next_heartbeat: shuts_down"): "Kafka shows the partition counts after the next record",
+    ("acl_rules", "rule_that_cannot_be: any_"): "Kafka fails inside; ours says what is wrong",
+    ("acl_rules", "rule_that_cannot_be: match"): "Kafka fails inside; ours says what is wrong",
     ("transactions", "marker_is_written: of_an_older_epoch"): "Kafka fails inside; ours says what is wrong",
     ("fetch", "bytes_at_most: partition_max_of_one_batch_and_a_half"): _WHOLE_BATCHES,
     ("fetch", "bytes_at_most: max_of_one_batch_and_a_half"): _WHOLE_BATCHES,

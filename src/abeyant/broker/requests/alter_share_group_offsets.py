@@ -60,6 +60,20 @@ def error_response(request: Any, error: ErrorCode) -> Message:
     return Message(error_code=error, responses=[])
 
 
+def refused_rows(call: Call, request: Any, error: ErrorCode) -> Message:
+    """Return the topics of the request with this error."""
+    known = call.broker.cluster.controller.topics
+    rows = [
+        Message(
+            topic_name=topic.topic_name,
+            topic_id=known[topic.topic_name].id if topic.topic_name in known else None,
+            partitions=[Message(partition_index=row.partition_index, error_code=error) for row in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    return Message(responses=rows)
+
+
 def _topic(call: Call, topic: Any, results: Results) -> Message:
     known = call.broker.cluster.controller.topics.get(topic.topic_name)
     rows = []

@@ -2,7 +2,6 @@
 
 The response has the member's assignment (KIP-848).
 Kafka: `GroupMetadataManager.consumerGroupHeartbeat`.
-Not implemented: rack-aware assignment.
 """
 
 from __future__ import annotations
@@ -40,6 +39,8 @@ def handle(call: Call) -> None:
         elif heartbeat.epoch == _JOINS:
             shard.join(heartbeat, request.group_id, answer)
         else:
+            if shard.find(request.group_id) is None:
+                raise ApiError(ErrorCode.group_id_not_found, f"Consumer group {request.group_id} not found.")
             shard.consumer_protocol.heartbeat(shard.consumer_group(request.group_id), heartbeat, answer)
     except ApiError as error:
         answer(HeartbeatResponse(error.code, error.message))

@@ -9,6 +9,7 @@ from typing import Any
 
 from abeyant.broker.acls import Acl
 from abeyant.broker.errors import NO_AUTHORIZER
+from abeyant.broker.requests.common.acls import all_known
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode, Message
 
@@ -21,13 +22,16 @@ def handle(call: Call) -> None:
     if not acls.enabled:
         call.answer(error_response(call.request, ErrorCode.security_disabled, NO_AUTHORIZER))
         return
-    errors = acls.create(
+    rules = [
         Acl(
             one.resource_type, one.resource_name, one.resource_pattern_type, one.principal, one.host, one.operation,
             one.permission_type,
         )
         for one in call.request.creations
-    )  # fmt: skip
+    ]  # fmt: skip
+    if not all_known(call, rules):
+        return
+    errors = acls.create(rules)
     results = [
         Message(error_message="") if error is None else Message(error_code=error.code, error_message=error.message)
         for error in errors

@@ -5,13 +5,13 @@ Kafka: `AclApis.handleDeleteAcls`, `AclControlManager.deleteAcls`.
 
 from __future__ import annotations
 
-from functools import partial
+from itertools import chain
 from typing import Any
 
-from abeyant.broker.acls import Acl, Acls
+from abeyant.broker.acls import Acl
 from abeyant.broker.errors import NO_AUTHORIZER
+from abeyant.broker.requests.common.acls import all_known
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.results import results
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"DeleteAclsFilter": {"pattern_type_filter": 3}}
@@ -23,10 +23,18 @@ def handle(call: Call) -> None:
     if not acls.enabled:
         call.answer(error_response(call.request, ErrorCode.security_disabled, NO_AUTHORIZER))
         return
-    matched: list[Acl] = []
-    found = results(call.request.filters, partial(_matching, acls, matched), _failed)
-    acls.delete(matched)  # only now: filters of one request do not hide ACLs from one another
-    call.answer(Message(filter_results=found))
+    filters = [
+        Acl(
+            one.resource_type_filter, one.resource_name_filter, one.pattern_type_filter, one.principal_filter,
+            one.host_filter, one.operation, one.permission_type,
+        )
+        for one in call.request.filters
+    ]  # fmt: skip
+    if not all_known(call, filters):
+        return
+    matched = [acls.matching(one) for one in filters]
+    acls.delete(chain.from_iterable(matched))  # only now: filters of one request do not hide ACLs from one another
+    call.answer(Message(filter_results=[_result(found) for found in matched]))
 
 
 def error_response(request: Any, error: ErrorCode, message: str | None = None) -> Message:
@@ -34,13 +42,7 @@ def error_response(request: Any, error: ErrorCode, message: str | None = None) -
     return Message(filter_results=[Message(error_code=error, error_message=message) for _ in request.filters])
 
 
-def _matching(acls: Acls, matched: list[Acl], one: Any) -> Message:
-    wanted = Acl(
-        one.resource_type_filter, one.resource_name_filter, one.pattern_type_filter, one.principal_filter,
-        one.host_filter, one.operation, one.permission_type,
-    )  # fmt: skip
-    found = acls.matching(wanted)
-    matched += found
+def _result(found: list[Acl]) -> Message:
     rows = [
         Message(
             resource_type=acl.resource_type, resource_name=acl.name, pattern_type=acl.pattern,
@@ -49,7 +51,3 @@ def _matching(acls: Acls, matched: list[Acl], one: Any) -> Message:
         for acl in found
     ]  # fmt: skip
     return Message(matching_acls=rows)
-
-
-def _failed(_: Any, error: ErrorCode) -> Message:
-    return Message(error_code=error)

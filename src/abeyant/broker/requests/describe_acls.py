@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abeyant.broker.acls import Acl
 from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.common.acls import all_known
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode, Message
 
@@ -23,6 +24,8 @@ def handle(call: Call) -> None:
         request.resource_type_filter, request.resource_name_filter, request.pattern_type_filter,
         request.principal_filter, request.host_filter, request.operation, request.permission_type,
     )  # fmt: skip
+    if not all_known(call, [wanted]):
+        return
     resources: dict[tuple[int, str | None, int], list[Message]] = {}
     for acl in acls.matching(wanted):
         row = Message(principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission)

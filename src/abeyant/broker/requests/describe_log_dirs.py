@@ -36,8 +36,8 @@ def handle(call: Call) -> None:
 
 
 def error_response(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error; before version 3 only directories have a field for it."""
-    return Message(error_code=error, results=[Message(error_code=error)])
+    """Return the response with this error; before version 3 it has no field for it, as in Kafka."""
+    return Message(error_code=error, results=[])
 
 
 def _partition(partition: Partition) -> Message:

@@ -47,6 +47,17 @@ def error_response(request: Any, error: ErrorCode) -> Message:
     return Message(groups=[_failed(group.group_id, error) for group in request.groups])
 
 
+def refused_topics(topics: list[Any], error: ErrorCode, message: str) -> list[Message]:
+    """Return topics of a group that the client may not describe."""
+    found = []
+    for topic in topics:
+        rows = [_row(index) for index in topic.partitions]
+        for row in rows:
+            row.error_code, row.error_message = error, message
+        found.append(Message(topic_name=topic.topic_name, topic_id=None, partitions=rows))
+    return found
+
+
 def _failed(group_id: str, error: ErrorCode) -> Message:
     return Message(group_id=group_id, topics=[], error_code=error)
 

@@ -6,6 +6,7 @@ Kafka: `KafkaApis.handleDescribeUserScramCredentialsRequest`.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
@@ -30,6 +31,11 @@ def handle(call: Call) -> None:
         return Message(user=name, error_message="", credential_infos=infos)
 
     call.answer(Message(error_message="", results=results(names or known, describe, _failed)))
+
+
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error for everything in the request; users are not named, as in Kafka."""
+    return Message(error_code=error, results=[Message(user="", error_code=error) for _ in request.users or ()])
 
 
 def _failed(name: str, error: ErrorCode) -> Message:

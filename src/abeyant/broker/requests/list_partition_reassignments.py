@@ -5,9 +5,11 @@ Kafka: `ReplicationControlManager.listPartitionReassignments`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from abeyant.broker.partition_state import PartitionState
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
@@ -25,6 +27,15 @@ def handle(call: Call) -> None:
         if moving:
             results.append(Message(name=name, partitions=moving))
     call.answer(Message(topics=results))
+
+
+def error_response(request: Any, error: ErrorCode) -> Message:
+    """Return the response with this error, and the partitions of the request."""
+    topics = [
+        Message(name=topic.name, partitions=[Message(partition_index=index) for index in topic.partition_indexes])
+        for topic in request.topics or ()
+    ]
+    return Message(error_code=error, topics=topics)
 
 
 def _partition(state: PartitionState) -> Message:

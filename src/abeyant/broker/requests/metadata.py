@@ -70,7 +70,12 @@ def _check(call: Call, wanted: Any) -> None:
 def error_response(request: Any, error: ErrorCode) -> Message:
     """Return the response with this error for everything in the request."""
     topics = [
-        Message(name=topic.name or "", topic_id=topic.topic_id, error_code=error) for topic in request.topics or ()
+        Message(
+            name=None if topic.topic_id is not None and request.__version__ >= _IDS_SINCE else topic.name or "",
+            topic_id=topic.topic_id,
+            error_code=error,
+        )
+        for topic in request.topics or ()
     ]
     return Message(error_code=error, topics=topics, cluster_id=None)
 

@@ -46,5 +46,14 @@ def handle(call: Call) -> None:
     shard.forget_offsets(keys, answer)
 
 
+def refused_rows(_: Call, request: Any, error: ErrorCode) -> Message:
+    """Return the topics of the request with this error."""
+    rows = [
+        Message(name=topic.name, partitions=[_failed(one, error) for one in topic.partitions])
+        for topic in request.topics
+    ]
+    return Message(topics=rows)
+
+
 def _failed(one: Any, error: ErrorCode) -> Message:
     return Message(partition_index=one.partition_index, error_code=error)

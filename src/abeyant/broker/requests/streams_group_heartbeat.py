@@ -54,6 +54,12 @@ def handle(call: Call) -> None:
         answer(StreamsHeartbeatResponse(error.code, error.message))
 
 
+def error_response(_: Any, error: ErrorCode) -> Message:
+    """Return the response with this error."""
+    nothing = dict.fromkeys(("active_tasks", "standby_tasks", "warmup_tasks", "partitions_by_user_endpoint"))
+    return Message(error_code=error, **nothing)
+
+
 def _check_topics(call: Call) -> None:
     """Raise ApiError unless the topology's topics have valid names and the client may describe them."""
     if call.request.topology is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from abeyant.broker.acls import (
     ALTER,
@@ -30,7 +30,7 @@ from abeyant.broker.acls import (
     Client,
 )
 from abeyant.broker.errors import ApiError
-from abeyant.broker.wire.schema import ErrorCode
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 __all__ = ["authorize", "client_of", "may", "may_create", "may_describe", "may_read"]
 
@@ -80,6 +80,32 @@ _WHOLE: Final[dict[str, tuple[tuple[int, int], ...]]] = {
     **dict.fromkeys(("DescribeClientQuotas", "ListConfigResources"), ((DESCRIBE_CONFIGS, CLUSTER),)),
 }  # fmt: skip
 
+# With these a request may be sent, too, by API.
+_INSTEAD: Final = {"WriteTxnMarkers": (ALTER, CLUSTER)}
+
+# The messages of refusals: Kafka sends one to clients of these APIs only. Without an entry there is none.
+_SAYS: Final = {
+    TOPIC: "Topic authorization failed.",
+    GROUP: "Group authorization failed.",
+    CLUSTER: "Cluster authorization failed.",
+    TRANSACTIONAL_ID: "Transactional Id authorization failed.",
+}
+_SAYING: Final = frozenset(
+    {
+        "AlterClientQuotas", "AlterConfigs", "AlterShareGroupOffsets", "DeleteShareGroupOffsets",
+        "DeleteShareGroupState", "DeleteTopics", "DescribeConfigs", "DescribeProducers", "FindCoordinator",
+        "IncrementalAlterConfigs", "InitializeShareGroupState", "ReadShareGroupState", "ReadShareGroupStateSummary",
+        "WriteShareGroupState",
+    }
+)  # fmt: skip
+_NEEDING: Final = frozenset(
+    {
+        "AlterPartitionReassignments", "AlterUserScramCredentials", "CreateAcls", "DeleteAcls", "DescribeAcls",
+        "ElectLeaders", "ListPartitionReassignments",
+    }
+)  # fmt: skip
+_NAMES: Final = {ALTER: "ALTER", DESCRIBE: "DESCRIBE"}
+
 # The operation and type of the items in a request's field, by API: topics, groups, transactional ids.
 _ITEMS: Final[dict[str, tuple[tuple[str, ...], int, int]]] = {
     "Produce": (("topic_data",), WRITE, TOPIC),
@@ -90,6 +116,9 @@ _ITEMS: Final[dict[str, tuple[tuple[str, ...], int, int]]] = {
     "OffsetCommit": (("topics",), READ, TOPIC),
     "TxnOffsetCommit": (("topics",), READ, TOPIC),
     "DescribeProducers": (("topics",), READ, TOPIC),
+    "AlterShareGroupOffsets": (("topics",), READ, TOPIC),
+    "OffsetDelete": (("topics",), READ, TOPIC),
+    "DescribeShareGroupOffsets": (("groups",), DESCRIBE, GROUP),
     "DeleteRecords": (("topics",), DELETE, TOPIC),
     "DeleteTopics": (("topics", "topic_names"), DELETE, TOPIC),
     "CreateTopics": (("topics",), CREATE, TOPIC),
@@ -152,13 +181,49 @@ def authorize(call: Any) -> None:
     for operation, kind in _WHOLE.get(api, () if api in _ITEMS else ((CLUSTER_ACTION, CLUSTER),)):
         name = CLUSTER_NAME if kind == CLUSTER else _first(request, _FIELDS[kind])
         if name is not None and not _allows(call, operation, kind, name):
-            raise ApiError(FAILED[kind])
+            instead = _INSTEAD.get(api)
+            if instead is None or not _allows(call, *instead, CLUSTER_NAME):
+                _refuse(call, operation, kind)
     special = _SPECIAL.get(api)
     if special is not None:
         special(call)
     if api in _ITEMS:
         _take_out(call, *_ITEMS[api])
     _amend(call, api)
+
+
+def _refuse(call: Any, operation: int, kind: int) -> NoReturn:
+    """Raise ApiError, with Kafka's message in every part of the response."""
+    error, text = FAILED[kind], _message(call, operation, kind)
+    if hasattr(call.request, "member_id") and call.api.name == "JoinGroup":
+        call.request = replace(call.request, member_id="")
+    call.amendments.append(lambda response: _explain(response, error, text))
+    raise ApiError(error)
+
+
+def _message(call: Any, operation: int, kind: int) -> str | None:
+    api = call.api.name
+    if api == "CreateTopics":
+        return "Authorization failed."
+    if api == "FindCoordinator" and call.version >= 4 and kind != CLUSTER:
+        return ""
+    if api in _NEEDING:
+        return f"Request {api} needs {_NAMES[operation]} permission."
+    return _SAYS[kind] if api in _SAYING else None
+
+
+def _explain(part: Any, error: ErrorCode, text: str | None) -> None:
+    """Set the message of an error in all parts of a response."""
+    if text is None:
+        return
+    if isinstance(part, (list, tuple)):
+        for one in part:
+            _explain(one, error, text)
+    elif isinstance(part, Message):
+        if part.error_code == error:
+            part.error_message = text
+        for one in vars(part).values():
+            _explain(one, error, text)
 
 
 def _allows(call: Any, operation: int, kind: int, name: str) -> bool:
@@ -182,6 +247,8 @@ def _refusal(call: Any, item: Any, operation: int, kind: int) -> ErrorCode | Non
         name: str | None = item
         if api == "FindCoordinator":
             kind = {0: GROUP, 1: TRANSACTIONAL_ID}.get(call.request.key_type, CLUSTER)
+            if kind == CLUSTER:
+                operation, name = CLUSTER_ACTION, CLUSTER_NAME
     elif hasattr(item, "resource_type"):
         kind = _CONFIGS.get(item.resource_type, CLUSTER)
         name = CLUSTER_NAME if kind == CLUSTER else item.resource_name
@@ -218,18 +285,35 @@ def _take_out(call: Any, fields: tuple[str, ...], operation: int, kind: int) -> 
             if error is None:
                 kept.append(item)
             else:
-                refused.setdefault(error, []).append(item)
+                refused.setdefault(error, []).append(_shown(call, item))
         for error, some in refused.items():
-            rows = call.api.error_response(replace(call.request, **{field: tuple(some)}), error)
+            rows = _rows_of(call, replace(call.request, **{field: tuple(some)}), error)
+            what = next(one for one, code in FAILED.items() if code is error)
+            _explain(rows, error, _message(call, operation, what))
             call.amendments.append(_adding(rows, alone=not kept and not call.amendments))
         if refused:
             call.request = replace(call.request, **{field: tuple(kept)})
+
+
+def _rows_of(call: Any, request: Any, error: ErrorCode) -> Any:
+    make = getattr(call.api.module, "refused_rows", None)
+    return call.api.error_response(request, error) if make is None else make(call, request, error)
+
+
+def _shown(call: Any, item: Any) -> Any:
+    """Return an item of a request, with its topic's name if the client may know it."""
+    if call.api.name != "DeleteTopics" or getattr(item, "name", None) is not None or not hasattr(item, "topic_id"):
+        return item
+    name = _topic_name(call, item.topic_id)
+    return replace(item, name=name) if name is not None and _allows(call, DESCRIBE, TOPIC, name) else item
 
 
 def _adding(rows: Any, *, alone: bool) -> Callable[[Any], None]:
     """Return what adds the rows of one response to another, or replaces that one's, as nothing else was allowed."""
 
     def add(response: Any) -> None:
+        if response.error_code is not ErrorCode.none:
+            return
         for name, value in vars(rows).items():
             if isinstance(value, (list, tuple)) and value:
                 before = () if alone else getattr(response, name, None) or ()
@@ -258,7 +342,7 @@ def _find_coordinator(call: Any) -> None:
     if call.request.key is not None:
         error = _refusal(call, call.request.key, DESCRIBE, GROUP)
         if error is not None:
-            raise ApiError(error)
+            _refuse(call, DESCRIBE, next(kind for kind, code in FAILED.items() if code is error))
 
 
 def _offset_fetch(call: Any) -> None:
@@ -297,13 +381,38 @@ def _add_partitions(call: Any) -> None:
         call.request = replace(call.request, v3_and_below_topics=())
 
 
+def _share_offsets(call: Any) -> None:
+    """Take topics out of each group that may be described."""
+    groups = []
+    for group in call.request.groups:
+        topics = group.topics
+        if topics is not None and _allows(call, DESCRIBE, GROUP, group.group_id):
+            refused = [one for one in topics if not _allows(call, DESCRIBE, TOPIC, one.topic_name)]
+            if refused:
+                topics = tuple(one for one in topics if one not in refused)
+                rows = call.api.module.refused_topics(refused, FAILED[TOPIC], _SAYS[TOPIC])
+                call.amendments.append(_adding_topics(group.group_id, rows))
+        groups.append(replace(group, topics=topics))
+    call.request = replace(call.request, groups=tuple(groups))
+
+
+def _adding_topics(group_id: str, rows: list[Any]) -> Callable[[Any], None]:
+    def add(response: Any) -> None:
+        for group in response.groups:
+            if group.group_id == group_id and group.error_code is ErrorCode.none:
+                group.topics = [*group.topics, *rows]
+
+    return add
+
+
 _SPECIAL: Final[dict[str, Callable[[Any], None]]] = {
     "InitProducerId": _init_producer_id,
     "FindCoordinator": _find_coordinator,
     "OffsetFetch": _offset_fetch,
     "AddPartitionsToTxn": _add_partitions,
     "ConsumerGroupHeartbeat": _each_topic(DESCRIBE, "subscribed_topic_names"),
-    "OffsetDelete": _each_topic(READ, "topics"),
+    "ShareGroupHeartbeat": _each_topic(DESCRIBE, "subscribed_topic_names"),
+    "DescribeShareGroupOffsets": _share_offsets,
 }
 
 
@@ -320,6 +429,10 @@ def _amend(call: Any, api: str) -> None:
         call.amendments.append(lambda response: _keep(call, response, *what))
     if api == "OffsetFetch":
         call.amendments.append(lambda response: _hide_offsets(call, response))
+    if api == "CreateTopics":
+        call.amendments.append(lambda response: _hide_configs(call, response))
+    if api == "DescribeShareGroupOffsets":
+        call.amendments.append(lambda response: _hide_topics(call, response))
     if api in ("Metadata", "DescribeTopicPartitions", "DescribeCluster", "DescribeGroups", "ConsumerGroupDescribe"):
         call.amendments.append(lambda response: _limit_operations(call, response))
 
@@ -345,6 +458,22 @@ def _hide_offsets(call: Any, response: Any) -> None:
                     one.committed_leader_epoch, one.metadata = -1, ""
                 topics.append(topic)
         group.topics = topics
+
+
+def _hide_configs(call: Any, response: Any) -> None:
+    """Hide what new topics are like if the client may not describe their settings."""
+    for topic in response.topics:
+        if topic.error_code is ErrorCode.none and not _allows(call, DESCRIBE_CONFIGS, TOPIC, topic.name):
+            topic.configs, topic.num_partitions, topic.replication_factor = [], -1, -1
+            topic.topic_config_error_code = FAILED[TOPIC].value
+
+
+def _hide_topics(call: Any, response: Any) -> None:
+    """Hide the topics that a group has and the client may not describe, where all of them are wanted."""
+    every = {group.group_id for group in call.request.groups if group.topics is None}
+    for group in response.groups:
+        if group.group_id in every:
+            group.topics = [one for one in group.topics if _allows(call, DESCRIBE, TOPIC, one.topic_name)]
 
 
 def _limit_operations(call: Any, response: Any) -> None:

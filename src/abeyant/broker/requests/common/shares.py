@@ -6,15 +6,14 @@ import uuid
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.common.authorization import may_read
+from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.topics import MOVED, leaders_of, name_leader
 from abeyant.broker.shares.partition import RENEW, Acknowledgement
 from abeyant.broker.wire.schema import ErrorCode, Message
-
-if TYPE_CHECKING:
-    from abeyant.broker.requests.common.call import Call
 
 TopicPartition = tuple[uuid.UUID | None, int]
 """A topic's id and a partition's index."""
@@ -46,6 +45,8 @@ def require_topic(call: Call, topic_id: uuid.UUID | None, index: int) -> str:
         raise ApiError(ErrorCode.unknown_topic_id)
     if not 0 <= index < len(topic.partitions):
         raise ApiError(ErrorCode.unknown_topic_or_partition)
+    if not may_read(call, topic.name, None):
+        raise ApiError(ErrorCode.topic_authorization_failed)
     return topic.name
 
 
