@@ -6,6 +6,7 @@ import pytest
 
 from abeyant import broker
 from abeyant.broker import Cluster
+from abeyant.broker.requests.common.call import Call
 from broker.clients import consuming, producing, send, settle, take
 from waiting import wait_until
 
@@ -44,6 +45,26 @@ def test_k2_a_follower_that_comes_back_lets_it_succeed() -> None:
             assert not late.done
             kafka.resume(3)
             assert settle(producer, late) == [None]
+
+
+def test_a_record_reaches_the_waiting_consumer_before_its_acks_1_producer(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered: list[str] = []
+    answer = Call.answer
+
+    def note(call: Call, response: object) -> None:
+        answered.append(call.api.name)
+        answer(call, response)
+
+    with broker.Cluster(brokers=3, clock="held") as kafka:
+        kafka.create_topic(TOPIC)
+        with producing(kafka, acks=1) as producer, consuming(kafka, (TOPIC, 0)) as consumer:
+            assert settle(producer, send(producer, TOPIC, b"before")) == [None]
+            take(consumer, 1)
+            wait_until(lambda: "rdkafka" in [one.client for one in kafka.waiting() if one.kind == "Fetch"])
+            monkeypatch.setattr(Call, "answer", note)
+            assert settle(producer, send(producer, TOPIC, b"after")) == [None]
+            assert [message.value() for message in take(consumer, 1)] == [b"after"]
+    assert answered.index("Fetch") < answered.index("Produce")
 
 
 def test_k4_a_consumer_sees_nothing_beyond_the_high_watermark() -> None:

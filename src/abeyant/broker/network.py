@@ -28,6 +28,7 @@ class Network:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._queue: deque[tuple[Receiver, Callable[..., object], tuple[Any, ...]]] = deque()
+        self._last: deque[tuple[Receiver, Callable[..., object], tuple[Any, ...]]] = deque()
         self._scheduled = False
 
     def send(self, receiver: Receiver, action: Callable[..., object], *args: Any) -> None:
@@ -37,22 +38,35 @@ class Network:
             self._scheduled = True
             self._loop.call_soon(self._turn)
 
-    def settle(self) -> None:
-        """Deliver all messages, and those that they cause."""
-        queue = self._queue
-        while queue:
-            receiver, action, args = queue.popleft()
+    def send_last(self, receiver: Receiver, action: Callable[..., object], *args: Any) -> None:
+        """Have `receiver` run `action(*args)` after all pending messages, and those that they cause. O(1).
+
+        Without pending messages it runs at once.
+        """
+        if self._queue:
+            self._last.append((receiver, action, args))
+        else:
             receiver.run(action, *args)
 
+    def settle(self) -> None:
+        """Deliver all messages, and those that they cause."""
+        while self._queue or self._last:
+            self._deliver(_TURN)
+
     def _turn(self) -> None:
-        queue = self._queue
         try:
-            for _ in range(_TURN):
-                if not queue:
-                    return
-                receiver, action, args = queue.popleft()
-                receiver.run(action, *args)
+            self._deliver(_TURN)
         finally:
-            self._scheduled = bool(queue)  # mostly empty: messages sent meanwhile are delivered too
-            if queue:
+            self._scheduled = bool(self._queue or self._last)  # mostly not: messages sent meanwhile are delivered too
+            if self._scheduled:
                 self._loop.call_soon(self._turn)
+
+    def _deliver(self, most: int) -> None:
+        queue = self._queue
+        for _ in range(most):
+            if not queue:
+                if not self._last:
+                    return
+                queue.append(self._last.popleft())
+            receiver, action, args = queue.popleft()
+            receiver.run(action, *args)

@@ -90,7 +90,8 @@ def _append_all(call: Call, verified: Verified | None) -> None:
             results.append(result)
         topics.append((topic, results))
     if not waiting:
-        _answer(call, topics)
+        # Consumers first: their long polls wait for the followers, which fetch in this turn.
+        call.broker.cluster.network.send_last(call.broker, _answer, call, topics)
     else:
         timeout = request.timeout.total_seconds()
         wait_for_acks(call.broker, waiting, timeout, call.client_id, call.since, lambda: _answer(call, topics))
