@@ -129,7 +129,7 @@ def _measurements(name: str, peer: Serving, scale: int, *, first_round: bool) ->
     yield lambda: [("produce-all", client.produce_rate(peer, LARGEST // scale, "all", replicas=3))]
     yield lambda: [("produce-one", client.produce_rate(peer, LARGEST // scale, "1", replicas=1))]
     if name != "mock":  # the mock keeps the last 5 MB, and a fetch waits its whole max.wait
-        yield lambda: [("consume", client.consume_rate(peer, LARGEST // scale))]
+        yield lambda: client.consume(peer, LARGEST // scale).rows()
         yield lambda: waiting.measure(peer, FETCHES // scale, seconds=10).rows()
         yield lambda: locks.measure(peer, BATCHES // scale).rows()
         yield lambda: groups.measure(peer, MEMBERS // scale, REBALANCED // scale, seconds=15).rows()

@@ -17,6 +17,7 @@ from lab.broker.peers import PeerError, Serving
 
 VALUE = bytes(100)
 LONGEST = 20.0  # seconds per row of latencies: the mock's long polls take half a second each
+QUEUE_PAUSE = 10  # ms without fetching once 100,000 records wait in the client; its default is a second
 _LEAST = 20  # latencies per row, however long they take
 _numbers = count()
 
@@ -32,6 +33,19 @@ class Latency(NamedTuple):
     def rows(self, name: str) -> list[tuple[str, float]]:
         """Return the figures as (row, value) pairs of the table."""
         return [(f"{name}-{figure}", value) for figure, value in self._asdict().items()]
+
+
+class Consumption(NamedTuple):
+    """What one consumer reads."""
+
+    consume: float
+    """Records per second."""
+    cpu: float
+    """Brokers' CPU seconds for a million records."""
+
+    def rows(self) -> list[tuple[str, float]]:
+        """Return the figures as (row, value) pairs of the table."""
+        return [("consume", self.consume), ("consume-cpu", self.cpu)]
 
 
 def make_topic(peer: Serving, partitions: int = 1, replicas: int = 3) -> str:
@@ -57,14 +71,14 @@ def produce_rate(peer: Serving, records: int, acks: str, replicas: int) -> float
     return records / _produce(peer, topic, records, acks)
 
 
-def consume_rate(peer: Serving, records: int) -> float:
-    """Return the records of 100 B per second that one consumer reads."""
+def consume(peer: Serving, records: int) -> Consumption:
+    """Measure how fast one consumer reads records of 100 B."""
     topic = make_topic(peer)
     _produce(peer, topic, records, "1")
-    seconds = []
     for _ in range(2):  # the first warms up
-        consumer = _consumer(peer, {"fetch.max.bytes": 52_428_800})
+        consumer = _consumer(peer, {"fetch.max.bytes": 52_428_800, "fetch.queue.backoff.ms": QUEUE_PAUSE})
         consumer.assign([TopicPartition(topic, 0, 0)])
+        before = peer.cpu()
         begun = time.perf_counter()
         left = records
         while left > 0:
@@ -72,9 +86,10 @@ def consume_rate(peer: Serving, records: int) -> float:
             if not received:
                 raise PeerError(f"{left:,} of {records:,} records did not reach the consumer")
             left -= received
-        seconds.append(time.perf_counter() - begun)
+        seconds = time.perf_counter() - begun
+        used = peer.cpu() - before
         consumer.close()
-    return records / seconds[-1]
+    return Consumption(records / seconds, used / records * 1e6)
 
 
 def produce_latency(peer: Serving, records: int) -> Latency:

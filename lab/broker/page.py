@@ -83,7 +83,8 @@ _ROWS = {
         "`acks=all` on three replicas, records per second", 0, "≥ 400,000, above Kafka's", None, 4e5, "above", _CLIENT
     ),
     "produce-one": _Row("`acks=1` on one replica, records per second", 0, "limited by the client"),
-    "consume": _Row("consumed, records per second", 0, "limited by the client"),
+    "consume": _Row("consumed, records per second", 0, "above Kafka's", None, 0, "above", _CLIENT),
+    "consume-cpu": _Row("the brokers' processor time for a million of them, s", 2, ""),
     "waiting": _Row("{0} waiting fetches, nothing arrives, % of a core", 2, "< 1", most=1),
     "woken": _Row("fetches on a partition woken by one record to it, %", 0, "all, and no others", least=100),
     "locks": _Row("{3} batches acquired by a member of a share group, the brokers' processor time, s", 2, ""),

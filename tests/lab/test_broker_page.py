@@ -26,7 +26,8 @@ def test_a_target_beside_kafka_is_judged_only_beside_kafka() -> None:
     assert _verdicts(produce_p50={"abeyant": 0.15, "kafka": 0.1}) == ["**missed**"]
     assert _verdicts(produce_all={"abeyant": 399_999.0}) == ["**missed**"], "whatever Kafka does"
     assert _verdicts(listening={"abeyant": 0.15}, memory={"abeyant": 81}) == ["reached", "**missed**"]
-    assert _verdicts(consume={"abeyant": 1.0}) == [""], "the row has no target"
+    assert _verdicts(consume={"abeyant": 2.0, "kafka": 1.0}) == ["reached"], "whatever the machine reaches"
+    assert _verdicts(produce_one={"abeyant": 1.0}) == [""], "the row has no target"
 
 
 def test_the_page_says_what_was_missed_and_why() -> None:
