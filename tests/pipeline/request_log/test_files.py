@@ -99,7 +99,7 @@ def test_what_cannot_be_found_is_one_line(tmp_path: Path) -> None:
     for path, message in [
         ("gone", "no such file or directory: "),
         ("gone*", "nothing matches "),
-        ("empty", "no kafka-request.log* in "),
+        ("empty", "no kafka-request* in "),
         ("dangling", "no such file or directory: "),
         ("pipe", "cannot read "),
     ]:

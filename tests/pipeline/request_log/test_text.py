@@ -160,6 +160,15 @@ def test_forms_of_other_versions(text: str, expected: tuple[object, ...]) -> Non
     assert (found.kind, request.client_id, found.timeout_ms, found.watches, found.outcome) == expected
 
 
+def test_a_line_that_was_cut_in_its_last_time_is_rejected() -> None:
+    whole = f"{HEAD}{NEWER % 'HEARTBEAT'}{{}},response:{{}} from connection c;{EXACT}"
+    cut = whole.index("sendTime:1") + len("sendTime:1")
+    LineParser().parse(whole.encode())
+    for end in range(cut, whole.index("listener:")):
+        with pytest.raises(BadLineError, match="the line ends behind its times"):
+            LineParser().parse(whole[:end].encode())
+
+
 def test_a_clock_that_went_back_is_no_bad_line() -> None:
     """Until 0.10 Kafka took the times from the wall clock."""
     times = TIMES.replace("sendTime:0", "sendTime:-3")

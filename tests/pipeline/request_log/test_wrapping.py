@@ -122,6 +122,15 @@ WRAPPED: dict[str, Callable[[], bytes]] = {
     "Logstash's rubydebug": lambda: f'  "message" => {json.dumps(text())},'.encode(),
     "rsyslog, in colour": lambda: f"2026-11-21T10:00:09+00:00 k kafka[7]: #033[36m{text()}#033[m".encode(),
     "YAML": lambda: f"- message: '{text()}'".encode(),
+    "pipes": lambda: f"{WRITTEN} | DEBUG | {message()} | kafka.request.logger".encode(),
+    "colours, around the logger too": lambda: (
+        f"\x1b[32m[{WRITTEN}]\x1b[m {message()} \x1b[2m(k.r.logger)\x1b[m".encode()
+    ),
+    "AWS's text": lambda: f"EVENTS\t{EPOCH}999\t{text()}\t{EPOCH}888".encode(),
+    "a space after the marker": lambda: text().replace("request:{", "request: {").encode(),
+    "Elasticsearch's fields, all lists": lambda: in_json(
+        fields={"@timestamp": [SENT.isoformat()], "message": [message()]}
+    ),
     "a context after it": lambda: text().encode() + b" {}",
     "an array's first": lambda: b"[" + in_json(message=text()) + b",",
     "a time of log4j's DATE": lambda: text().replace("2026-11-21", "21 Nov 2026").encode(),
@@ -190,6 +199,11 @@ SEVERAL: dict[str, bytes] = {
     "OpenTelemetry": in_json(
         scopeLogs=[{"logRecords": [{"timeUnixNano": f"{EPOCH}234000000", "body": {"stringValue": message()}}] * 2}]
     ),
+    "strings in an array": json.dumps([text(), text()]).encode(),
+    "Elasticsearch's hits": in_json(
+        hits={"hits": [{"_source": FLAT | {"message": message()}}] * 2, "total": {"value": 2}}
+    ),
+    "Loki": in_json(data={"result": [{"stream": {"pod": "k"}, "values": [[f"{EPOCH}234000000", message()]] * 2}]}),
     "lines that ran together": text().encode() * 2,
     "a line that another one cut": text()[:150].encode() + text().encode(),
 }
@@ -235,6 +249,12 @@ def test_times_since_1970_of_any_unit(seconds: object) -> None:
 def test_a_bad_line_says_why(bad: bytes, reason: str) -> None:
     with pytest.raises(BadLineError, match=reason):
         LineParser().parse(bad)
+
+
+def test_a_marker_inside_a_request_does_not_hide_the_names_of_topics() -> None:
+    response = {"topics": [{"topicId": "r3IRhpJiTnOM9i0B4tRT5g", "name": "orders"}]}
+    named = line("METADATA", {}, response, principal=f"[{WRITTEN}] Completed request:x")
+    assert list(topic_names(named)) == [("r3IRhpJiTnOM9i0B4tRT5g", "orders")]
 
 
 def test_names_of_topics_in_json() -> None:

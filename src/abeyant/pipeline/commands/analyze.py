@@ -34,7 +34,7 @@ expired. Reads the brokers' request logs; writes Parquet tables and an HTML page
 that opens offline.
 
 LOGS are files (plain, gzip, bzip2 or zstd), globs, or directories, which are
-searched for kafka-request.log*. The folder of a file names the broker that
+searched for kafka-request*. The folder of a file names the broker that
 wrote it. Lines may be wrapped, as Docker, journald and log shippers do. Kafka
 writes this log when its logger kafka.request.logger is at DEBUG.
 

@@ -46,8 +46,9 @@ __all__ = [
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-NAME: Final = "kafka-request.log"
-"""What a request log is called, in Kafka's own log4j2.yaml; rotated files add to it."""
+NAME: Final = "kafka-request"
+"""How a request log's name begins: `kafka-request.log` in Kafka's own log4j2.yaml; rotated files add to it, at its end
+or before `.log`."""
 
 CHUNK_BYTES: Final = 64 << 20
 MAX_LINE_BYTES: Final = 32 << 20
@@ -126,7 +127,7 @@ def need_session(paths: Paths) -> bool:
 def find_logs(
     paths: Paths, *, instance: str | Callable[[str], str] | None = None, reach: Callable[[str], Reach] | None = None
 ) -> list[LogFile]:
-    """Find the files of a log: files, globs, and directories searched for `kafka-request.log*`.
+    """Find the files of a log: files, globs, and directories searched for `kafka-request*`.
 
     The instance is the name of the folder that holds the file, with as many of the folders above it as tell it
     from others; or `instance` itself; or what `instance` makes of each path. A path with a scheme (`s3://...`)

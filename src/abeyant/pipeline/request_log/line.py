@@ -40,13 +40,16 @@ NOT_A_REQUEST: Final = "not a completed request"
 
 API_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _TEXT_MARKER: Final = MARKER.decode()
+_BLANK: Final = re.compile(r"[ \t]*")
 _EXCERPT_CHARS: Final = 200
 # A thousand years: all sums of microseconds stay far inside 64 bits.
 LONGEST_MS: Final = 1000 * 365 * 86_400_000
 
-# What layouts put behind the message: logger and thread (Strimzi has both), a context, the end of a field or a colour.
+# What stands behind the message: logger and thread (Strimzi has both), a context, a colour, the end of a field; in
+# the text of `aws logs` the time in milliseconds.
 TRAILER: Final = re.compile(
-    r"[\"']?\s*(?:(?:\(\S+\)|\[[^\[\]]*\]|\{[^{}\"]*\}|- \S+)\s*){0,4}(?:(?:\x1b|#033)\[[\d;]*m\s*)*[\"']?,?\s*$"
+    r"[\"']?\s*(?:(?:\([^\s()]+\)|\[[^\[\]]*\]|\{[^{}\"]*\}|[-|] \S+|1\d{12}|(?:\x1b|#033)\[[\d;]*m)"
+    r"\s*){0,8}[\"']?[,;]?\s*$"
 )
 
 # Kafka prints a topic id as 22 characters of URL-safe base 64; the metadata log's is the same everywhere.
@@ -112,7 +115,9 @@ class LineParser:
             raise BadLineError(f"not valid UTF-8: byte {error.start}") from error
         text, around, flattened, documents = unwrap(whole)
         begin = text.find(_TEXT_MARKER)
-        if not documents and 0 <= whole.find("{") < begin and (several := whole.count(_TEXT_MARKER)) > 1:
+        several = whole.count(_TEXT_MARKER)
+        is_escaped = several > text.count(_TEXT_MARKER) or 0 <= whole.find("{") < begin
+        if not documents and several > 1 and is_escaped:
             raise BadLineError(f"{several} requests in one document: one a line is read")
         if begin < 0 and flattened is None:
             raise BadLineError(NOT_A_REQUEST)
@@ -122,7 +127,7 @@ class LineParser:
             raise BadLineError(str(error)) from error
         if flattened is not None:
             return _request(flattened, sent_us)
-        begin += len(_TEXT_MARKER)
+        begin = _BLANK.match(text, begin + len(_TEXT_MARKER)).end()  # type: ignore[union-attr]
         if is_text(text, begin):
             try:
                 return _request(text_request(text, begin), sent_us)
@@ -207,7 +212,9 @@ def naming_lines(block: bytes) -> Iterator[bytes]:
 
 def topic_names(line: bytes) -> Iterator[tuple[str, str]]:
     """Yield (topic id, name) for each topic of which a line's response tells both; nothing from a bad line."""
-    for one in each_request(line):
+    yield from _topic_names(line)
+    several = each_request(line)
+    for one in several if len(several) > 1 else ():
         if any(api in one for api in _NAMING_APIS):
             yield from _topic_names(one)
 
@@ -216,7 +223,7 @@ def _topic_names(line: bytes) -> Iterator[tuple[str, str]]:
     try:
         text, _, body, _ = unwrap(line.decode("utf-8"))
         if body is None:
-            body, _ = json.JSONDecoder().raw_decode(text, text.index(_TEXT_MARKER) + len(_TEXT_MARKER))
+            body, _ = json.JSONDecoder().raw_decode(text[text.index(_TEXT_MARKER) + len(_TEXT_MARKER) :].lstrip())
         topics = body["response"]["topics"]
         pairs = [(topic.get("topicId"), topic.get("name")) for topic in topics]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):

@@ -30,18 +30,34 @@ _OTHER_TIME: Final = re.compile(
     r"|/\d{4}:\d\d:\d\d:\d\d(?:[.,]\d+)?|1\d{9}[.,]\d+|1\d{12})(?![\d:])",
     re.ASCII,
 )
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NAMES: Final = (
+    "jan ene gen янв", "feb fév fev фев", "mar mär mrt mrz мар", "apr avr abr апр", "may mai maj mag mei май мая",
+    "jun juin giu июн", "jul juil lug июл", "aug aoû ago авг", "sep set сен", "oct okt ott out окт", "nov ноя",
+    "dec déc dez dic дек",
+)  # fmt: skip
+_MONTHS: Final = {name: number for number, names in enumerate(_NAMES, 1) for name in names.split()}
+"""How months begin in English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish and Russian. Not in
+Polish, Czech and Croatian, where two of them begin alike."""
 _FORMS: Final = (
     (
         re.compile(r"(?<!\d)(\d{4})(0\d|1[0-2])([0-3]\d)[T ]?([0-2]\d)([0-5]\d)([0-6]\d)[.,]?(?=\d{3}|(?!\d))"),
         r"\1-\2-\3T\4:\5:\6,",
     ),
-    (re.compile(r"(?<![\d/])(\d{4})/(\d\d)/(\d\d)[T ](?=\d\d:\d\d:\d\d)"), r"\1-\2-\3T"),
+    (
+        re.compile(r"(?<![\d./-])(\d{4})([-./]?)(\d\d)\2(\d\d)(?:T|[\s:_|,;\]\[-]{1,4})(?=\d\d:\d\d:\d\d)", re.ASCII),
+        r"\1-\3-\4T",
+    ),
+    (re.compile(r"(\d{4})年(\d\d)月(\d\d)日\s*(?=\d\d:\d\d:\d\d)", re.ASCII), r"\1-\2-\3T"),
     (re.compile(r"(?<![\d.])(\d\d)\.(\d\d)\.(\d{4})[T ](?=\d\d:\d\d:\d\d)"), r"\3-\2-\1T"),
 )
 """Other ways to write a day, unlike 05/01/2024 without doubt which one; and ISO 8601's for it."""
-_NAMED_DAY: Final = re.compile(
-    rf"(?<!\d)(\d\d?)[ /-]({'|'.join(_MONTHS)})[a-z]*[ /-](\d{{4}})[ :](?=\d\d:\d\d:\d\d)", re.IGNORECASE | re.ASCII
+_MONTH_AND_TIME: Final = r"(?P<month>[^\W\d_]{3,9})\.?%s,?[ :](?=[0-9]{2}:[0-9]{2}:[0-9]{2})"
+_NAMED_DAYS: Final = (
+    re.compile(
+        r"(?<![0-9])(?P<day>[0-9]{1,2})\.?(?:[ /-]|\sde\s)"
+        + _MONTH_AND_TIME % r"(?:[ /-]|\sde\s)(?P<year>[0-9]{4})"  # 01 May 2024, 01 de mai. de 2024
+    ),
+    re.compile(r"(?<!\w)" + _MONTH_AND_TIME % " (?P<day>[0-9]{1,2}),? (?P<year>[0-9]{4})"),  # May 01, 2024
 )
 _SINCE_1970: Final = re.compile(r"(?<![\d.:,-])(1\d{9})(?:[.,](\d+)|(\d{3}))(?![\d:])", re.ASCII)
 _OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d\d?)(?::?(\d\d))?")
@@ -69,6 +85,7 @@ class LineClock:
         A fraction is cut to microseconds. Of an hour that comes twice the first is taken, or the one that an earlier
         time with a zone is nearer to. O(len(head)).
         """
+        head = head if head.isascii() else head.replace("\N{MINUS SIGN}", "-")  # as a typesetter writes an offset
         last = _TIME.search(head)
         times = [last] if last is not None else []
         after = last.end() if last is not None else 0
@@ -118,8 +135,17 @@ def _in_iso(head: str) -> str:
     """Return a head with the times of other forms as those of ISO 8601."""
     for form, iso in _FORMS:
         head = form.sub(iso, head)
-    head = _NAMED_DAY.sub(lambda day: f"{day[3]}-{_MONTHS.index(day[2][:3].lower()) + 1:02}-{int(day[1]):02}T", head)
+    for named in _NAMED_DAYS:
+        head = named.sub(_named_day, head)
     return _SINCE_1970.sub(_epoch, head)
+
+
+def _named_day(day: re.Match[str]) -> str:
+    name = day["month"].lower()
+    month = _MONTHS.get(name[:4]) or _MONTHS.get(name[:3])
+    if month is None or name.startswith("marr"):  # Finnish November
+        return day[0]
+    return f"{day['year']}-{month:02}-{int(day['day']):02}T"
 
 
 def _epoch(number: re.Match[str]) -> str:

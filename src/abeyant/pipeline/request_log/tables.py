@@ -71,7 +71,7 @@ def read_kafka_request_log(
 ) -> DataFrame:
     """Return the operations of a Kafka request log, with their observed outcome and wait (`schemas.OBSERVED`).
 
-    `paths` are files (plain, gzip, bzip2 or zstd), globs, or directories, which are searched for `kafka-request.log*`.
+    `paths` are files (plain, gzip, bzip2 or zstd), globs, or directories, which are searched for `kafka-request*`.
     `timezone` is what the log's times mean where they name no zone. `instance` names the broker: by default the
     folder that holds the file; else one name, or a function of the path. Lines that do not parse are left out:
     `KafkaRequestLog` has them, and the counts. Raises `AbeyantError` for paths that are missing or unreadable.

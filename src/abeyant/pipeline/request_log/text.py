@@ -97,6 +97,8 @@ def text_request(text: str, at: int) -> dict[str, Any]:
     tail = _TAIL.match(text, max(text.rfind(" from connection "), text.rfind(" from client "), 0))
     if tail is None:
         raise ValueError("the line ends before its times")
+    if form is _HEADER and tail["listener"] is None:  # the last time may have been cut as well
+        raise ValueError("the line ends behind its times")
     api, client = header["api"], header["client"]
     body = text[header.end() : tail.start()]
     request: dict[str, Any] | None

@@ -51,7 +51,7 @@ _LONGEST_NAME: Final = 256
 _DECIMAL: Final = re.compile(r"\d{1,15}(?:\.\d{1,15})?")
 _DECODER: Final = json.JSONDecoder()
 # The head of a line of the log, in the middle of one.
-_HEAD: Final = re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^{}\"]{0,200}?Completed request:")
+_HEAD: Final = re.compile(r"\[?(?<!\d)\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^{}\"]{0,200}?Completed request:")
 
 
 class Unwrapped(NamedTuple):
@@ -189,6 +189,8 @@ def _typed(found: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _held_by(value: Any, times: str, depth: int, *, named: bool) -> list[tuple[str | Mapping[str, Any], str]]:
+    if isinstance(value, list) and len(value) > 1:  # Loki's: a time, a line, and perhaps more
+        value, times = value[1], f"{times} {_time({'time': value[0]})}"
     if isinstance(value, str) and (_TEXT_MARKER in value or (value.startswith("{") and _HEADER in value)):
         return [(value, times)]
     return _held(value, times, depth + 1, named=named) if isinstance(value, dict) and depth < _DEEPEST else []
@@ -229,6 +231,8 @@ def _time(found: Mapping[str, Any]) -> str:
     """Return a document's own time as text in ISO 8601, "" where it has none that is known."""
     for name in _TIMES:
         value = found.get(name)
+        if isinstance(value, list) and len(value) == 1:  # Elasticsearch's fields
+            (value,) = value
         if isinstance(value, str) and not value.isdecimal():
             return value
         if isinstance(value, dict) and isinstance(value.get("epochSecond"), int):
