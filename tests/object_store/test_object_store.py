@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -63,12 +64,16 @@ def test_a_stream_is_drained_from_the_store_into_it_and_what_waits_is_read(bucke
 def test_a_request_log_is_analyzed_from_the_store_into_it(bucket: Bucket) -> None:
     sample = ROOT / "tests" / "data" / "kafka-request-debug.log.gz"
     bucket.write("logs/broker-1/kafka-request.log.gz", sample.read_bytes())
+    lines = gzip.decompress(sample.read_bytes()).splitlines(keepends=True)
+    for pod in range(2):
+        text = b"".join(b"[pod/kafka-%d/kafka] %s" % (pod, line) for line in lines)
+        bucket.write(f"logs/pods/kafka-request.log.{pod}", text)
     out, logs = f"{bucket.uri}/analysis", f"{bucket.uri}/logs"
     said = command("analyze", logs, "--out", out, "--json", "--master", "local[2]", *conf(bucket))
     assert said.returncode == 0, said.stderr
     told = json.loads(said.stdout)
     assert told["result"]["requests"] > 0
-    assert [entry["instance"] for entry in told["result"]["inputs"]] == ["broker-1"]
+    assert [entry["instance"] for entry in told["result"]["inputs"]] == ["broker-1", "kafka-0", "kafka-1"]
     assert bucket.read(told["report"].removeprefix(f"{bucket.uri}/"))
     assert "not-a-secret" not in said.stdout + said.stderr
     there = command("analyze", logs, "--out", out, "--master", "local[2]", *conf(bucket))

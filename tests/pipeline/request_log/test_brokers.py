@@ -84,11 +84,11 @@ def test_a_flattened_document_is_not_taken_for_what_its_bodies_name() -> None:
     assert broker_named(json.dumps(body | flattened | {"host": "kafka05"}).encode()) == "kafka05"
 
 
-def counted(folder: Path) -> Counter[str]:
-    """Return how many operations of each instance are read of a folder's files."""
+def counted(folder: Path | str) -> Counter[str]:
+    """Return how many operations of each instance are read of a folder's files: a path, or a URI."""
     found: Counter[str] = Counter()
     ids = set()
-    for chunk in chunks(by_broker(find_logs([str(folder / "*")]))):
+    for chunk in chunks(by_broker(find_logs([str(folder / "*") if isinstance(folder, Path) else folder]))):
         for batch in parse_chunk(chunk, {}, ZoneInfo("UTC")):
             for row in batch.to_pylist():
                 found[row["instance"]] += row["record"] == "operation"
@@ -114,6 +114,16 @@ def test_events_of_one_document_have_each_its_own(tmp_path: Path) -> None:
     events = [{"logStreamName": f"kafka-{n % 2}", "timestamp": 1714564800123, "message": line(n)} for n in range(6)]
     write(tmp_path / "logs" / "all.json", [json.dumps({"events": events})])
     assert counted(tmp_path / "logs") == {"kafka-0": 3, "kafka-1": 3}
+
+
+def test_brokers_are_told_apart_on_a_store(tmp_path: Path) -> None:
+    lines = [f"[pod/kafka-{n % 3}/kafka] {line(n % 3)}" for n in range(30)]
+    write(tmp_path / "one" / "kafka-request.log", lines)
+    write(tmp_path / "one" / "kafka-request.log.1.gz", lines)
+    for pod in range(2):
+        write(tmp_path / "two" / f"kafka-request-{pod}.log", [line(pod)])
+    assert counted(f"file://{tmp_path / 'one'}") == {"kafka-0": 20, "kafka-1": 20, "kafka-2": 20}
+    assert counted(f"file://{tmp_path / 'two'}") == {"kafka-request-0": 1, "kafka-request-1": 1}
 
 
 def test_a_broker_whose_lines_come_late_in_a_file_is_seen(tmp_path: Path) -> None:

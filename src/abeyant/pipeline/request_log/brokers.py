@@ -16,16 +16,20 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, LogFile, is_remote, labelled, read_lines
 from abeyant.pipeline.request_log.wrapping import MARKER, document_broker, each_request, may_be_request
 
 __all__ = ["broker_named", "by_broker"]
 
+T = TypeVar("T")
+
+_REQUESTS_AT_ONCE: Final = 16
 _SAMPLE_LINES: Final = 400
 _SAMPLE_BYTES: Final = 1 << 20
 _TIME: Final = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*"
@@ -78,22 +82,18 @@ def by_broker(files: Iterable[LogFile]) -> list[LogFile]:
         folders[file.instance].append(file)
     found: list[LogFile] = []
     for mine in folders.values():
-        found += mine if any(is_remote(file.path) for file in mine) else _refined(mine, len(folders) > 1)
+        found += _refined(mine, len(folders) > 1)
     return labelled(found)
 
 
 def _refined(files: list[LogFile], several: bool) -> list[LogFile]:
     """Return the files of one folder by broker; with `several` folders the folder stays in a file's name."""
     bases = {file: _base(file) for file in files}
-    if len(set(bases.values())) == 1 and not any(map(_is_wrapped, files)):
+    if len(set(bases.values())) == 1 and not any(_of_each(files, _is_wrapped)):
         return files
-    names: dict[LogFile, set[str]] = {}
-    endpoints: dict[LogFile, set[bytes]] = {}
-    for file in files:
-        names[file], endpoints[file] = set(), set()
-        for line in _sample(file):
-            endpoints[file].update(_ENDPOINT.findall(line, 0, 1 << 16))
-            names[file].update(filter(None, map(broker_named, each_request(line))))
+    found = dict(zip(files, _of_each(files, _names_and_endpoints), strict=True))
+    names = {file: mine for file, (mine, _) in found.items()}
+    endpoints = {file: mine for file, (_, mine) in found.items()}
     if len(set().union(*names.values())) > 1:
         return [
             replace(file, by_line=True) if len(mine) > 1 else replace(file, instance=mine.pop()) if mine else file
@@ -127,6 +127,22 @@ def _base(file: LogFile) -> str:
 def _is_wrapped(file: LogFile) -> bool:
     line = next(_lines(file, 0, 1), b"")
     return not line.lstrip(b"\xef\xbb\xbf").startswith(b"[2")
+
+
+def _of_each(files: Sequence[LogFile], work: Callable[[LogFile], T]) -> list[T]:
+    """Return what `work` makes of each file; several are read at once where each takes a request to a store."""
+    if not any(is_remote(file.path) for file in files):
+        return list(map(work, files))
+    with ThreadPoolExecutor(min(len(files), _REQUESTS_AT_ONCE)) as pool:
+        return list(pool.map(work, files))
+
+
+def _names_and_endpoints(file: LogFile) -> tuple[set[str], set[bytes]]:
+    names, endpoints = set[str](), set[bytes]()
+    for line in _sample(file):
+        endpoints.update(_ENDPOINT.findall(line, 0, 1 << 16))
+        names.update(filter(None, map(broker_named, each_request(line))))
+    return names, endpoints
 
 
 def _sample(file: LogFile) -> Iterator[bytes]:
