@@ -120,7 +120,7 @@ def test_it_comes_to_sentences(report: Path) -> None:
         "With a time-out of 30 s, 80 to 120 of 2,000 operations expire: of 40 the log does not tell, since they were "
         "not watched for so long.",
         "Of the wheels tried, a tick of 100 ms with 20 buckets wakes the driver least: 500 wake-ups, 75 % fewer than "
-        "Kafka's tick of 1 ms with 20 buckets (2,000); its price: an expiry is told up to 99 ms late, not 0.99 ms.",
+        "Kafka's tick of 1 ms with 20 buckets (2,000). Operations then expire up to 99 ms late, not 0.99 ms.",
         "At Kafka's tick, 512 buckets cascade least: 200 cascades, 87.5 % fewer than Kafka's tick of 1 ms with 20 "
         "buckets (1,600), in 64.0 KiB in place of 2.5 KiB of memory.",
         "PRODUCE: the shortest time-out tried under which at most 1 % expire is 1 min (0.50 %). Today it is 30 s "

@@ -5,7 +5,16 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.replication.explanations import CLOCK, CLOCK_MS, EXPIRY, HANDLING, IN_SYNC, OUTCOME, UNEXPLAINED
+from abeyant.pipeline.replication.explanations import (
+    CLOCK,
+    CLOCK_MS,
+    EXPIRY,
+    HANDLING,
+    IN_SYNC,
+    LOG_ENDS,
+    OUTCOME,
+    UNEXPLAINED,
+)
 from abeyant.pipeline.replication.high_watermarks import high_watermarks
 from abeyant.pipeline.replication.produces import acks_all_produces
 from abeyant.pipeline.resolver.tables import resolve
@@ -21,6 +30,7 @@ def compare_with_kafka(replication: DataFrame, watermarks: DataFrame | None = No
     the predicted wait less the logged one; `explanation` says of one beyond a millisecond where it comes from, as far
     as the log can tell:
 
+    * the log ends first: it completed, but its deadline is after the log's end, as is the fetch that completed it
     * another outcome: one expired, the other did not
     * expired early or late: both expired; the broker's timer was not on time
     * a change of the replicas in sync: the controller's log has when it answered, not when the leader acted on it
@@ -43,6 +53,7 @@ def compare_with_kafka(replication: DataFrame, watermarks: DataFrame | None = No
     compared = logged.join(predicted, ["instance", "op_id"]).withColumn(
         "error_ms", F.col("predicted_ms") - F.col("logged_ms")
     )
+    compared = compared.crossJoin(F.broadcast(replication.agg(F.max("at").alias("_end"))))
     return _with_cause(compared, watermarks).withColumn("explanation", _explanation()).select(*PREDICTIONS.fieldNames())
 
 
@@ -62,9 +73,11 @@ def _with_cause(compared: DataFrame, watermarks: DataFrame) -> DataFrame:
 
 def _explanation() -> Column:
     error = F.col("error_ms")
+    after_end = F.col("_at") > F.col("_end")
     handled = error.between(-CLOCK_MS, F.col("handling_ms") + CLOCK_MS)
     return (
-        F.when(F.col("predicted") != F.col("logged"), OUTCOME)
+        F.when((F.col("predicted") == "expired") & (F.col("logged") == "completed") & after_end, LOG_ENDS)
+        .when(F.col("predicted") != F.col("logged"), OUTCOME)
         .when(F.abs(error) <= CLOCK_MS, CLOCK)
         .when(F.col("predicted") == "expired", EXPIRY)
         .when(F.col("cause") == "isr", IN_SYNC)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BIN_MS", "CLOCK", "CLOCK_MS", "EDGE_MS", "EXPIRY", "HANDLING", "IN_SYNC", "OUTCOME", "UNEXPLAINED"]
+__all__ = [
+    *("BIN_MS", "CLOCK", "CLOCK_MS", "EDGE_MS", "EXPIRY", "HANDLING", "IN_SYNC", "LOG_ENDS", "OUTCOME"),
+    "UNEXPLAINED",
+]
 
 CLOCK: Final = "within the log's clock"
 EXPIRY: Final = "expired early or late"
 HANDLING: Final = "while the fetch was handled"
 IN_SYNC: Final = "a change of the replicas in sync"
+LOG_ENDS: Final = "the log ends first"
 OUTCOME: Final = "another outcome"
 UNEXPLAINED: Final = "unexplained"
 

@@ -33,6 +33,7 @@ _COLOURS: Final = {
     because.IN_SYNC: PALETTE[3],
     because.EXPIRY: PALETTE[5],
     because.UNEXPLAINED: EXPIRED,
+    because.LOG_ENDS: PALETTE[7],
     because.OUTCOME: PALETTE[6],
 }
 
@@ -74,7 +75,8 @@ _READ: Final = {
     "explanations": "<em>While the fetch was handled</em>: Kafka answered the produce within its handling of the "
     "follower's fetch, at whose end the model answers it. <em>A change of the replicas in sync</em>: the log has when "
     "the controller answered, not when the leader acted on it. <em>Expired early or late</em>: the broker's own "
-    "timer was not on time. <em>Unexplained</em>: the log does not tell.",
+    "timer was not on time. <em>The log ends first</em>: what completed the produce comes after the log's last line, "
+    "so the model lets it expire. <em>Unexplained</em>: the log does not tell.",
     "outliers": "The predictions that are furthest from the log, beyond its clock.",
 }
 
@@ -91,7 +93,7 @@ def model_tiles(explanations: pd.DataFrame) -> list[Tile]:
         Tile("within the log's clock", percent(within / total), "predicted to a millisecond"),
         Tile("explained", count(total - within - other - open_), "further off, for a stated reason"),
         Tile("unexplained", count(open_), percent(open_ / total), alarm=open_ > 0),
-        Tile("ended otherwise", count(other), "than predicted", alarm=other > 0),
+        Tile("another outcome", count(other), "than predicted", alarm=other > 0),
     ]
 
 
@@ -101,7 +103,11 @@ def _findings(explanations: pd.DataFrame, total: int) -> list[str]:
     by = explanations.set_index("explanation")["produces"]
     within, other = int(by.get(because.CLOCK, 0)), int(by.get(because.OUTCOME, 0))
     open_ = int(by.get(because.UNEXPLAINED, 0))
-    ends = "Every one ended as predicted, completed or expired" if not other else f"{count(other)} ended otherwise"
+    ends = (
+        "Every one ended as predicted, completed or expired"
+        if not other
+        else f"Of {count(other)}, either the log or the model says that it expired, and the other does not"
+    )
     return [
         f"{ends}.",
         f"{percent(within / total)} of the waits are within a millisecond of the log; {percent(open_ / total)} are "

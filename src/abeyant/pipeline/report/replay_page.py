@@ -56,7 +56,8 @@ def write_replay_report(tables: Path, destination: Path) -> None:
         purges.append(_purges(rows[rows["purge_interval"].notna()]))
         whats.append(_what_if(asked, kinds))
         waits.append(_what_if(asked, polls))
-    wheel_text = " ".join(map(escaped, wheel_words(replayed)))
+    found = " ".join(map(escaped, wheel_words(replayed)))
+    wheel_text = '</p><p class="read">'.join(filter(None, [found, _READ["wheel"]]))
     text = document(
         kicker="Abeyant · a replay",
         title="Which time-out should I set?" if kinds or polls else "Nothing was replayed",
@@ -68,7 +69,7 @@ def write_replay_report(tables: Path, destination: Path) -> None:
             [
                 section("By time-out", _READ["time_outs"], tables=whats),
                 section("Long polls", _READ["polls"], plot="plot-polls", nothing="No long poll.", tables=waits),
-                section("Tick and wheel size", f"{wheel_text} {_READ['wheel']}", tables=wheels),
+                section("Tick and wheel size", wheel_text, tables=wheels),
                 section("Pending over time", _READ["pending"], plot="plot-pending", nothing=_NOTHING),
                 section("Cost of delayed purging", _READ["purge"], tables=purges),
             ]
@@ -87,11 +88,10 @@ _NOTHING: Final = "Nothing was replayed."
 _NO_HARM: Final = "Nothing waited but long polls, below."
 
 _READ: Final = {
-    "wheel": "Each operation that had to wait is a timer on the real wheel, driven by a clock that wakes exactly when "
-    "the next bucket comes up. A timer <em>cascades</em> when it is filed anew before its deadline; the bucket queue "
-    "wakes the driver. A coarser tick costs lateness, less than a tick, and saves wake-ups; a larger wheel costs "
-    "memory and saves cascades. The others are compared with Kafka's wheel, a tick of 1 ms and 20 buckets: shares are "
-    "of its numbers under the same time-out. The maps are of the first time-out; the table has all.",
+    "wheel": "Each operation that had to wait was a timer on the real wheel. Its driver <em>wakes</em> when the next "
+    "bucket is due; a timer <em>cascades</em> when it moves to a finer wheel before its deadline. A coarser tick saves "
+    "wake-ups, and makes expiries late by less than a tick. More buckets save cascades, and take memory. The table "
+    "compares each wheel with Kafka's under the same time-out; the maps show the first time-out.",
     "pending": "How many operations were waiting at each moment, by the laws: at exact deadlines. All instances: a "
     "row each, under the first time-out; one instance: a row for each time-out. Each has a scale of its own. Where a "
     "time-out is longer than the log's own, the line is an upper bound, because what expired in the log may have ended "

@@ -110,7 +110,7 @@ def _wheels(rows: pd.DataFrame) -> list[str]:
         late = ""
         if pd.notna(idlest["lateness_most_ms"]):
             late = (
-                f"; its price: an expiry is told up to {duration(idlest['lateness_most_ms'])} late, "
+                f". Operations then expire up to {duration(idlest['lateness_most_ms'])} late, "
                 f"not {duration(base['lateness_most_ms'])}"
             )
         said.append(
