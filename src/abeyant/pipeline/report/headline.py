@@ -136,7 +136,7 @@ def _when(analysis: Analysis) -> str:
     if times.empty:
         return f"The log of {who}."
     first, last = pd.Timestamp(times.min()), pd.Timestamp(times.max())
-    span = duration((last - first).total_seconds() * 1_000)
+    span = duration((last - first).total_seconds() * 1_000).replace(" ", "\N{NO-BREAK SPACE}")
     until = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%-d %B %Y, %H:%M:%S}"
     return f"The log of {who}: something waited between {first:%-d %B %Y, %H:%M:%S} and {until} UTC ({span})."
 
