@@ -27,7 +27,7 @@ from abeyant.pipeline.analysis.columns import observed
 from abeyant.pipeline.analysis.pending import Span, drawn_rows, pending_rows, plot_rows
 from abeyant.pipeline.analysis.small_tables import incident_tables, time_tables, waits_tables
 from abeyant.pipeline.analysis.suspects import find_suspects, suspect_rows
-from abeyant.pipeline.analysis.written import write_operations, write_rows
+from abeyant.pipeline.analysis.written import write_log, write_rows
 from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, read_lines
 from abeyant.pipeline.request_log.layout import layouts
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
@@ -36,7 +36,7 @@ from abeyant.pipeline.results.directory import REPORT, write_marker
 from abeyant.pipeline.results.registry import sink_of
 from abeyant.pipeline.results.sink import Out, ResultWriter
 from abeyant.pipeline.results.tables import put_table
-from abeyant.pipeline.schemas import PENDING, REJECTED, TABLES
+from abeyant.pipeline.schemas import PENDING, TABLES
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.errors import explained
 from abeyant.pipeline.spark.jobs import cancel_jobs, name_jobs
@@ -45,7 +45,7 @@ from abeyant.pipeline.spark.progress import Steps
 from abeyant.pipeline.spark.versions import versions_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from abeyant.pipeline.request_log.files import Paths
 
@@ -157,30 +157,26 @@ class _Run:
         self._spark.conf.set(_BATCH_BYTES, "64m")
         try:
             with self._step("parsing"):
-                times = write_operations(self._result, operations)
-                if not times["operations"] and cut["requests"].isEmpty():
-                    self._write("rejected", cut["rejected"].table(REJECTED))
+                times = write_log(self._result, cut)
+                if not times["operations"] and not times["requests"]:
                     raise AbeyantError(f"no request in {_named(log)} can be read: {self._first_reason()}")
             with self._step("analyzing"):
-                incidents, activity = self._small_tables(operations, cut["requests"], times)
+                incidents, activity = self._small_tables(operations, times)
                 # Suspects are found in this process, which would else wait for Spark, and Spark for it.
                 self._together(
                     lambda: self._suspects(incidents, activity, times["end"] or 0),
                     lambda: self._pending(operations, Span.of(times)),
-                    lambda: self._write("rejected", cut["rejected"].table(REJECTED)),
                 )
         finally:
             operations.packed.unpersist()
             self._spark.conf.set(_BATCH_BYTES, limit or "64m")
 
-    def _small_tables(
-        self, operations: PackedRows, requests: PackedRows, times: Mapping[str, Any]
-    ) -> tuple[list[Incident], pa.Table]:
+    def _small_tables(self, operations: PackedRows, times: Mapping[str, Any]) -> tuple[list[Incident], pa.Table]:
         """Write the small tables; return the incidents, and what was done near them."""
         waits = waits_tables(operations, times["operations"])
         self._put(waits)
         slices = Slices(times["first"], times["last"])
-        self._put(time_tables(operations, requests, slices, waits, times["end"] or 0))
+        self._put(time_tables(operations.packed, slices, waits, times["end"] or 0))
         incidents = incidents_of(self.small["incidents"])
         found = incident_tables(operations, incidents)
         self._put(found)
@@ -231,16 +227,6 @@ class _Run:
         name_jobs(self._spark, self._group, what)
         with self._steps.step(what, self._spark, self._group):
             yield
-
-    def _write(self, name: str, table: DataFrame) -> None:
-        """Let Spark write a table."""
-        if self._stopping:
-            return
-        self._result.write(name, table)
-        # Hadoop's own marks: that the tables are whole is what the result's marker says, for all of them at once.
-        directory = self._result.folder / name
-        for mark in (directory / "_SUCCESS", *directory.glob(".*.crc")):
-            mark.unlink(missing_ok=True)
 
     def _together(self, *jobs: Callable[[], None]) -> None:
         """Run jobs a few at a time; the first that fails stops the rest."""

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.analysis.columns import Integers, codes, observed, run_starts, sum_rows, tables
 from abeyant.pipeline.analysis.ranked import known_groups
-from abeyant.pipeline.analysis.shards import Dealt, ShardRows, dealt_to_shards
+from abeyant.pipeline.analysis.shards import Dealt, ShardRows, dealt_to_shards, shard_count
 from abeyant.pipeline.schemas import ALL_INSTANCES, PENDING, check_table
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.packed import PackedRows, packed_rows
@@ -29,8 +29,6 @@ PLOT_POINTS: Final = 2000
 
 _BEFORE: Final = -(1 << 63)
 """The time of what was pending when the slice begins."""
-_SLICE_ROWS: Final = 25_000
-_MOST_SLICES: Final = 512
 
 
 class Span(NamedTuple):
@@ -68,7 +66,7 @@ def pending_over_time(operations: DataFrame) -> DataFrame:
 
 def pending_rows(waited: DataFrame | PackedRows, span: Span) -> ShardRows:
     """Return `PENDING` of `observed` operations; the span is theirs."""
-    slices = min(span.waited // _SLICE_ROWS + 1, _MOST_SLICES)
+    slices = shard_count(waited.sparkSession, span.waited)
     width = (span.last_us - span.first_us) // slices + 1
     deal = partial(_changes, first_us=span.first_us, width_us=width, slices=slices)
     return dealt_to_shards(waited, deal, slices, _sweeps)

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from abeyant.pipeline.analysis.columns import Integers, codes, run_starts, tables
+from abeyant.pipeline.spark.chunks import freeze_imports
 from abeyant.pipeline.spark.packed import PackedRows, Work, pack, unpack
 from abeyant.pipeline.spark.session import shuffle_partitions
 
@@ -113,6 +114,7 @@ _NAMES: Final = ["shard", "name", "rows"]
 def _make(
     batches: Iterable[pa.RecordBatch], make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]]
 ) -> Iterator[pa.RecordBatch]:
+    freeze_imports()
     rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
     for _, mine in groupby(rows, key=lambda row: row[0]):
         parts: dict[str, list[pa.Table]] = defaultdict(list)

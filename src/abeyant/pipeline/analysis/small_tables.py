@@ -14,6 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
 from abeyant.pipeline.analysis.activity import ACTIVITY, Incident, count_near, in_order, merge_activity, times_near
 from abeyant.pipeline.analysis.by_time import (
@@ -35,13 +36,15 @@ from abeyant.pipeline.analysis.ranked import count_waits, known_groups, rank, wi
 from abeyant.pipeline.analysis.shards import Dealt, by_group, by_shard, shard_count
 from abeyant.pipeline.analysis.summary import summary_rows, waits_rows
 from abeyant.pipeline.analysis.timeout_curve import CURVE_POINTS, timeout_curve_rows
+from abeyant.pipeline.request_log.rows import observed_rows
 from abeyant.pipeline.schemas import ALL_INSTANCES, REQUESTS_BY_KIND, TABLES
 from abeyant.pipeline.spark.arrow import arrow_schema
-from abeyant.pipeline.spark.packed import PACKED, PackedRows
+from abeyant.pipeline.spark.packed import PACKED, PackedRows, named_tables
 
 __all__ = ["incident_tables", "time_tables", "waits_tables"]
 
 _SERIES: Final = ("instance", "kind")
+_BY_TIME: Final = ("keys", "error_code", "client_id", "size_bytes", *TIMES)
 _COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "waits_by_time": ("operations",),
     "keys_by_time": ("operations",),
@@ -59,19 +62,14 @@ def waits_tables(operations: PackedRows, number: int) -> dict[str, pa.Table]:
     return collected(rows, schemas | {"long_waits": arrow_schema(LONG_WAITS)})
 
 
-def time_tables(
-    operations: PackedRows, requests: PackedRows, slices: Slices, waits: Mapping[str, pa.Table], end_us: int
-) -> dict[str, pa.Table]:
+def time_tables(log: DataFrame, slices: Slices, waits: Mapping[str, pa.Table], end_us: int) -> dict[str, pa.Table]:
     """Return the tables by time, `requests_by_kind`, and `incidents`: one job, by what `waits_tables` returned.
 
-    `end_us` is when the last operation ended.
+    `log` has packed operations and requests; `end_us` is when the last operation ended.
     """
     long_us = dict(zip(*(waits["long_waits"][name].to_pylist() for name in LONG_WAITS.names), strict=True))
-    of_operations = partial(_operations_by_time, slices=slices, first=first_keys(waits["by_key"]), long_us=long_us)
-    of_requests = partial(_requests_by_time, slices=slices)
-    more = ("keys", "error_code", "client_id", "size_bytes", *TIMES)
-    rows = observed(operations, *more).mapInArrow(of_operations, PACKED)
-    rows = rows.union(requests.mapInArrow(of_requests, PACKED))
+    count = partial(_by_time, slices=slices, first=first_keys(waits["by_key"]), long_us=long_us)
+    rows = log.mapInArrow(count, PACKED)
     schemas = {name: arrow_schema(TABLES[name]) for name in _COUNTED}
     found = collected(rows, schemas | {"suffering": SUFFERING, "fetch_runs": FETCH_RUNS, "reading": READING})
     summed = {name: added_up(found[name], schemas[name].names, counts) for name, counts in _COUNTED.items()}
@@ -134,9 +132,18 @@ def _near_incidents(batches: Iterable[pa.RecordBatch], *, incidents: Sequence[In
     return merging(batches, count, merge)
 
 
-def _operations_by_time(
+def _by_time(
     batches: Iterable[pa.RecordBatch], *, slices: Slices, first: pa.Table, long_us: Mapping[str, float]
 ) -> Iterator[pa.RecordBatch]:
+    requests: list[pa.RecordBatch] = []
+
+    def operations() -> Iterator[pa.RecordBatch]:
+        for name, rows in named_tables(batches):
+            if name == "operations":
+                yield from observed_rows(rows, _BY_TIME).to_batches()
+            elif name == "requests":
+                requests.extend(rows.to_batches())
+
     def count(table: pa.Table) -> Iterator[Packed]:
         yield "waits_by_time", waits_by_time(table, slices)
         yield "keys_by_time", keys_by_time(table, slices, first)
@@ -144,14 +151,11 @@ def _operations_by_time(
         yield "fetch_runs", fetch_runs(table, replace(slices, slices=LAG_SLICES))
         yield "reading", reading(table)
 
-    return merging(batches, count, _merge)
-
-
-def _requests_by_time(batches: Iterable[pa.RecordBatch], *, slices: Slices) -> Iterator[pa.RecordBatch]:
-    def count(table: pa.Table) -> Iterator[Packed]:
+    def count_requests(table: pa.Table) -> Iterator[Packed]:
         yield "requests_by_time", requests_by_time(table, slices)
 
-    return merging(batches, count, _merge)
+    yield from merging(operations(), count, _merge)
+    yield from merging(requests, count_requests, _merge)
 
 
 def _merge(name: str, rows: pa.Table) -> pa.Table:

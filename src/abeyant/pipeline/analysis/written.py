@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -12,87 +13,148 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import TaskContext
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from abeyant.pipeline.analysis.shards import ShardRows
 from abeyant.pipeline.results.local import check_shared
 from abeyant.pipeline.results.sink import ResultWriter
 from abeyant.pipeline.results.tables import put_table
-from abeyant.pipeline.schemas import OBSERVED
+from abeyant.pipeline.schemas import OBSERVED, REJECTED
 from abeyant.pipeline.spark.arrow import arrow_schema
-from abeyant.pipeline.spark.chunks import gathered
-from abeyant.pipeline.spark.packed import PackedRows
+from abeyant.pipeline.spark.chunks import CHUNK_BYTES
+from abeyant.pipeline.spark.packed import PackedRows, named_tables
 
-__all__ = ["write_operations", "write_rows"]
-
-OPERATIONS: Final = "operations"
+__all__ = ["write_log", "write_rows"]
 
 _MERGED: Final = {
-    "operations": "sum",
-    "waited": "sum",
+    **dict.fromkeys(("operations", "waited", "rejected", "requests"), "sum"),
     **dict.fromkeys(("first", "first_us"), "min"),
     **dict.fromkeys(("last", "last_us", "end"), "max"),
 }
-"""How many operations there are, and how many of them wait; the first and last start, and the last end; the first and
-the last instant at which one waits, in microseconds."""
+"""How many operations there are, how many of them wait, how many lines were rejected, and how many counts of requests
+there are; the first and last start, and the last end; the first and the last instant at which one waits, in
+microseconds."""
 
-_TIMES: Final = ", ".join(f"{name} long" for name in _MERGED)
+_TOLD: Final = ", ".join(f"{name} long" for name in _MERGED)
 _GROUP_ROWS: Final = 1 << 17
 
-
-def write_operations(result: ResultWriter, operations: PackedRows) -> dict[str, Any]:
-    """Write the operations, and return their number and times (`pending.Span` reads the latter), null where none is."""
-    times = write_rows(result, OPERATIONS, operations, OBSERVED, _times, _TIMES)
-    found = {name: getattr(pc, merge)(times[name]).as_py() for name, merge in _MERGED.items()}
-    return {**found, "operations": found["operations"] or 0}
+Tell = Callable[[pa.Table], pa.RecordBatch]
 
 
-def write_rows(
-    result: ResultWriter,
-    name: str,
-    rows: PackedRows | ShardRows,
-    schema: StructType,
-    tell: Callable[[pa.Table], pa.RecordBatch],
-    told: str,
-) -> pa.Table:
+@dataclass(frozen=True)
+class _Table:
+    """A table of which workers write parts, into a folder that they share with this machine, and tell something."""
+
+    tell: Tell
+    schema: pa.Schema | None = None
+    folder: str | None = None
+
+
+def write_log(result: ResultWriter, tables: Mapping[str, PackedRows]) -> dict[str, Any]:
+    """Write a log's `operations` and `rejected`; return the numbers and times of `_MERGED`, null where none is known.
+
+    One job. Into a directory of this machine the workers write the files; elsewhere Spark does, in a job more for each.
+    """
+    written = {
+        "operations": _Table(_times, arrow_schema(OBSERVED), _folder(result, "operations")),
+        "rejected": _Table(partial(_number, name="rejected"), arrow_schema(REJECTED), _folder(result, "rejected")),
+        "requests": _Table(partial(_number, name="requests")),
+    }
+    work = partial(_write_named, written=written)
+    told = tables["operations"].packed.mapInArrow(work, _TOLD).toArrow()
+    found = {name: getattr(pc, merge)(told[name]).as_py() for name, merge in _MERGED.items()}
+    for name, schema in (("operations", OBSERVED), ("rejected", REJECTED)):
+        _complete(result, name, partial(tables[name].table, schema), schema, found[name] or 0)
+    return {**found, "operations": found["operations"] or 0, "rejected": found["rejected"] or 0}
+
+
+def write_rows(result: ResultWriter, name: str, rows: ShardRows, schema: StructType, tell: Tell, told: str) -> pa.Table:
     """Write a table, and return what `tell` says of some of its rows at a time, of the schema `told`.
 
     One job. Into a directory of this machine the workers write the files; elsewhere Spark does, in a job more.
     """
-    folder = None if isinstance(result.report, str) else str(result.folder / name)
-    found = rows.mapInArrow(partial(_write_part, folder=folder, schema=arrow_schema(schema), tell=tell), told).toArrow()
-    if folder is None:
-        result.write(name, rows.table(schema))
-    elif found.num_rows:
-        check_shared(Path(folder))
-    else:
-        put_table(Path(folder), arrow_schema(schema).empty_table())
+    table = _Table(tell, arrow_schema(schema), _folder(result, name))
+    found = rows.mapInArrow(partial(_write, table=table), told).toArrow()
+    _complete(result, name, lambda: rows.table(schema), schema, found.num_rows)
     return found
 
 
-def _write_part(
-    batches: Iterator[pa.RecordBatch],
-    *,
-    folder: str | None,
-    schema: pa.Schema,
-    tell: Callable[[pa.Table], pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    """Write a task's rows into a file, whole or not at all; return what is reported of them."""
-    context = TaskContext.get()
-    writer = part = passing = None
-    if folder is not None and context is not None:
-        part = Path(folder) / f"part-{context.partitionId():05}.zstd.parquet"
-        passing = part.with_name(f".{part.name}.{context.taskAttemptId()}")
-    for some in gathered(batches, _GROUP_ROWS):
-        rows = pa.Table.from_batches(some).select(schema.names).cast(schema)
-        if passing is not None:
-            passing.parent.mkdir(exist_ok=True)
-            writer = writer or pq.ParquetWriter(passing, schema, compression="zstd")
-            writer.write_table(rows)
-        yield tell(rows)
-    if writer is not None and passing is not None and part is not None:
-        writer.close()
-        passing.replace(part)
+def _folder(result: ResultWriter, name: str) -> str | None:
+    return None if isinstance(result.report, str) else str(result.folder / name)
+
+
+def _complete(result: ResultWriter, name: str, table: Callable[[], DataFrame], schema: StructType, rows: int) -> None:
+    """Let Spark write a table that the workers could not, or write one of no rows."""
+    folder = _folder(result, name)
+    if folder is None:
+        result.write(name, table())
+    elif rows:
+        check_shared(Path(folder))
+    else:
+        put_table(Path(folder), arrow_schema(schema).empty_table())
+
+
+def _write_named(batches: Iterator[pa.RecordBatch], *, written: Mapping[str, _Table]) -> Iterator[pa.RecordBatch]:
+    parts = {name: _Part(table) for name, table in written.items()}
+    for name, rows in named_tables(batches):
+        yield from parts[name].add(rows)
+    for part in parts.values():
+        yield from part.close()
+
+
+def _write(batches: Iterator[pa.RecordBatch], *, table: _Table) -> Iterator[pa.RecordBatch]:
+    part = _Part(table)
+    for batch in batches:
+        yield from part.add(pa.Table.from_batches([batch]))
+    yield from part.close()
+
+
+class _Part:
+    """A task's rows of a table, written into a file that appears whole or not at all."""
+
+    def __init__(self, table: _Table) -> None:
+        self._table = table
+        self._waiting: list[pa.Table] = []
+        self._rows = 0
+        self._writer: pq.ParquetWriter | None = None
+        context = TaskContext.get()
+        self._part = self._passing = None
+        if table.folder is not None and context is not None:
+            self._part = Path(table.folder) / f"part-{context.partitionId():05}.zstd.parquet"
+            self._passing = self._part.with_name(f".{self._part.name}.{context.taskAttemptId()}")
+
+    def add(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Take rows, and write what has come together when it is worth a row group; yield what is told of it."""
+        if rows.num_rows:
+            self._waiting.append(rows)
+            self._rows += rows.num_rows
+        if self._rows >= _GROUP_ROWS or sum(one.nbytes for one in self._waiting) >= CHUNK_BYTES:
+            yield self._flush()
+
+    def close(self) -> Iterator[pa.RecordBatch]:
+        """Write the rest, and let the file appear."""
+        if self._waiting:
+            yield self._flush()
+        if self._writer is not None and self._passing is not None and self._part is not None:
+            self._writer.close()
+            self._passing.replace(self._part)
+
+    def _flush(self) -> pa.RecordBatch:
+        rows, schema = pa.concat_tables(self._waiting), self._table.schema
+        self._waiting, self._rows = [], 0
+        if schema is not None:
+            rows = rows.select(schema.names).cast(schema)
+        if self._passing is not None:
+            self._passing.parent.mkdir(exist_ok=True)
+            self._writer = self._writer or pq.ParquetWriter(self._passing, schema, compression="zstd")
+            self._writer.write_table(rows)
+        return self._table.tell(rows)
+
+
+def _number(rows: pa.Table, name: str) -> pa.RecordBatch:
+    """Return the number of rows, of the schema `_TOLD`."""
+    return _told({name: rows.num_rows})
 
 
 def _times(rows: pa.Table) -> pa.RecordBatch:
@@ -110,11 +172,11 @@ def _times(rows: pa.Table) -> pa.RecordBatch:
         "last_us": (start + wait)[waits].max(initial=-_LAST),
         "end": (start + wait)[is_known].max(initial=-_LAST),
     }
-    return pa.record_batch([pa.array([_known(found[name])], pa.int64()) for name in _MERGED], list(_MERGED))
+    return _told({name: None if abs(int(value)) == _LAST else int(value) for name, value in found.items()})
 
 
 _LAST: Final = (1 << 63) - 1
 
 
-def _known(value: int) -> int | None:
-    return None if abs(int(value)) == _LAST else int(value)
+def _told(found: Mapping[str, int | None]) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([found.get(name)], pa.int64()) for name in _MERGED], list(_MERGED))

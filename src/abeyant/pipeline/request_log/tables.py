@@ -38,6 +38,7 @@ from abeyant.pipeline.request_log.rows import PARSED, packed_chunk, parse_chunk
 from abeyant.pipeline.request_log.time_zone import time_zone
 from abeyant.pipeline.request_log.wrapping import may_be_request
 from abeyant.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
+from abeyant.pipeline.spark.chunks import freeze_imports
 from abeyant.pipeline.spark.packed import PACKED, PackedRows
 from abeyant.pipeline.spark.remote_files import reach_of
 from abeyant.pipeline.spark.session import default_partitions
@@ -54,7 +55,7 @@ _LOCAL_SURVEY_BYTES: Final = 8 << 30
 # Below this much, starting a task costs about as much as its work.
 _TASK_BYTES: Final = 4 << 20
 # On one machine a task gets so much, as long as every core has two: each later job has as many tasks as the log.
-_LOCAL_TASK_BYTES: Final = 64 << 20
+_LOCAL_TASK_BYTES: Final = 256 << 20
 
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Takes batches of the numbers of pieces."""
@@ -213,6 +214,7 @@ class _Dealt:
     deal: list[list[int]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_imports()
         numbers = (n for batch in batches for task in batch.column(0).to_pylist() for n in self.deal[task])
         return self.work(pa.record_batch([pa.array([n], pa.int64())], ["piece"]) for n in numbers)
 

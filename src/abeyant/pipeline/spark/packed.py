@@ -16,8 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from abeyant.pipeline.spark.arrow import arrow_schema
+from abeyant.pipeline.spark.chunks import freeze_imports
 
-__all__ = ["PACKED", "PackedRows", "Work", "pack", "packed_rows", "unpack"]
+__all__ = ["PACKED", "PackedRows", "Work", "named_tables", "pack", "packed_rows", "unpack"]
 
 PACKED: Final = "name string, rows binary"
 """The schema of packed rows: the name of a table, and some of its rows."""
@@ -43,10 +44,6 @@ class PackedRows:
         """Return the same rows with `prepare` applied to each chunk."""
         return replace(self, prepare=prepare)
 
-    def isEmpty(self) -> bool:  # noqa: N802 - as of a DataFrame
-        """Return whether there is no row. Runs a job."""
-        return self.packed.where(F.col("name") == self.name).isEmpty()
-
     def mapInArrow(self, work: Work, schema: StructType | str) -> DataFrame:  # noqa: N802 - as of a DataFrame
         """Apply `work` to the rows of each partition."""
         mine = self.packed.where(F.col("name") == self.name)
@@ -71,6 +68,14 @@ def unpack(packed: bytes) -> pa.Table:
     return pa.ipc.open_stream(packed).read_all()
 
 
+def named_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
+    """Yield each table of packed rows with its name. In a worker."""
+    freeze_imports()
+    for batch in batches:
+        for name, rows in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+            yield name, unpack(rows.as_buffer())
+
+
 def packed_rows(name: str, rows: pa.Table) -> pa.RecordBatch:
     """Return one row of `PACKED`."""
     return pa.record_batch([pa.array([name]), pa.array([pack(rows)], pa.binary())], ["name", "rows"])
@@ -79,7 +84,7 @@ def packed_rows(name: str, rows: pa.Table) -> pa.RecordBatch:
 def _unpacked(
     batches: Iterable[pa.RecordBatch], *, prepare: Callable[[pa.Table], pa.Table] | None, work: Work
 ) -> Iterator[pa.RecordBatch]:
-    tables = (unpack(rows.as_buffer()) for batch in batches for rows in batch.column(1))
+    tables = (table for _, table in named_tables(batches))
     made = map(prepare, tables) if prepare is not None else tables
     return work(part for table in made for part in table.to_batches())
 
