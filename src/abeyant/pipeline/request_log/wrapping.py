@@ -50,6 +50,7 @@ _DEEPEST: Final = 4
 _LONGEST_NAME: Final = 256
 _DECIMAL: Final = re.compile(r"\d{1,15}(?:\.\d{1,15})?")
 _DECODER: Final = json.JSONDecoder()
+_LETTER: Final = re.compile(r"\w")
 # The head of a line of the log, in the middle of one.
 _HEAD: Final = re.compile(r"\[?(?<!\d)\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^{}\"]{0,200}?Completed request:")
 
@@ -94,7 +95,8 @@ def each_request(line: bytes) -> list[bytes]:
         at = document[1]
     if len(found) < 2:
         cuts = [0, *(head.start() for head in _HEAD.finditer(text) if head.start()), len(text)]
-        found = [text[one:other] for one, other in pairwise(cuts)]
+        parts = (text[one:other] for one, other in pairwise(cuts))
+        found = [part for part in parts if _LETTER.search(part)]  # not the bracket that opens an array
     return [one.encode("utf-8", "replace") for one in found] if len(found) > 1 else [line]
 
 
