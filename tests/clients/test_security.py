@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import pytest
 
 from abeyant.broker import Cluster
 from abeyant.broker.genuine import Kafka
@@ -72,9 +74,10 @@ def test_kafka_delegation_tokens_and_java_that_comes_with_one(jars: Kafka, progr
         assert number not in tokens(jars, kafka, tmp_path, "--describe")
 
 
-def test_java_reads_from_its_rack(programs: Programs) -> None:
+@pytest.mark.parametrize("clock", ["real", "held"])
+def test_java_reads_from_its_rack(programs: Programs, clock: Literal["real", "held"]) -> None:
     selector: dict[str, object] = {"replica.selector.class": REPLICA_SELECTOR}
-    with Cluster(3, racks=["east", "west"], settings=selector) as kafka:
+    with Cluster(3, clock=clock, racks=["east", "west"], settings=selector) as kafka:
         kafka.create_topic(TOPIC, replicas=3)
         kafka.seed(TOPIC, [b"tea"])
         more: dict[str, Any] = {"client_rack": "west", "client_id": "reader", "fetch_max_wait_ms": 20_000}

@@ -85,6 +85,17 @@ def streams_jars(kafka: Kafka) -> tuple[Path, ...]:
     return (folder / "*",)
 
 
+def spring_jars() -> tuple[Path, ...]:
+    """spring-kafka and what it needs, without Kafka's own jars."""
+    folder = _cache() / "spring-kafka-4.1.0"
+    if not (folder / "complete").exists():
+        groups = "org.springframework,org.springframework.kafka,io.micrometer,commons-logging,org.jspecify"
+        goal = ["dependency:copy-dependencies", f"-DincludeGroupIds={groups}", f"-DoutputDirectory={folder}"]
+        _run(["mvn", "-q", "-B", *goal], HERE / "java" / "spring")
+        (folder / "complete").touch()
+    return (folder / "*",)
+
+
 def command(name: str) -> str:
     """A program of the system."""
     found = shutil.which(name)

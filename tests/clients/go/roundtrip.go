@@ -46,6 +46,10 @@ func main() {
 		copyOver(os.Args[2:])
 		return
 	}
+	if os.Args[1] == "share" {
+		share(os.Args[2:])
+		return
+	}
 	name, servers, file := os.Args[1], strings.Split(os.Args[2], ","), os.Args[3]
 	records, err := given(file)
 	check(err)
