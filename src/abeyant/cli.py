@@ -12,8 +12,9 @@ import io
 import os
 import platform
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import abeyant
 from abeyant import _interpreted
@@ -162,6 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1  # completing a command line must not run the command
         argcomplete.autocomplete(parser)
     options = parser.parse_args(words)
+    if not options.debug:
+        warnings.showwarning = _show_warning
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as Python's own error stream: a letter is no end
     try:
@@ -183,6 +186,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(": ".join(["abeyant: interrupted", *map(str, interrupt.args)]), file=sys.stderr)
         return 130
     return status
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning as one line, without the place in our code."""
+    print(f"abeyant: warning: {message}", file=sys.stderr)
 
 
 if __name__ == "__main__":

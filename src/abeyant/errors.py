@@ -15,10 +15,13 @@ class SchemaError(AbeyantError):
     """A table lacks a column, or has one of another type; the message names it, what it is and should be."""
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return `; did you mean X?` for the known name most like `given`, in any case of letters; '' where none is."""
+def did_you_mean(given: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """Return `; did you mean X?` for the known name most like `given`, in any case of letters; '' where none is.
+
+    `alike` is the least ratio of common letters, from 0 to 1.
+    """
     from difflib import get_close_matches  # only for mistakes
 
     names = {name.lower(): name for name in known}
-    close = get_close_matches(given.lower(), names, n=1)
+    close = get_close_matches(given.lower(), names, n=1, cutoff=alike)
     return f"; did you mean {names[close[0]]}?" if close else ""

@@ -283,3 +283,21 @@ def test_an_instance_in_one_table_only_is_refused(form: str, tmp_path: Path) -> 
     named = OPERATIONS.append_column("instance", pa.array(["b"] * OPERATIONS.num_rows))
     with pytest.raises(SchemaError, match=r"add it to events, or drop it from operations$"):
         tables.resolve_batches(named, EVENTS)
+
+
+@pytest.mark.parametrize("column", ["cancle_key", "cancelKey", "cancel_keys"])
+def test_a_column_misspelt_is_not_passed_over_in_silence(column: str) -> None:
+    misspelt = OPERATIONS.append_column(column, pa.array(["x"] * 3))
+    with pytest.warns(
+        UserWarning,
+        match=rf"^operations: the column '{column}' is ignored; did you mean cancel_key\? Rename or drop it$",
+    ):
+        tables.resolve(misspelt, EVENTS)
+    with pytest.warns(UserWarning, match=r"^events: the column 'progres' is ignored; did you mean progress\?"):
+        tables.resolve(OPERATIONS, EVENTS.append_column("progres", pa.array([2])))
+    tables.resolve(misspelt.append_column("cancel_key", misspelt[column]), EVENTS)  # then it is a further column
+
+
+@pytest.mark.parametrize("column", ["extended", "order_id", "customer", "condition_text", "time", "what", "kind_of"])
+def test_a_further_column_is_ignored(column: str) -> None:
+    tables.resolve(OPERATIONS.append_column(column, pa.array(["x"] * 3)), EVENTS)

@@ -345,6 +345,11 @@ def test_words_that_contradict_each_other_are_refused(words: Any, message: str) 
         tables.resolve(operations({"op_id": "a", "key": "k", "start": 0, "timeout": "1 s"}), events(), **words)
 
 
+def test_details_is_true_or_false() -> None:
+    with pytest.raises(TypeError, match="details must be True or False, not 'yes'"):
+        tables.resolve(operations(), events(), details="yes")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("wait", "words", "message"),
     [

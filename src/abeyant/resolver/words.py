@@ -45,6 +45,8 @@ class Words:
             value = getattr(self, field.name)
             if allowed and isinstance(allowed[0], str) and value not in allowed:
                 raise ValueError(f"{field.name} must be {either(allowed)}, not {value!r}")
+        if not isinstance(self.details, bool):
+            raise TypeError(f"details must be True or False, not {self.details!r}")
         if self.calendar is not None and not isinstance(self.calendar, Calendar):
             raise TypeError(f"calendar must be an abeyant.Calendar, not {type(self.calendar).__name__}")
         if self.serves != "every":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from abeyant.errors import SchemaError
+from abeyant.errors import SchemaError, did_you_mean
 
 __all__ = [
     "DEFAULTS",
@@ -15,6 +16,7 @@ __all__ = [
     "check_instances",
     "only_role",
     "unreadable_reason",
+    "warn_of_misspelt",
 ]
 
 DEFAULTS: Final[Mapping[str, str | int | None]] = {
@@ -33,6 +35,9 @@ SHOWN_CHARS: Final = 60
 
 TYPE_NAMES: Final = {"timestamp": "a timestamp", "bigint": "a whole number", "string": "a text"}
 """Names of Spark's types in reasons."""
+
+
+_MISSPELT: Final = 0.88  # a letter of eight differs: `cancle_key`, `cancelKey`, but not `extended`
 
 
 def check_instances(operations: Iterable[str], events: Iterable[str]) -> None:
@@ -60,6 +65,20 @@ def only_role(operations: Collection[str]) -> str | None:
     if "watches" in operations or "key" in operations:
         return None
     return next((role for role in ("cancel", "extend", "pause") if f"{role}_key" in operations), None)
+
+
+def warn_of_misspelt(names: Collection[str], read: Collection[str], name: str) -> None:
+    """Warn of each column of the table `name` that is ignored, but named almost like one that would be read.
+
+    Otherwise a table with `cancle_key` would be resolved as if nothing were cancelled. `read` has the names of all
+    columns that are read where they are there.
+    """
+    missing = [column for column in read if column not in names]
+    for column in sorted({*names}.difference(read)):
+        if column.lower() in DEFAULTS:
+            continue  # it is refused
+        if meant := did_you_mean(column, missing, _MISSPELT):
+            warnings.warn(f"{name}: the column {column!r} is ignored{meant} Rename or drop it", stacklevel=2)
 
 
 def unreadable_reason(column: str, kind: str, text: str) -> str:

@@ -15,7 +15,7 @@ import pyarrow.types as kinds
 from abeyant.errors import SchemaError
 from abeyant.tables.defaults import DEFAULTS, only_role
 
-__all__ = ["DETAILS", "EVENTS", "OPERATIONS", "OUTCOMES", "check", "wanted_columns"]
+__all__ = ["DETAILS", "EVENTS", "OPERATIONS", "OUTCOMES", "check", "columns_of", "wanted_columns"]
 
 OPERATIONS: Final[Mapping[str, str]] = {
     "instance": "text",
@@ -53,6 +53,11 @@ OUTCOMES: Final = pa.schema(
 _BY: Final = pa.struct({"key": pa.string(), "at": pa.timestamp("us", "UTC")})
 DETAILS: Final = pa.schema([*OUTCOMES, ("completed_by", _BY), ("cancelled_by", _BY), ("counted", pa.int64())])
 """The outcomes with `details=True`."""
+
+
+def columns_of(wanted: Mapping[str, str]) -> set[str]:
+    """Return the names of all columns of operations or events that are read where they are there."""
+    return {*wanted, *_DEADLINES, *_FURTHER, "key", "required"} if "watches" in wanted else {*wanted}
 
 
 def wanted_columns(wanted: Mapping[str, str], names: Collection[str]) -> dict[str, str]:

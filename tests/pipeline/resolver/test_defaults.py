@@ -39,6 +39,17 @@ def test_four_columns_and_two_are_enough_whatever_the_table_is(spark: SparkSessi
     assert [row.reason for row in pipeline.invalid_events(floats).collect()] == ["progress is not a whole number: nan"]
 
 
+def test_a_column_misspelt_is_not_passed_over_in_silence(spark: SparkSession) -> None:
+    misspelt = pd.DataFrame({**OPERATIONS, "cancle_key": ["x", "y"]})
+    said = r"^operations: the column 'cancle_key' is ignored; did you mean cancel_key\? Rename or drop it$"
+    for table in (misspelt, spark.createDataFrame(misspelt)):
+        with pytest.warns(UserWarning, match=said):
+            pipeline.resolve(table, pd.DataFrame(EVENTS))
+    with pytest.warns(UserWarning, match=said):
+        operations = operations_from(spark.createDataFrame(misspelt))
+    assert "cancle_key" not in operations_from(operations).columns  # and no further warning
+
+
 def test_a_value_that_cannot_be_read_is_in_the_reason(spark: SparkSession) -> None:
     texts = "op_id STRING, key STRING, start STRING, timeout_ms STRING, required STRING"
     rows = [

@@ -17,6 +17,7 @@ from abeyant.pipeline.schemas import EVENTS, FURTHER, OPERATIONS, is_case_sensit
 from abeyant.pipeline.sources.tables import Name
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.tables import schemas as in_process
+from abeyant.tables.defaults import warn_of_misspelt
 
 __all__ = ["Given", "as_dataframe", "session_of"]
 
@@ -79,6 +80,7 @@ def as_dataframe(table: Given, name: Name, spark: SparkSession, *, whole: bool =
         canonical = {column.lower(): column for column in {**wanted, **read}}
         rows = rows.rename_columns([canonical.get(column.lower(), column) for column in rows.column_names])
     in_process.check(rows.schema, wanted, name)
+    warn_of_misspelt(rows.column_names, in_process.columns_of(wanted), name)
     rows = normalize_table(rows, wanted, whole=whole)
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     kinds = _kinds(rows.schema, name)

@@ -37,7 +37,7 @@ from abeyant.pipeline.schemas import (
 )
 from abeyant.pipeline.sources.expressions import null_on_error
 from abeyant.pipeline.spark.errors import in_one_line
-from abeyant.tables.defaults import DEFAULTS, SHOWN_CHARS, TYPE_NAMES, only_role
+from abeyant.tables.defaults import DEFAULTS, SHOWN_CHARS, TYPE_NAMES, only_role, warn_of_misspelt
 from abeyant.tables.durations import parse_duration
 
 __all__ = [
@@ -189,6 +189,7 @@ def _schema(table: DataFrame, name: Name) -> StructType:
 
 def _completed(table: DataFrame, name: Name, given: Sequence[str], types: Sequence[str] | None) -> DataFrame:
     """Do the work of `complete`; convert columns of `types` only, or by default all that are `READABLE`."""
+    warn_of_misspelt(given if is_case_sensitive(table.sparkSession) else [*map(str.lower, given)], _known(name), name)
     schema = _schema(table, name)
     single = name == "operations" and "watches" not in table.columns
     role = only_role(table.columns) if single else None
