@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from abeyant.broker.api.contents import leaders
 from abeyant.broker.delayed.operation import BrokerOperation
 from abeyant.purgatory.survey import operations_in, slots_of
-from abeyant.window.breath import Breath
+from abeyant.window.pacing import Pacer
 from abeyant.window.waits import SLICE, Described, PurgatoryView, key_text
 
 if TYPE_CHECKING:
@@ -104,10 +104,10 @@ async def look(cluster: Cluster, wanted: str, internal: bool) -> dict[str, Any]:
         "brokers": [_broker(broker, led) for broker in brokers],
         "faults": [_fault(fault) for fault in list(cluster._faults.active)],
     }
-    breath = Breath()
-    found["partitions"] = await _partitions(cluster, wanted, internal, breath)
-    sessions = await _sessions(brokers, breath)
-    found["groups"] = await _groups(cluster, brokers, wanted, sessions, breath)
+    pacer = Pacer()
+    found["partitions"] = await _partitions(cluster, wanted, internal, pacer)
+    sessions = await _sessions(brokers, pacer)
+    found["groups"] = await _groups(cluster, brokers, wanted, sessions, pacer)
     found["transactions"] = _transactions(brokers, wanted)
     return found
 
@@ -143,7 +143,7 @@ def _broker(broker: Broker, led: Counter[int]) -> dict[str, Any]:
     }
 
 
-async def _partitions(cluster: Cluster, wanted: str, internal: bool, breath: Breath) -> dict[str, Any]:
+async def _partitions(cluster: Cluster, wanted: str, internal: bool, pacer: Pacer) -> dict[str, Any]:
     """Return up to `ROWS` partitions, those with a replica out of sync or behind first."""
     rows = []
     total = 0
@@ -155,7 +155,7 @@ async def _partitions(cluster: Cluster, wanted: str, internal: bool, breath: Bre
             continue
         for state in list(topic.partitions):
             rows.append(_partition(cluster, state))
-            await breath.take()
+            await pacer.rest()
         if len(rows) > 16 * ROWS:
             break
     matched = len(rows)
@@ -194,7 +194,7 @@ def _partition(cluster: Cluster, state: Any) -> dict[str, Any]:
     }
 
 
-async def _sessions(brokers: Iterable[Broker], breath: Breath) -> dict[tuple[str, str], tuple[float, float]]:
+async def _sessions(brokers: Iterable[Broker], pacer: Pacer) -> dict[tuple[str, str], tuple[float, float]]:
     """Return seconds left and in all of members' sessions, by group and member."""
     found: dict[tuple[str, str], tuple[float, float]] = {}
     for broker in sorted(brokers, key=lambda one: not one.paused):  # the sessions that run replace those that stand
@@ -205,7 +205,7 @@ async def _sessions(brokers: Iterable[Broker], breath: Breath) -> dict[tuple[str
                 waiting = operation.describe(broker.id)
                 for group, member in waiting.keys:
                     found[group, str(member)] = waiting.deadline - now, waiting.deadline - waiting.since
-            await breath.take()
+            await pacer.rest()
     return found
 
 
@@ -214,7 +214,7 @@ async def _groups(
     brokers: Iterable[Broker],
     wanted: str,
     sessions: dict[tuple[str, str], tuple[float, float]],
-    breath: Breath,
+    pacer: Pacer,
 ) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     total = 0
@@ -224,7 +224,7 @@ async def _groups(
                 total += 1
                 if len(rows) < ROWS and wanted in group.id.casefold():
                     rows.append(_group(cluster, shard, group, sessions))
-                    await breath.take()
+                    await pacer.rest()
     return {"total": total, "rows": rows}
 
 

@@ -12,7 +12,7 @@ from abeyant.engine import is_compiled
 from abeyant.purgatory import DelayedOperation, Purgatory
 from abeyant.purgatory.survey import deadline_of, operations_in, slots_of, timer_of
 from abeyant.reporting import shown
-from abeyant.window.breath import Breath
+from abeyant.window.pacing import Pacer
 from abeyant.window.wheels import name_of
 
 ROWS = 100  # operations that a page shows
@@ -82,7 +82,7 @@ async def read_waits(views: Sequence[PurgatoryView], wanted: str, only: str, cli
     clients: Counter[str] = Counter()
     total = matched = 0
     partial = False
-    breath = Breath()
+    pacer = Pacer()
     for view in views:
         room = view.room
         if room is None or (only and view.name != only):
@@ -109,12 +109,12 @@ async def read_waits(views: Sequence[PurgatoryView], wanted: str, only: str, cli
                 first.sort()
                 del first[ROWS:]
                 latest = first[-1].deadline
-            await breath.take()
+            await pacer.rest()
     first.sort()
     rows = []
     for one in first[:ROWS]:
         rows.append(_row(one))
-        await breath.take()
+        await pacer.rest()
     listed = [{"name": name, "waiting": number} for name, number in clients.most_common(CLIENTS)]
     return {"total": total, "matched": matched, "partial": partial, "clients": listed, "rows": rows}
 

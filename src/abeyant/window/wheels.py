@@ -17,7 +17,7 @@ from abeyant.purgatory import DelayedOperation
 from abeyant.reporting import shown
 from abeyant.timer.base import Timer, _unpack
 from abeyant.timer.survey import count_slots, first_tasks, shape_of
-from abeyant.window.breath import Breath
+from abeyant.window.pacing import Pacer
 
 MOST_SLOTS = 65_536  # read in one look; of more, every n-th
 SLICE = 1024 if is_compiled() else 256  # slots read at a time
@@ -53,10 +53,10 @@ class TimerView:
         counts = array("q", bytes(8 * size * len(shape.hands)))
         stride = -(-shape.slots // MOST_SLOTS) | 1 if shape.slots > MOST_SLOTS else 1
         slot = 0
-        breath = Breath()
+        pacer = Pacer()
         while slot < shape.slots:
             slot = count_slots(timer, slot, SLICE, stride, counts)
-            await breath.take()
+            await pacer.rest()
         seen = sum(counts)
         factor = stats.pending / seen if stride > 1 and seen else 1.0
         buckets = [
@@ -64,9 +64,9 @@ class TimerView:
             for place in range(len(counts))
             if counts[place]
         ]
-        await breath.take()
+        await pacer.rest()
         tasks = first_tasks(timer, _READ)
-        await breath.take()
+        await pacer.rest()
         now = timer.time()
         upcoming = nsmallest(NEXT, tasks, key=_deadline)
         return {
