@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 from kio.index import load_request_schema
 
 from abeyant.broker import Cluster
-from abeyant.broker.requests.common.about import NAME_PARTITIONS, NAME_TOPICS
+from abeyant.broker.requests.common.named import NAME_PARTITIONS, NAME_TOPICS
 from abeyant.broker.wire.apis import APIS
 from abeyant.errors import AbeyantError
 from broker.clients import consuming, producing, send, settle, take

@@ -31,9 +31,9 @@ from abeyant.broker.replica.messages import Key, ReplicaFetch, ReplicaResponse
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.replica.session import Session
 from abeyant.broker.requests.common import peer_call, ports
-from abeyant.broker.requests.common.about import keys_of
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.fetch_sessions import FetchSessions
+from abeyant.broker.requests.common.named import keys_of
 from abeyant.broker.security.login import AuthenticationError, Login, SaslSession
 from abeyant.broker.transactions.shard import TransactionShard
 from abeyant.broker.wire.apis import BY_KEY

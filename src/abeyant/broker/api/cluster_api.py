@@ -17,7 +17,7 @@ from abeyant.broker.api.target import Target, Where, check_choice
 from abeyant.broker.definitions import ConfigError
 from abeyant.broker.delayed.operation import Waiting
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.common.about import REPLICA_FETCH
+from abeyant.broker.requests.common.named import REPLICA_FETCH
 from abeyant.broker.settings import from_python
 from abeyant.broker.wire.apis import BY_NAME
 from abeyant.errors import AbeyantError, did_you_mean

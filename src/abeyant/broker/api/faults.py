@@ -19,7 +19,7 @@ from typing import Any, Self
 from abeyant.broker.api.base import BaseCluster
 from abeyant.broker.api.target import NearMiss, Target
 from abeyant.broker.delayed.operation import BrokerOperation, Waiting
-from abeyant.broker.requests.common.about import REPLICA_FETCH, keys_of, name_of
+from abeyant.broker.requests.common.named import REPLICA_FETCH, keys_of, name_of
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError, did_you_mean
 

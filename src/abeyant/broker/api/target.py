@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
 from abeyant.broker.api.base import BaseCluster
 from abeyant.broker.coordinator.topics import INTERNAL
-from abeyant.broker.requests.common.about import (
+from abeyant.broker.requests.common.named import (
     NAME_GROUPS,
     NAME_NEW_TOPICS,
     NAME_PARTITIONS,

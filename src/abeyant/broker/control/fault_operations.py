@@ -10,7 +10,7 @@ from abeyant.broker.api.faults import Fault
 from abeyant.broker.control.operation import Given, Operation
 from abeyant.broker.control.schema import Schema, nullable, obj, seconds, several, text, whole
 from abeyant.broker.delayed.operation import Waiting
-from abeyant.broker.requests.common.about import REPLICA_FETCH
+from abeyant.broker.requests.common.named import REPLICA_FETCH
 from abeyant.broker.wire.apis import BY_NAME
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.web import HttpError

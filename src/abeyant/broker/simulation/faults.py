@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from abeyant.broker.checks.history import Event, History
 from abeyant.broker.coordinator.topics import INTERNAL, OFFSETS, TRANSACTIONS
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.common.about import REPLICA_FETCH
+from abeyant.broker.requests.common.named import REPLICA_FETCH
 from abeyant.errors import AbeyantError
 from abeyant.simulation.errors import SimulationError
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from abeyant.broker.checks.history import Place
 from abeyant.broker.coordinator.topics import INTERNAL
 from abeyant.broker.delayed.operation import Waiting
-from abeyant.broker.requests.common.about import name_of
+from abeyant.broker.requests.common.named import name_of
 
 if TYPE_CHECKING:
     from abeyant.broker.cluster import Cluster
