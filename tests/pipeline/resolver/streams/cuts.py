@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from abeyant.pipeline.resolver.streams.clock import Clock
-from abeyant.pipeline.resolver.streams.columns import column, picked
+from abeyant.pipeline.resolver.streams.columns import column, filter_rows
 from abeyant.pipeline.resolver.streams.combined import combined
 from abeyant.pipeline.resolver.streams.layout import EVENTS, REPORTS, WATCHES, RowKind, joined, mark_from, rows_from
 from abeyant.pipeline.resolver.streams.map_side import pack, pack_marks
@@ -103,7 +103,7 @@ class Stream:
         found += [self._turn(shard, payloads, batch.wall, reports) for shard, payloads in by_shard.items()]
         told = joined(reports, REPORTS)
         for shard in range(self.options.shards):
-            outcomes, aside = combined(picked(told, column(told, "operation") % self.options.shards == shard))
+            outcomes, aside = combined(filter_rows(told, column(told, "operation") % self.options.shards == shard))
             found.append(outcomes)
             self.aside += aside.to_pylist()
         return self._noted(found)

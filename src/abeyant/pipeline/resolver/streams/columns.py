@@ -1,4 +1,4 @@
-"""Columns of Arrow batches as NumPy arrays, and rows picked by a mask."""
+"""Columns of Arrow batches as NumPy arrays, and rows filtered by a mask."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["Flags", "Longs", "codes", "column", "parted", "picked", "replaced", "table"]
+__all__ = ["Flags", "Longs", "codes", "column", "filter_rows", "set_columns", "split_rows", "table"]
 
 Longs = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -31,18 +31,18 @@ def codes(rows: pa.RecordBatch, name: str) -> Longs:
     return numbers
 
 
-def picked(rows: pa.RecordBatch, mask: Flags) -> pa.RecordBatch:
+def filter_rows(rows: pa.RecordBatch, mask: Flags) -> pa.RecordBatch:
     """Return the rows that the mask marks."""
     return rows if mask.all() else rows.filter(pa.array(mask))
 
 
-def parted(rows: pa.RecordBatch, judge: Callable[[pa.RecordBatch], Flags]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+def split_rows(rows: pa.RecordBatch, judge: Callable[[pa.RecordBatch], Flags]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Return the rows that `judge` does not mark, and those that it does."""
     mask = judge(rows)
-    return picked(rows, ~mask), picked(rows, mask)
+    return filter_rows(rows, ~mask), filter_rows(rows, mask)
 
 
-def replaced(rows: pa.RecordBatch, **columns: Longs) -> pa.RecordBatch:
+def set_columns(rows: pa.RecordBatch, **columns: Longs) -> pa.RecordBatch:
     """Return the rows with other values in some columns of integers."""
     for name, values in columns.items():
         rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), pa.array(values))

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from abeyant.kernels.resolve import NEVER
-from abeyant.pipeline.resolver.streams.columns import Flags, Longs, codes, column, picked
+from abeyant.pipeline.resolver.streams.columns import Flags, Longs, codes, column, filter_rows
 from abeyant.pipeline.resolver.streams.layout import OUTCOMES, REJECTED, joined
 from abeyant.pipeline.resolver.streams.outcomes import outcomes_at
 from abeyant.pipeline.resolver.streams.rejected import reject_torn
@@ -54,7 +54,7 @@ def combined(reports: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     at = np.where(wanted > 0, np.maximum.reduceat(reached, begins), np.minimum.reduceat(reached, begins))
     at[~holds_ever] = NEVER
     torn = last & ~all_there & ~holds_ever & (column(operations, "watch") == 0)
-    return outcomes_at(picked(operations, ends), at[ends]), reject_torn(picked(operations, torn))
+    return outcomes_at(filter_rows(operations, ends), at[ends]), reject_torn(filter_rows(operations, torn))
 
 
 def _begins(keys: list[Longs]) -> NDArray[np.intp]:

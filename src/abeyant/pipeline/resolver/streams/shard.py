@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from abeyant.kernels.resolve import NEVER, Staircases
 from abeyant.pipeline.resolver.streams.clock import Clock, Mark, seen_of
-from abeyant.pipeline.resolver.streams.columns import Flags, Longs, column, parted, picked, replaced, table
+from abeyant.pipeline.resolver.streams.columns import Flags, Longs, column, filter_rows, set_columns, split_rows, table
 from abeyant.pipeline.resolver.streams.duplicates import repeated
 from abeyant.pipeline.resolver.streams.layout import EVENTS, REJECTED, REPORTS, WATCHES, joined
 from abeyant.pipeline.resolver.streams.options import Deadline, Options
@@ -60,7 +60,7 @@ def process_batch(state: ShardState, arrived: BatchInput, options: Options) -> t
     """Take a batch in: return the state after it, and what ended."""
     clock = clock_after(state.clock, arrived, options)
     new_watches, new_events, late = _accepted(state.clock, clock, arrived, options)
-    watches, duplicates = parted(joined([state.watches, new_watches], WATCHES), repeated)
+    watches, duplicates = split_rows(joined([state.watches, new_watches], WATCHES), repeated)
     rows = np.concatenate([state.steps, table(new_events, *_STEP)])
     staircases = Staircases(rows.reshape(-1).data)
     reached = reached_by(staircases, watches, options.deadline)
@@ -69,11 +69,11 @@ def process_batch(state: ShardState, arrived: BatchInput, options: Options) -> t
     known = over | clock.are_final(reached)
     alone = column(watches, "combine") == 0
     ended = BatchOutput(
-        outcomes_at(picked(watches, known & alone), reached[known & alone]),
-        _reports(picked(watches, known & ~alone), reached[known & ~alone], state.clock, clock),
+        outcomes_at(filter_rows(watches, known & alone), reached[known & alone]),
+        _reports(filter_rows(watches, known & ~alone), reached[known & ~alone], state.clock, clock),
         joined([*late, reject_duplicates(duplicates)], REJECTED),
     )
-    pending = picked(watches, ~(over | (known & alone)))
+    pending = filter_rows(watches, ~(over | (known & alone)))
     steps = kept_steps(staircases, rows, clock, column(pending, "place"), options.forget_after_us)
     return ShardState(clock, pending, steps), ended
 
@@ -114,15 +114,15 @@ def _accepted(
     if options.time == "processing" and not before.ended:
         assert after.wall is not None
         return moved(watches, after.wall, "start", "deadline"), moved(events, after.wall, "at"), []
-    watches, late_watches = parted(watches, lambda rows: before.are_final(column(rows, "start")))
-    events, late_events = parted(events, lambda rows: before.are_final(column(rows, "at")))
+    watches, late_watches = split_rows(watches, lambda rows: before.are_final(column(rows, "start")))
+    events, late_events = split_rows(events, lambda rows: before.are_final(column(rows, "at")))
     return watches, events, [reject_late_operations(late_watches, before), reject_late_events(late_events, before)]
 
 
 def moved(rows: pa.RecordBatch, to: int, first: str, *others: str) -> pa.RecordBatch:
     """Shift rows in time, so that the first of these columns is at `to`."""
     by = to - column(rows, first)
-    return replaced(rows, **{name: column(rows, name) + by for name in (first, *others)})
+    return set_columns(rows, **{name: column(rows, name) + by for name in (first, *others)})
 
 
 def _reports(watches: pa.RecordBatch, reached: Longs, before: Clock, after: Clock) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from abeyant.pipeline.resolver.streams.columns import column, picked
+from abeyant.pipeline.resolver.streams.columns import column, filter_rows
 from abeyant.pipeline.resolver.streams.combined import combined
 from abeyant.pipeline.resolver.streams.layout import (
     EVENTS,
@@ -52,7 +52,7 @@ def shards_turn(
     yield from ended_rows(shard, standing, ended.outcomes, [ended.aside, *invalid])
     target = column(ended.reports, "operation") % options.shards
     for number in np.unique(target).tolist():
-        yield packed(number, RowKind.REPORTS, picked(ended.reports, target == number))
+        yield packed(number, RowKind.REPORTS, filter_rows(ended.reports, target == number))
 
 
 def arrived_in(

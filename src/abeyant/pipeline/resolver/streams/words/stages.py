@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from abeyant.pipeline.resolver.streams.columns import column, picked
+from abeyant.pipeline.resolver.streams.columns import column, filter_rows
 from abeyant.pipeline.resolver.streams.layout import REJECTED, as_schema, joined
 from abeyant.pipeline.resolver.streams.map_side import Read
 from abeyant.pipeline.resolver.streams.options import Options
@@ -57,9 +57,9 @@ def read_operations(valid: pa.RecordBatch, options: Options) -> Read:
     fine, rejected = np.ones(len(then), np.bool_), []
     for mask, why in wrong:
         if (mask & fine).any():
-            rejected.append(reject_operations(picked(rows, mask & fine), why, columns))
+            rejected.append(reject_operations(filter_rows(rows, mask & fine), why, columns))
             fine &= ~mask
-    return Read(picked(rows, fine), places[fine], joined(rejected, REJECTED))
+    return Read(filter_rows(rows, fine), places[fine], joined(rejected, REJECTED))
 
 
 def _waits(operations: Operations) -> pa.RecordBatch:

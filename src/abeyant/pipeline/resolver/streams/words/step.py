@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from abeyant.pipeline.resolver.streams.clock import Clock
-from abeyant.pipeline.resolver.streams.columns import Flags, Longs, column, parted, picked, replaced
+from abeyant.pipeline.resolver.streams.columns import Flags, Longs, column, filter_rows, set_columns, split_rows
 from abeyant.pipeline.resolver.streams.layout import OUTCOMES, REJECTED, joined
 from abeyant.pipeline.resolver.streams.options import Options
 from abeyant.pipeline.resolver.streams.rejected import reject_late_events
@@ -86,15 +86,15 @@ def process_batch(state: WordsState, arrived: BatchInput, options: Options) -> t
     pairs = PairHash(state.seed)
     new, events, rejected = _accepted(state.clock, clock, arrived, options, columns)
     operations = joined([state.operations, new], WAITS)
-    operations, duplicates = parted(operations, lambda rows: _repeated(rows, pairs))
+    operations, duplicates = split_rows(operations, lambda rows: _repeated(rows, pairs))
     rejected.append(reject_duplicates(duplicates, columns))
     rows = np.concatenate([state.events, _rows_of(events, pairs, options, columns)])
 
     started = clock.are_final(column(operations, "start"))
     known = clock.are_final(rows[:, AT])
-    shard = _Known(picked(operations, started), rows[known], pairs, options, columns)
+    shard = _Known(filter_rows(operations, started), rows[known], pairs, options, columns)
     ended, outcomes = shard.resolve(clock)
-    operations = joined([picked(shard.operations, ~ended), picked(operations, ~started)], WAITS)
+    operations = joined([filter_rows(shard.operations, ~ended), filter_rows(operations, ~started)], WAITS)
     if clock.ended:
         rows = rows[:0]
     else:
@@ -135,7 +135,7 @@ class _Known:
             outcomes = self._counted(outcomes, operations.watches, watched)
         if self._words.serves != "every":
             served = column(self.operations, "served") + waits.served
-            self.operations = replaced(self.operations, lacking=waits.lacking, served=served)
+            self.operations = set_columns(self.operations, lacking=waits.lacking, served=served)
             self._use_up(places, waits.unused)
         return ended, joined(outcomes.filter(pa.array(ended)).to_batches(), self._schema)
 
@@ -266,10 +266,10 @@ def _accepted(
         operations = moved(operations, after.wall, "start", *others)
         if columns.deadline:
             over = np.maximum(column(operations, "deadline"), after.wall)
-            operations = replaced(operations, deadline=over)
+            operations = set_columns(operations, deadline=over)
         return operations, moved(events, after.wall, "at"), []
-    operations, late = parted(operations, lambda rows: before.are_final(column(rows, "start")))
-    events, late_events = parted(events, lambda rows: before.are_final(column(rows, "at")))
+    operations, late = split_rows(operations, lambda rows: before.are_final(column(rows, "start")))
+    events, late_events = split_rows(events, lambda rows: before.are_final(column(rows, "at")))
     return (
         operations,
         events,
