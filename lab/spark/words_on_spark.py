@@ -1,0 +1,98 @@
+"""What each word of `pipeline.resolve` costs beside the plain call: processor time of JVM and workers, in turns.
+
+    python -m lab.spark.words_on_spark [--scale 0.1] [--rounds 3] [--cases even hot]
+
+The tables are those of `lab.spark`, with a column `key` in place of the list of watches, since people write it so. The
+figure of a word is the median of its ratios to the plain call of its round, after a round that warms the JVM up.
+Target: at most 1.5; with a hot key (half of all rows) at most 1.2 times the same word with none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyant import pipeline, tables
+from lab.spark import data
+from lab.spark.processes import Cost
+
+__all__ = ["WORDS", "measure"]
+
+WORDS: Final[dict[str, dict[str, Any]]] = {
+    "plain": {},
+    "count after_start": {"count": "after_start"},
+    "combine sum": {"combine": "sum"},
+    "combine last": {"combine": "last"},
+    "holds at_deadline": {"holds": "at_deadline"},
+    "serves oldest": {"serves": "oldest", "count": "after_start"},
+    "details": {"details": True},
+    "calendar": {"calendar": tables.Calendar("Mon-Sun 06:00-22:00")},
+    "cancel_key": {},
+}
+
+
+def measure(spark: SparkSession, home: Path, rounds: int, words: list[str]) -> dict[str, list[float]]:
+    """Return the processor seconds of each word in each round."""
+    found: dict[str, list[float]] = {name: [] for name in words}
+    for round_ in range(rounds + 1):
+        for name in words:
+            operations = _read(spark, home / "keyed")
+            if name == "cancel_key":
+                operations = operations.withColumn("cancel_key", F.concat("key", F.lit(" withdrawn")))
+            with Cost() as cost:
+                outcomes = pipeline.resolve(operations, _read(spark, home / "events"), unique_ids=True, **WORDS[name])
+                outcomes.write.mode("overwrite").parquet(f"file://{(home / 'out').resolve()}")
+            print(f"{home.name} {round_} {name:20}{cost.cpu:7.1f} s of processor, {cost.wall:.1f} s", flush=True)
+            if round_:
+                found[name].append(cost.cpu)
+    return found
+
+
+def _read(spark: SparkSession, path: Path) -> DataFrame:
+    return spark.read.parquet(f"file://{path.resolve()}")
+
+
+def _with_keys(spark: SparkSession, home: Path) -> None:
+    """Write the operations once more, with a column `key` for the one watch of each."""
+    if not (home / "keyed" / "_SUCCESS").exists():
+        one = _read(spark, home / "operations").selectExpr("*", "watches[0].key", "watches[0].required")
+        one.drop("watches", "condition").write.mode("overwrite").parquet(f"file://{(home / 'keyed').resolve()}")
+
+
+def main(given: list[str] | None = None) -> None:
+    """Print the ratios."""
+    parser = argparse.ArgumentParser(prog="python -m lab.spark.words_on_spark")
+    parser.add_argument("--scale", type=float, default=0.2, help="of the tables' size (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="after one that warms Spark up (default: %(default)s)")
+    parser.add_argument("--cases", nargs="+", choices=["even", "hot"], default=["even", "hot"])
+    parser.add_argument("--words", nargs="+", choices=WORDS, default=list(WORDS), metavar="WORD")
+    parser.add_argument("--folder", type=Path, default=Path("build/bench-spark"), help="(default: %(default)s)")
+    options = parser.parse_args(sys.argv[1:] if given is None else given)
+    spark = pipeline.spark_session("local[2]", "abeyant bench-words", config={"spark.driver.memory": "4g"})
+    found = {}
+    for case in options.cases:
+        home = data.make(spark, options.folder, options.scale, hot=case == "hot")
+        _with_keys(spark, home)
+        found[case] = measure(spark, home, options.rounds, options.words)
+    spark.stop()
+    for name in options.words:
+        cells = [f"{case} {_ratio(costs[name], costs['plain']):.2f}" for case, costs in found.items()]
+        if len(found) > 1:
+            cells.append(
+                f"hot over even {statistics.median(found['hot'][name]) / statistics.median(found['even'][name]):.2f}"
+            )
+        print(f"{name:20}{', '.join(cells)}")
+
+
+def _ratio(costs: list[float], plain: list[float]) -> float:
+    return statistics.median(one / base for one, base in zip(costs, plain, strict=True))
+
+
+if __name__ == "__main__":
+    main()
