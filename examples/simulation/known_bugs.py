@@ -20,7 +20,7 @@ from aiokafka.errors import KafkaError
 from abeyant import simulation
 from abeyant.broker import checks as kafka_checks
 from abeyant.broker.simulation import Options, Simulation, search, shrink, story
-from examples.simulation.mistakes import Story, started
+from examples.simulation.programs.shared import Story, started
 
 ORDERS = [b"order-%d" % number for number in range(12)]
 PLACE = TopicPartition("orders", 0)

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError, ProducerFenced
 
 from abeyant.broker import checks as kafka_checks
 from abeyant.broker.simulation import Simulation
-from examples.simulation.mistakes import started
+from examples.simulation.programs.shared import started
 
 ORDERS = [b"order-%d" % number for number in range(12)]
 
