@@ -37,6 +37,7 @@ TYPE_NAMES: Final = {"timestamp": "a timestamp", "bigint": "a whole number", "st
 """Names of Spark's types in reasons."""
 
 
+_REFUSED_WITHOUT: Final = ("op_id", "start", "timeout_ms", "timeout", "deadline", "key", "watches", "at")
 _MISSPELT: Final = 0.88  # a letter of eight differs: `cancle_key`, `cancelKey`, but not `extended`
 
 
@@ -73,7 +74,7 @@ def warn_of_misspelt(names: Collection[str], read: Collection[str], name: str) -
     Otherwise a table with `cancle_key` would be resolved as if nothing were cancelled. `read` has the names of all
     columns that are read where they are there.
     """
-    missing = [column for column in read if column not in names]
+    missing = sorted({*read}.difference(names, _REFUSED_WITHOUT))
     for column in sorted({*names}.difference(read)):
         if column.lower() in DEFAULTS:
             continue  # it is refused

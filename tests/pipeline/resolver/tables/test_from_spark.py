@@ -33,7 +33,7 @@ from abeyant.pipeline.resolver.tables.packing import (
     unpacked_events,
     unpacked_operations,
 )
-from abeyant.pipeline.resolver.tables.profile import _merge, marks_of
+from abeyant.pipeline.resolver.tables.profile import DIRECT, SLOW, _merge, marks_of
 from abeyant.pipeline.resolver.tables.reaching import cut_hot_keys, first_reached
 from abeyant.pipeline.spark import chunks
 from pipeline.resolve_traces import Event, Op, Watch
@@ -150,7 +150,13 @@ def test_ids_that_are_there_twice_are_marked() -> None:
 
 
 PROFILE_ROW = pa.struct(
-    {"cuts": NUMBERS, "shards": pa.list_(pa.int32()), "repeated": pa.list_(pa.binary()), "ways": NUMBERS}
+    {
+        "cuts": NUMBERS,
+        "shards": pa.list_(pa.int32()),
+        "repeated": pa.list_(pa.binary()),
+        "several": pa.bool_(),
+        "ways": NUMBERS,
+    }
 )
 
 
@@ -175,6 +181,9 @@ def test_hot_keys_are_cut_and_others_are_handed_on() -> None:
     assert len(set(steps[steps[:, 0] != cold, 0].tolist())) == 4
     assert (steps[:, 0] == cold).sum() == 200
     assert (op_ids(again, ALONE), op_ids(again, RIVALS), op_ids(again, COMBINED)) == (["hot"], ["cold"], ["two"])
+    for found, ways in (({}, DIRECT), ({"several": True}, DIRECT + SLOW), ({"shards": [], "repeated": [b""]}, SLOW)):
+        cut = cut_hot_keys(with_profile(packed, profile | found))
+        assert {order // ORDERS for batch in cut for order in batch["order"].to_pylist()} == {ways}
 
 
 def test_rows_that_were_moved_away_from_the_profile_are_refused() -> None:

@@ -2,12 +2,14 @@
 
     operations ── valid ── one row a watch ── packed ──┐             ┌─ reached ───────────────────────────── outcomes
                                                        ├─ by shard ──┼─ profile
-    events ────── valid ───────────────────── packed ──┘             └─ cut ─ by shard ─ reached ─ combined ─ outcomes
+    events ────── valid ───────────────────── packed ──┘             └─ cut ─ by shard ┬─ reached ─────────── outcomes
+                                                                                       └─ reached ─ combined ─ outcomes
 
 Each watch of an operation is told when it was reached. That is the outcome of an operation with one watch, if no other
 row can have its id: the *direct* way. The *slow* way is for all others, which are *combined* by id: of several rows
-with one id the first counts, and of its watches all or any have to be reached. It is also for the shards of hot keys,
-which are cut and shuffled a second time. What goes which way says a profile, which is found while rows are packed.
+with one id the first counts, and of its watches all or any have to be reached. The shards of hot keys are cut and
+shuffled a second time, and then go the same two ways. What goes which way says a profile, which is found while rows
+are packed.
 
 Rows are packed where Spark has read them (`from_spark`), or by workers that read files themselves (`plain_parquet`).
 Tables that Spark's own statistics hold for small are not worth it: Spark alone resolves them (`small`), and all of
@@ -26,7 +28,9 @@ from abeyant.pipeline.resolver.tables.by_words import SEVERAL_KEYS, resolve_by_w
 from abeyant.pipeline.resolver.tables.from_spark import packed_by_spark
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, Sample
 from abeyant.pipeline.resolver.tables.packing import (
+    ALONE,
     CONDITION,
+    EVENTS,
     IS_ONE,
     KINDS,
     NTH,
@@ -201,12 +205,17 @@ def _plain(
     reach = partial(first_reached, deadline=deadline)
     direct = _with_profile(going(DIRECT), profile).mapInArrow(reach, REACHED).selectExpr(*_OUTCOME)
     cut = _with_profile(going(SLOW), profile).mapInArrow(cut_hot_keys, PACKED)
-    again = cut.repartition(F.expr(spread(SPOT, SHARDS, partitions))).sortWithinPartitions("order")
+    again = cut.repartition(F.expr(spread(SPOT, SHARDS, partitions)))
+    way = F.expr(f"`order` div {ORDERS}")
+    of_one = F.expr(f"`order` % {KINDS}").isin(EVENTS, ALONE)
+    of_hot = _part_of(again, of_one & (way.bitwiseAND(DIRECT) > 0)).sortWithinPartitions("order")
+    cut_direct = _with_profile(of_hot, profile).mapInArrow(reach, REACHED).selectExpr(*_OUTCOME)
+    of_several = _part_of(again, way.bitwiseAND(SLOW) > 0).sortWithinPartitions("order")
     to_combine = partial(reached_to_combine, deadline=deadline)
-    watches = _with_profile(again, profile).mapInArrow(to_combine, TO_COMBINE).selectExpr(*_WATCH_ROW)
+    watches = _with_profile(of_several, profile).mapInArrow(to_combine, TO_COMBINE).selectExpr(*_WATCH_ROW)
     by_id = watches.repartition("instance", "op_id").groupBy(*_ROW)
     rows = by_id.agg(F.expr(_ROW_REACHED), F.expr(_ROW_WATCHES))
-    return direct.union(_counting(rows, _COUNTS))
+    return direct.union(cut_direct).union(_counting(rows, _COUNTS))
 
 
 def _with_profile(packed: DataFrame, profile: Column) -> DataFrame:

@@ -136,9 +136,9 @@ def shards_of(places: Integers) -> Integers:
     return (places >> (64 - _SHARD_BITS)) + SHARDS // 2
 
 
-def pack_events(events: Integers) -> pa.RecordBatch:
+def pack_events(events: Integers) -> Packed:
     """Pack rows of place, identity, progress and time, reduced to their steps."""
-    return _steps(events)[0].batch()
+    return _steps(events)[0]
 
 
 def _steps(events: Integers) -> tuple[Packed, int]:

@@ -84,6 +84,7 @@ def merge_profiles(by_shard: DataFrame, sample: Sample) -> DataFrame:
 
     `ways`: see above. `shards`: those with a hot key, or that a task dealt out. `cuts`: the hot keys and where they are
     cut, see hot_keys. `repeated`: the groups of ids in which one may be there twice, by part; null where none is.
+    `several`: whether an operation has several watches.
     """
     merged = by_shard.sortWithinPartitions("order").mapInArrow(partial(_merge, piece=sample.piece), _MERGED)
     row = merged.selectExpr(
@@ -94,7 +95,7 @@ def merge_profiles(by_shard: DataFrame, sample: Sample) -> DataFrame:
     )
     of_parts = f"transform(sequence(0, {_PARTS - 1}), n -> by_part[n])"
     known = row.selectExpr("*", f"if(cardinality(by_part) > 0, {of_parts}, NULL) AS repeated")
-    return known.selectExpr("cuts", "shards", "repeated", f"{_WAYS} AS ways")
+    return known.selectExpr("cuts", "shards", "repeated", "several", f"{_WAYS} AS ways")
 
 
 def profile_ids(operations: DataFrame) -> DataFrame:

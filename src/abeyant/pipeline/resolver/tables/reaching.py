@@ -19,8 +19,10 @@ from abeyant.kernels.resolve import NEVER, Staircases
 from abeyant.pipeline.resolver.tables.hot_keys import HotKeys
 from abeyant.pipeline.resolver.tables.packing import (
     ALONE,
+    COMBINED,
     EVENTS,
     KINDS,
+    ORDERS,
     RIVALS,
     SHARDS,
     Watches,
@@ -31,7 +33,7 @@ from abeyant.pipeline.resolver.tables.packing import (
     unpacked_events,
     unpacked_operations,
 )
-from abeyant.pipeline.resolver.tables.profile import marks_of
+from abeyant.pipeline.resolver.tables.profile import DIRECT, SLOW, marks_of
 from abeyant.pipeline.spark.chunks import freeze_imports
 
 __all__ = ["REACHED", "TO_COMBINE", "cut_hot_keys", "first_reached", "reached_to_combine"]
@@ -56,7 +58,7 @@ def first_reached(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Ite
 def reached_to_combine(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Iterator[pa.RecordBatch]:
     """Return the same as `TO_COMBINE`: with the columns by which rows of one operation are combined."""
     for reached in _reached(batches, deadline, with_key=True):
-        some = reached.select(reached.repeated) if reached.kind == RIVALS else reached
+        some = reached if reached.kind == COMBINED else reached.select(reached.repeated)
         columns = some.columns()
         key = some.texts.column("key") if "key" in some.texts.schema.names else pa.nulls(len(some.found), pa.string())
         columns |= {"key": key, "required": pa.array(some.watches.required), "flags": pa.array(some.watches.flags)}
@@ -68,29 +70,33 @@ def reached_to_combine(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -
 def cut_hot_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """PACKED, sorted by `order`, and the profile -> PACKED for the second shuffle, hot keys being cut.
 
-    Of shards that come for other reasons only, operations of one watch become `RIVALS`.
+    Of shards that come for other reasons only, operations of one watch become `RIVALS`. `order` div `ORDERS` has the
+    ways that rows go from there: `DIRECT` if any shard is cut, `SLOW` if anything has to be combined.
     """
     profile, batches = _profile_and_rest(batches)
     if profile is None:
         return
     hot = HotKeys.read(np.array(profile["cuts"].as_py(), np.int64))
     whole, to_cut = set(profile["shards"].as_py()), set(shards_of(hot.places).tolist())
+    combines = profile["several"].as_py() or profile["repeated"].is_valid
+    ways = ORDERS * ((DIRECT if whole else 0) + (SLOW if combines else 0))
     for run in _runs(batches):
         shard, kind = run.order // KINDS % SHARDS, run.order % KINDS
         if shard not in to_cut:
             kind = RIVALS if kind == ALONE and shard not in whole else kind
-            order = np.full(len(run.ends), shard * KINDS + kind)
+            order = np.full(len(run.ends), ways + shard * KINDS + kind)
             packed = binary(np.diff(run.ends, prepend=0), run.packed)
             yield pa.record_batch({"order": pa.array(order), "packed": packed})
             continue
         for values in _together(run.values()):
             if kind == EVENTS:
-                rows = np.frombuffer(unpacked_events(b"".join(values), shard), np.int64).reshape(-1, 4).copy()
-                yield pack_events(hot.cut_events(rows))
+                rows = np.frombuffer(unpacked_events(b"".join(values), shard), np.int64).reshape(-1, 4)
+                cut = pack_events(hot.cut_events(rows))
             else:
                 watches, texts = unpacked_operations(values, shard)
                 hot.cut_operations(watches.place, watches.identity, watches.required)
-                yield pack_operations(texts, watches).batch()
+                cut = pack_operations(texts, watches)
+            yield cut._replace(order=cut.order + ways).batch()
 
 
 class _Reached(NamedTuple):
@@ -119,7 +125,7 @@ def _reached(batches: Iterable[pa.RecordBatch], deadline: _Deadline, *, with_key
     freeze_imports()
     profile, batches = _profile_and_rest(batches)
     marks = None if profile is None else marks_of(profile["repeated"])
-    for shard, runs in groupby(_runs(batches), key=lambda run: run.order // KINDS):
+    for shard, runs in groupby(_runs(batches), key=lambda run: run.order // KINDS % SHARDS):
         staircases = Staircases(b"")
         for kind, some in groupby(runs, key=lambda run: run.order % KINDS):
             if kind == EVENTS:
