@@ -1,7 +1,7 @@
 # make demo    analyse the request log of a real Apache Kafka cluster, and name the report
 # make demo-flights  resolve a public table of 336,776 flights: which had not left 15 minutes after schedule?
-# make test    the tests, in parallel, with the engine compiled and interpreted; but for the slow ones
-# make test-all   the slow ones as well: they kill processes, sleep, or search for long
+# make test    the tests, in parallel; but for the slow ones
+# make test-all   the slow ones as well, which kill processes, sleep, or search for long; and the engine also interpreted
 # make test-pythons   the rooms below Spark, interpreted and compiled, and CPython's asyncio tests on every Python that is
 #              declared, on this machine or from Debian (root, debootstrap), and a part on GraalPy (Maven, Java);
 #              PYTHONS=3.13 or PYTHONS=graalpy for that one
@@ -81,7 +81,7 @@ demo-flights: $(VENV)/.run
 	@$(BIN)/python examples/flights.py build/flights
 
 # How many workers there are, and which of them gets what, tests/sharing.py says.
-PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder --durations=40
 # The rooms below Spark: once more with every compiled module run from its own .py, with a quarter of the examples
 # of property tests: the compiled run looks at all of them.
 BELOW_SPARK := tests/engine tests/kernels tests/timer tests/idle tests/purgatory tests/aio \
@@ -90,11 +90,10 @@ BELOW_SPARK := tests/engine tests/kernels tests/timer tests/idle tests/purgatory
 BELOW_SPARK += $(addprefix --ignore=,tests/engine/test_mutants.py tests/purgatory/test_stress.py tests/aio/test_interpreted.py)
 
 test: $(VENV)/.test
-	ABEYANT_PURE=1 HYPOTHESIS_PROFILE=again $(PYTEST) -m "not slow" $(BELOW_SPARK)
-	$(PYTEST) -m "not slow" --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store --ignore=tests/lakes
+	HYPOTHESIS_PROFILE=brief $(PYTEST) -m "not slow" --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store --ignore=tests/lakes
 
 test-all: $(VENV)/.test
-	ABEYANT_PURE=1 HYPOTHESIS_PROFILE=again $(PYTEST) $(BELOW_SPARK)
+	ABEYANT_PURE=1 HYPOTHESIS_PROFILE=brief $(PYTEST) $(BELOW_SPARK)
 	$(PYTEST) --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store --ignore=tests/lakes
 
 test-pythons: $(VENV)/.test

@@ -1,6 +1,7 @@
 """What all tests share: how hard the property tests look, and one Spark session.
 
-HYPOTHESIS_PROFILE=thorough looks some ten times as long as the default does.
+HYPOTHESIS_PROFILE=thorough looks some ten times as long as the default does, brief (`make test`) a quarter as long. Of
+seeds without Hypothesis `seeds` marks all but the first few as slow.
 
 Tests with Spark cost most. A query on a small table takes a second of processor time, however few its rows are; a JVM
 of its own takes five to ten. So:
@@ -50,9 +51,10 @@ settings.register_profile(
     max_examples=1000,
     stateful_step_count=80,
 )
-# For the run that interprets what another run has compiled: the same code, so the other's search is not repeated whole.
+# For `make test`, and for the run that interprets what another run has compiled: the whole search is that of `make
+# test-all`.
 settings.register_profile(
-    "again",
+    "brief",
     settings.get_profile("default"),
     max_examples=20,
 )

@@ -136,7 +136,8 @@ def test_the_python_of_a_page_runs(
     assert capfd.readouterr().err == ""
 
 
-SLOW = ("docs/model.md", "docs/pipeline.md")  # each goes through a broker's log several times
+# The first two go through a broker's log several times; of the others the rooms below have tests of their own.
+SLOW = ("docs/model.md", "docs/pipeline.md", "docs/notebooks.md", "docs/replay.md", "docs/stream.md")
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, marks=pytest.mark.slow) if p in SLOW else p for p in ON_SPARK])

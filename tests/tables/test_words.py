@@ -16,6 +16,7 @@ from abeyant.errors import SchemaError
 from abeyant.tables import parts, sharded_timelines
 from abeyant.tables.calendar import Calendar
 from abeyant.tables.durations import parse_duration
+from seeds import seeds
 from waits import End, Event, Wait, Watch, Words, by_brute_force, some_waits, some_words
 
 TIME = pa.timestamp("us", "UTC")
@@ -108,7 +109,7 @@ def by_tables(worlds: list[tuple[list[Wait], list[Event]]], words: Words, **sett
     return ends
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60, quick=12))
 def test_all_words_equal_brute_force(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 3 == 1:  # as large tables: keys in shards, operations in parts
         monkeypatch.setattr(sharded_timelines, "_FEW", -1)

@@ -22,6 +22,8 @@ import pytest
 from scripts.public_names import MODULES, names
 from test_docs import PAGES, scripts, shown_tests
 
+pytestmark = pytest.mark.slow  # mypy reads all of the package and its dependencies anew
+
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("program.py")
 

@@ -105,6 +105,7 @@ def test_two_files_drained_end_as_resolve_says(
     assert 'is of another stream: deadline was "inclusive", is "exclusive"' in capsys.readouterr().err
 
 
+@pytest.mark.slow  # several runs of a stream
 def test_a_drain_that_fails_on_the_way_is_done_by_the_next(
     spark: SparkSession, files: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_drain_that_fails_on_the_way_is_done_by_the_next(
     assert outcomes(out) == {"1": "completed", "2": "expired", "3": "expired"}
 
 
+@pytest.mark.slow  # several runs of a stream
 def test_a_folder_is_drained_in_batches_of_so_many_files(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -237,6 +239,7 @@ def test_what_waits_is_shown(spark: SparkSession, tmp_path: Path, capsys: pytest
     assert json.loads(capsys.readouterr().out)["deadline"] == "1970-01-01T00:00:05.000000Z"
 
 
+@pytest.mark.slow  # several runs of a stream
 def test_rows_appended_to_files_that_were_read_are_not_passed_over_in_silence(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -263,6 +266,7 @@ def test_rows_appended_to_files_that_were_read_are_not_passed_over_in_silence(
     assert outcomes(out) == {"a": "expired", "b": "expired"}
 
 
+@pytest.mark.slow  # several runs of a stream
 def test_files_in_another_order_than_their_times_are_told_of(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -298,6 +302,7 @@ def test_files_in_another_order_than_their_times_are_told_of(
     assert outcomes(tmp_path / "mended") == {"a": "completed", "b": "completed"}
 
 
+@pytest.mark.slow  # several runs of a stream
 def test_a_file_of_another_type_is_named_and_without_it_the_stream_goes_on(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -429,6 +434,7 @@ def test_a_summary_does_without_operations_that_were_taken_away(spark: SparkSess
     assert "could not be read again for their keys" in text
 
 
+@pytest.mark.slow  # several runs of a stream
 def test_outcomes_sent_to_a_topic_have_the_same_page(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

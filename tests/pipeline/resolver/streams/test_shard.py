@@ -23,6 +23,7 @@ from pipeline.resolve_traces import (
     variety,
 )
 from pipeline.resolver.streams.cuts import Batch, Stream, cut, how, run, steps_of
+from seeds import seeds
 
 MS = 1000
 
@@ -54,7 +55,7 @@ def test_o1_to_o4_any_cuts_and_any_order_within_the_lateness(deadline: Deadline,
     assert stream.pending == 0
 
 
-@pytest.mark.parametrize("number", range(40))
+@pytest.mark.parametrize("number", seeds(40, quick=10))
 def test_o1_to_o4_a_row_or_two_a_batch(number: int) -> None:
     trace = traces()[number]
     disorder = random.Random(number).choice([0, 500, 3000])

@@ -19,6 +19,7 @@ from abeyant.pipeline.resolver.streams.words.layout import EVENTS, WAITS, Column
 from abeyant.pipeline.resolver.streams.words.state import decode_words, encode_words
 from abeyant.pipeline.resolver.streams.words.step import WordsState, process_batch
 from abeyant.tables.words import Words as AllWords
+from seeds import seeds
 from tables.test_words import HORIZON, Hours
 from waits import End, Event, Wait, Watch, Words, by_brute_force, some_waits, some_words
 
@@ -127,7 +128,7 @@ def columns_of(worlds: Sequence[World]) -> Columns:
     return Columns(several_keys=True, deadline=False, roles=bool(roles & {"cancel", "extend"}), pauses="pause" in roles)
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", seeds(80, quick=16))
 def test_all_words_equal_brute_force_however_the_stream_is_cut(seed: int) -> None:
     dice = random.Random(seed)
     words = some_words(dice)

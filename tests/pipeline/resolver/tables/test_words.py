@@ -21,6 +21,7 @@ from abeyant import tables as in_process
 from abeyant.pipeline.resolver.tables.hot_keys import Sample
 from abeyant.pipeline.resolver.tables.plain_parquet import may_have_steps, plain_operations
 from abeyant.pipeline.schemas import DETAILS, OUTCOMES
+from seeds import seeds
 from waits import End, Event, Wait, Words, by_brute_force, some_waits, some_words
 
 TIME = pa.timestamp("us", "UTC")
@@ -108,7 +109,7 @@ def with_hours_of_a_day(words: Words) -> Words:
     return Words(**{**asdict(words), "hours": (*words.hours[:2], (words.hours[2][0], DAY))})
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", seeds(24, quick=4))
 def test_all_words_equal_brute_force(spark: SparkSession, seed: int) -> None:
     dice = random.Random(seed)
     words = with_hours_of_a_day(some_words(dice))
