@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from abeyant.installation import install_command
 
@@ -206,3 +210,18 @@ def test_it_says_whom_clients_have_to_trust() -> None:
         process.communicate(timeout=30)
         assert process.returncode == 0
         assert not Path(path).exists()
+
+
+def test_racks_and_clients_with_tokens() -> None:
+    tokens = ("--security", "SASL_PLAINTEXT", "--set", "sasl.enabled.mechanisms=OAUTHBEARER")
+    with running("--brokers", "2", "--racks", "east,west", *tokens) as (_, bootstrap):
+        parts = [json.dumps(one).encode() for one in ({"alg": "none"}, {"sub": "alice", "exp": time.time() + 3600})]
+        token = ".".join([*(base64.urlsafe_b64encode(one).decode().rstrip("=") for one in parts), ""])
+        config: dict[str, Any] = {
+            "bootstrap.servers": bootstrap, "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER",
+            "oauth_cb": lambda _: (token, time.time() + 3600),
+        }  # fmt: skip
+        admin = AdminClient(config)
+        assert [node.rack for node in admin.describe_cluster().result(30).nodes] == ["east", "west"]
+    with subprocess.Popen([*COMMAND, "--racks", "east,,west"], stderr=subprocess.PIPE, text=True) as process:
+        assert "--racks takes NAME,NAME..., for instance east,west, not 'east,,west'" in process.communicate()[1]
