@@ -57,7 +57,10 @@ FLOORS = (
     ("broker.replica",),
     ("broker.delayed.operation",),
     ("broker.controller",),
-    ("broker.acls", "broker.delegation_tokens", "broker.group_settings", "broker.quotas", "broker.scram_users"),
+    (
+        *("broker.acls", "broker.delegation_tokens", "broker.features", "broker.group_settings", "broker.loggers"),
+        *("broker.quotas", "broker.scram_users", "broker.telemetry"),
+    ),
     ("broker.metadata_store", "broker.placement"),
     ("broker.partition_state",),
     ("broker.errors",),

@@ -206,6 +206,7 @@ def test_a_client_of_tls_is_known_by_its_certificate(tmp_path: Path) -> None:
 
 OPEN = {"ApiVersions", "DescribeCluster", "SaslHandshake", "SaslAuthenticate", "ListGroups", "ListTransactions"}
 OPEN |= {f"{action}DelegationToken" for action in ("Create", "Renew", "Expire", "Describe")}  # of owners
+OPEN |= {"GetTelemetrySubscriptions", "PushTelemetry"}
 
 
 def test_who_has_no_right_can_do_nothing() -> None:

@@ -59,6 +59,7 @@ EXPECTED: dict[str | tuple[str, int], ErrorCode] = {
     "DeleteTopics": ErrorCode.unknown_topic_or_partition,
     "CreatePartitions": ErrorCode.invalid_partitions,
     "ElectLeaders": ErrorCode.election_not_needed,
+    "PushTelemetry": ErrorCode.invalid_request,  # of a client without an id
     "AlterPartitionReassignments": ErrorCode.no_reassignment_in_progress,
 }
 

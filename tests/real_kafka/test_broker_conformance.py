@@ -15,28 +15,33 @@ from broker.conformance.scenario import Scenario
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[bool], GenuineKafka]]:
-    """Brokers without or with SASL and an authorizer: three at a time, so that the others are stopped."""
-    running: dict[bool, GenuineKafka] = {}
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Scenario], GenuineKafka]]:
+    """The brokers that a scenario needs: three at a time, so that the others are stopped."""
+    running: dict[tuple[bool, bool], GenuineKafka] = {}
     with ExitStack() as stack:
 
-        def brokers(guarded: bool) -> GenuineKafka:
-            if guarded not in running:
+        def brokers(scenario: Scenario) -> GenuineKafka:
+            kind = _kind(scenario)
+            if kind not in running:
                 running.clear()
                 stack.close()
                 try:
-                    running[guarded] = stack.enter_context(genuine_kafka(tmp_path_factory.mktemp("kafka"), guarded))
+                    running[kind] = stack.enter_context(genuine_kafka(tmp_path_factory.mktemp("kafka"), *kind))
                 except ClusterError as error:
                     pytest.skip(f"no genuine Kafka here: {' '.join(str(error).split())}")
-            return running[guarded]
+            return running[kind]
 
         yield brokers
 
 
-SET: list[Scenario] = sorted(all_scenarios(), key=lambda one: one.is_guarded)
+def _kind(scenario: Scenario) -> tuple[bool, bool]:
+    return scenario.is_guarded, scenario.has_plugin
+
+
+SET: list[Scenario] = sorted(all_scenarios(), key=_kind)
 
 
 @pytest.mark.parametrize("scenario", SET, ids=lambda one: f"{one.family}: {one.title}")
-def test_genuine_kafka_answers_as_recorded(kafka: Callable[[bool], GenuineKafka], scenario: Scenario) -> None:
+def test_genuine_kafka_answers_as_recorded(kafka: Callable[[Scenario], GenuineKafka], scenario: Scenario) -> None:
     """K12."""
-    assert play(kafka(scenario.is_guarded), scenario) == load(scenario.family)[scenario.title]
+    assert play(kafka(scenario), scenario) == load(scenario.family)[scenario.title]

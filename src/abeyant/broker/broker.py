@@ -30,11 +30,13 @@ from abeyant.broker.replica.fetcher import Fetchers
 from abeyant.broker.replica.messages import Key, ReplicaFetch, ReplicaResponse
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.replica.session import Session
+from abeyant.broker.replica.throttle import ReplicationThrottle
 from abeyant.broker.requests.common import peer_call, ports
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.fetch_sessions import FetchSessions
 from abeyant.broker.requests.common.named import keys_of
 from abeyant.broker.security.login import AuthenticationError, Login, SaslSession
+from abeyant.broker.telemetry.clients import TelemetryClients
 from abeyant.broker.transactions.shard import TransactionShard
 from abeyant.broker.wire.apis import BY_KEY
 from abeyant.broker.wire.connection import Connection, Staging
@@ -128,7 +130,10 @@ class Broker:
         self.share_lock_purgatory = self._purgatory("ShareLock")
         self.inter_broker_purgatory = self._purgatory("InterBroker")
         self.held_purgatory = self._purgatory("Held")  # requests that a fault delays
-        self.throttled = ThrottledChannels(self._purgatory("Throttle"), self.now)
+        self.throttle_purgatory = self._purgatory("Throttle")
+        self.throttled = ThrottledChannels(self.throttle_purgatory, self.now)
+        self.leader_throttle = ReplicationThrottle(self, "leader")
+        self.follower_throttle = ReplicationThrottle(self, "follower")
         self.group_coordinator = Coordinator(self, OFFSETS, _group_shard)
         self.transaction_coordinator = Coordinator(self, TRANSACTIONS, TransactionShard)
         self.share_coordinator = Coordinator(self, SHARES, _share_state_shard)
@@ -140,6 +145,10 @@ class Broker:
         self.housekeeping = Housekeeping(self)
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._listener: Listener | None = None
+        subscriptions = cluster.controller.client_metrics
+        self.telemetry = TelemetryClients(
+            broker_id, subscriptions, settings["telemetry.max.bytes"], self.timer, self.now
+        )
         quotas = cluster.controller.quotas
         self.client_quotas = ClientQuotas(quotas, settings, self.now)
         self._quotas = ConnectionQuotas(settings, cluster.security.protocol, broker_id, quotas.connection_rate)
@@ -296,12 +305,19 @@ class Broker:
         for connection in by_idle_time[: max(self._quotas.excess, 0)]:
             connection.abort()
         self.housekeeping.reconfigure()
+        self._release_throttled()
 
     def apply_topic_settings(self, topic: Topic) -> None:
         """Apply the settings of a topic."""
         for partition in self.partitions.values():
             if partition.topic_id == topic.id:
                 partition.configure(topic)
+        self._release_throttled()
+
+    def _release_throttled(self) -> None:
+        """Let throttled replicas be checked by the settings as they are now."""
+        self.leader_throttle.release()
+        self.follower_throttle.release()
 
     def keep_only(self, topic_ids: frozenset[uuid.UUID]) -> None:
         """Delete the replicas of all other topics. They were deleted while this broker was away."""
@@ -380,6 +396,7 @@ class Broker:
         self.connections.pop(connection, None)
         if "share_sessions" in self.__dict__ and not self.stopped:
             self.run(self.share_sessions.disconnected, connection)
+        self.telemetry.disconnected(connection)
         self._quotas.leave(connection)
         self.throttled.forget(connection)
         if self._listener is not None:

@@ -18,7 +18,9 @@ from abeyant.broker.acls import Acls
 from abeyant.broker.definitions import ConfigError
 from abeyant.broker.delegation_tokens import DelegationTokens
 from abeyant.broker.errors import ApiError
+from abeyant.broker.features import ELIGIBLE_REPLICAS, Features, Update
 from abeyant.broker.group_settings import GroupSettings
+from abeyant.broker.loggers import Loggers
 from abeyant.broker.metadata_store import MetadataStore
 from abeyant.broker.network import Network, Receiver
 from abeyant.broker.partition_state import NO_LEADER, PartitionState, Topic
@@ -27,6 +29,8 @@ from abeyant.broker.quotas.limits import MutationQuotas, Record
 from abeyant.broker.quotas.table import QuotaTable
 from abeyant.broker.scram_users import ScramUsers
 from abeyant.broker.security.credentials import Credentials
+from abeyant.broker.settings import MIN_ISR
+from abeyant.broker.telemetry.subscriptions import Subscriptions
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError
 from abeyant.reporting import logger
@@ -91,6 +95,9 @@ class Controller:
         self.changed: Callable[[PartitionState], object] | None = None  # called after every change; for tests
         self._store = MetadataStore(journal)
         self.groups = GroupSettings(settings, self._store)
+        self.client_metrics = Subscriptions(self._store)
+        self.loggers = Loggers()
+        self.features = Features(self._store)
         self.acls = Acls(settings, self._store)
         self.quotas = QuotaTable(self._store)
         credentials = credentials or Credentials()
@@ -324,6 +331,20 @@ class Controller:
         for topic in self.topics.values():
             self._elect_missing_leaders(topic)
 
+    def update_features(self, updates: Iterable[Update], *, validate_only: bool) -> None:
+        """Change the levels of features, all or none. Raises ApiError.
+
+        Eligible leader replicas, when they are enabled, need one `min.insync.replicas` for all brokers.
+        """
+        changed = self.features.update(updates, self.controller_id, validate_only=validate_only)
+        if ELIGIBLE_REPLICAS in changed and self.features.level(ELIGIBLE_REPLICAS):
+            of_all = self._settings.dynamic(None)
+            self.configure_brokers(None, {MIN_ISR: str(self._settings[MIN_ISR])} | of_all)
+            for broker in self._brokers:
+                own = self._settings.dynamic(broker)
+                if own.pop(MIN_ISR, None) is not None:
+                    self.configure_brokers(broker, own)
+
     def _elect_missing_leaders(self, topic: Topic) -> None:
         for state in list(topic.partitions):
             if state.leader == NO_LEADER:
@@ -442,7 +463,8 @@ class Controller:
         return self._next_producer - 1
 
     def close(self) -> None:
-        """Cancel all timers."""
+        """Cancel all timers, and restore the levels of loggers."""
+        self.loggers.close()
         self.tokens.close()
         for task in [*self._sessions.values(), self._rebalance]:
             if task is not None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from abeyant.errors import AbeyantError, did_you_mean
 
-Scope = Literal["broker", "topic", "group"]
+Scope = Literal["broker", "topic", "group", "client-metrics"]
 
 # The numbers of DescribeConfigs
 TYPES = {
@@ -190,7 +190,7 @@ def _java_double(value: float) -> str:
 
 @cache
 def definitions(scope: Scope) -> dict[str, Definition]:
-    """Return all settings of a broker, topic or group by name. The first call reads the table, in about 1 ms."""
+    """Return all settings of a scope by name. The first call reads the table, in about 1 ms."""
     found = {}
     for line in _TABLE.read_text("utf-8").splitlines():
         if line.startswith("#"):

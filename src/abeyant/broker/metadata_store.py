@@ -106,6 +106,16 @@ class MetadataStore:
         """Store all settings of a group."""
         self._put(f"group/{group_id}", dict(settings) or None)
 
+    def client_metrics(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Yield the settings of each subscription to clients' metrics."""
+        if self._journal is not None:
+            for key, settings in self._journal.items("client-metrics/"):
+                yield key.removeprefix("client-metrics/"), settings
+
+    def put_client_metrics(self, name: str, settings: Mapping[str, str]) -> None:
+        """Store all settings of a subscription to clients' metrics."""
+        self._put(f"client-metrics/{name}", dict(settings) or None)
+
     def quotas(self) -> Iterator[tuple[tuple[tuple[str, str | None], ...], dict[str, float]]]:
         """Yield the quotas of each entity: its types and names."""
         if self._journal is not None:
@@ -152,6 +162,15 @@ class MetadataStore:
     def put_acl(self, acl: Sequence[Any], *, exists: bool) -> None:
         """Store an ACL, or remove it."""
         self._put(f"acl/{json.dumps(acl)}", True if exists else None)
+
+    def features(self) -> tuple[int, dict[str, int]]:
+        """Return the epoch of the finalized features, and their levels as far as they were changed."""
+        known: list[Any] = [0, {}] if self._journal is None else self._journal.get("features", [0, {}])
+        return known[0], known[1]
+
+    def put_features(self, epoch: int, levels: Mapping[str, int]) -> None:
+        """Store the finalized features."""
+        self._put("features", [epoch, dict(levels)])
 
     def put_partition(self, state: PartitionState) -> None:
         """Store a partition's state."""

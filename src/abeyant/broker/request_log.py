@@ -37,7 +37,12 @@ _ALTER_PARTITION: Final = 56, "AlterPartition", 3
 # Shown instead of a client's connection, as brokers of one process have none to each other
 _IN_PROCESS: Final = ("127.0.0.1:0", "ANONYMOUS", ("unknown", "unknown"), "PLAINTEXT")
 _CONFIGURING: Final = ("AlterConfigs", "IncrementalAlterConfigs")
-_SCOPES: Final[dict[int, Scope]] = {2: "topic", 4: "broker", 32: "group"}  # by the type of a resource
+_SCOPES: Final[dict[int, Scope]] = {
+    2: "topic",
+    4: "broker",
+    16: "client-metrics",
+    32: "group",
+}  # by the type of a resource
 _LOGGER: Final = 8
 _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -61,9 +66,6 @@ class RequestLog:
     def log_response(self, call: Call, response: Any) -> None:
         """Write a line for a client's request; `response` is None if none is sent."""
         request = call.request
-        name = getattr(request, "client_software_name", "")
-        if name:
-            call.connection.software = (name, request.client_software_version)
         if call.connection.login is not None or call.api.name == "SaslAuthenticate":
             return  # Kafka logs no requests of the authentication, which have the password
         request_form = None if request is None else json_form(call.codec.request_entity, request)

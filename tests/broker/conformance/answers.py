@@ -2,7 +2,7 @@
 
 | may differ | stands in its place |
 |---|---|
-| ids of topics, producers, fetch sessions, members | `topic 1`, `session 2`, in order; one id has one name |
+| ids of topics, producers, sessions, members, clients | `topic 1`, `session 2`, in order; one id has one name |
 | the cluster's id | `the cluster` |
 | hosts and ports, folders, sizes of disks, epochs of features | what they are |
 | times | `T+5` is 5 ms after the time that the scenario counts from; any other is `a time` |
@@ -33,9 +33,12 @@ _NAMED = {
 _SIZES = frozenset({"total_bytes", "usable_bytes"})
 _IDS = {
     "topic_id": "topic", "producer_id": "producer", "session_id": "session", "member_id": "member", "leader": "member",
-    "token_id": "token",
+    "token_id": "token", "client_instance_id": "client", "subscription_id": "subscription",
 }  # fmt: skip
-_NO_ID = {"topic_id": ZERO_ID, "producer_id": -1, "session_id": 0, "member_id": "", "leader": "", "token_id": ""}
+_NO_ID = {
+    "topic_id": ZERO_ID, "producer_id": -1, "session_id": 0, "member_id": "", "leader": "", "token_id": "",
+    "client_instance_id": ZERO_ID, "subscription_id": 0,
+}  # fmt: skip
 _TIMES = frozenset({
     "timestamp", "base_timestamp", "max_timestamp", "log_append_time", "last_timestamp", "transaction_start_time",
 })  # fmt: skip

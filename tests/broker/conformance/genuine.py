@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from abeyant.broker.genuine import Cluster, fetch, free_ports
+from abeyant.broker.genuine import Cluster, ClusterError, Kafka, fetch, free_ports
 
 from .client import Connection
 from .settings import ADMIN, GUARDED, PASSWORDS, SETTINGS
+
+_PLUGIN = "TakesMetrics"
 
 
 class GenuineKafka:
@@ -54,15 +58,32 @@ class GenuineKafka:
 
 
 @contextlib.contextmanager
-def genuine_kafka(folder: Path, guarded: bool = False) -> Iterator[GenuineKafka]:
-    """Start three brokers with the settings of this set; raise `ClusterError` where there are none to be had."""
+def genuine_kafka(folder: Path, guarded: bool = False, plugin: bool = False) -> Iterator[GenuineKafka]:
+    """Start three brokers with the settings of this set; raise `ClusterError` where there are none to be had.
+
+    With `plugin` they take clients' metrics.
+    """
     # A frozen broker stays a member of the cluster for as long as a scenario freezes it.
     settings = (GUARDED | _sasl() if guarded else SETTINGS) | {"broker.session.timeout.ms": "18000"}
-    cluster = Cluster(fetch(), folder, free_ports(), settings=settings, heap_mb=600)
+    kafka = fetch()
+    if plugin:
+        settings |= {"metric.reporters": _PLUGIN}
+        kafka = dataclasses.replace(kafka, also=(_compiled(kafka, folder / "plugin"),))
+    cluster = Cluster(kafka, folder, free_ports(), settings=settings, heap_mb=600)
     with cluster.running():
-        kafka = GenuineKafka(cluster, guarded)
-        _await_producer_ids(kafka)
-        yield kafka
+        brokers = GenuineKafka(cluster, guarded)
+        _await_producer_ids(brokers)
+        yield brokers
+
+
+def _compiled(kafka: Kafka, folder: Path) -> Path:
+    """Compile the plugin into a folder."""
+    source = Path(__file__).parent / "java" / f"{_PLUGIN}.java"
+    line = ["javac", "-cp", f"{kafka.jars}/*", "-d", str(folder), str(source)]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ClusterError(f"javac failed:\n{done.stderr}")
+    return folder
 
 
 def _sasl() -> dict[str, str]:

@@ -20,7 +20,7 @@ from .families import FAMILIES, all_scenarios
 from .genuine import genuine_kafka
 from .messages import Plain
 from .scenario import Brokers, Scenario, Stage
-from .settings import GUARDED_FAMILIES
+from .settings import GUARDED_FAMILIES, PLUGIN_FAMILIES
 
 FOLDER = Path(__file__).parent / "recorded"
 
@@ -61,19 +61,26 @@ def main() -> int:
     if unknown := sorted(set(chosen) - set(FAMILIES)):
         parser.error(f"there is no family {', '.join(unknown)}; there are {', '.join(FAMILIES)}")
     try:
-        for guarded in (False, True):
-            families = [family for family in chosen if (family in GUARDED_FAMILIES) is guarded]
+        for guarded, plugin in ((False, False), (True, False), (False, True)):
+            families = [
+                family
+                for family in chosen
+                if (family in GUARDED_FAMILIES, family in PLUGIN_FAMILIES) == (guarded, plugin)
+            ]
             if families:
-                _record(families, guarded)
+                _record(families, guarded, plugin)
     except ClusterError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _record(families: list[str], guarded: bool) -> None:
+def _record(families: list[str], guarded: bool, plugin: bool) -> None:
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="conformance-") as folder, genuine_kafka(Path(folder), guarded) as kafka:
+    with (
+        tempfile.TemporaryDirectory(prefix="conformance-") as folder,
+        genuine_kafka(Path(folder), guarded, plugin) as kafka,
+    ):
         for family in families:
             ours = [scenario for scenario in all_scenarios() if scenario.family == family]
             save(family, {scenario.title: play(kafka, scenario) for scenario in ours})

@@ -17,7 +17,7 @@ from waiting import wait_until
 from .answers import Names
 from .client import ClosedError, Connection
 from .messages import Plain, kio_versions
-from .settings import ADMIN, GUARDED_FAMILIES
+from .settings import ADMIN, GUARDED_FAMILIES, PLUGIN_FAMILIES
 
 # What genuine Kafka has more or less of than kio knows
 _ADVERTISED = {"InitProducerId": range(6)}
@@ -64,6 +64,11 @@ class Scenario:
     def is_guarded(self) -> bool:
         """Whether it plays on brokers with SASL and an authorizer."""
         return self.family in GUARDED_FAMILIES
+
+    @property
+    def has_plugin(self) -> bool:
+        """Whether it plays on brokers that take clients' metrics."""
+        return self.family in PLUGIN_FAMILIES
 
     @property
     def title(self) -> str:

@@ -29,6 +29,8 @@ SETTINGS = {
 
 # Families that play on brokers with SASL and an authorizer, where requests are an administrator's unless they say more
 GUARDED_FAMILIES = frozenset({"acl_rules", "acls_of_groups", "acls_of_topics", "delegation_tokens"})
+# Families that genuine Kafka plays with a plugin that takes clients' metrics
+PLUGIN_FAMILIES = frozenset({"telemetry"})
 ADMIN = "admin"
 PASSWORDS = {ADMIN: "admin's", "alice": "alice's", "bob": "bob's"}
 GUARDED = SETTINGS | {

@@ -325,3 +325,19 @@ def test_confluent_kafka(assignor: str) -> None:
                 assert not one.partitions & two.partitions
                 assert one.revoked == [two.partitions]
             wait_until(lambda: len(one.partitions) == 6)
+
+
+def test_a_target_is_kept_for_the_assignment_interval() -> None:
+    """The next heartbeat after it brings the new one (KIP-1263)."""
+    with held(settings={"group.consumer.assignment.interval.ms": 5000}) as kafka, GroupClient(kafka) as client:
+        one, two = Consumer(client, "one"), Consumer(client, "two")
+        assert [one.beat(), one.indexes] == ["none", [0, 1, 2, 3]], "the first comes at once"
+        assert [two.beat(), two.indexes] == ["none", []]
+        assert described(client).group_state == "Assigning"
+        kafka.clock.advance(4.9)
+        assert [one.beat(), one.indexes, two.beat(), two.indexes] == ["none", [0, 1, 2, 3], "none", []]
+        kafka.clock.advance(0.2)
+        assert two.beat() == "none"
+        for _ in range(2):
+            assert [one.beat(), one.beat(), two.beat()] == ["none"] * 3
+        assert (len(one.indexes), len(two.indexes)) == (2, 2)

@@ -282,3 +282,22 @@ def test_a_first_heartbeat_that_cannot_be(kafka: Cluster, more: Any, error: Erro
         answer = one.send()
         assert (answer.error_code, answer.error_message) == (error, message)
         assert "app" not in kafka.groups()
+
+
+def test_a_target_is_kept_for_the_assignment_interval() -> None:
+    settings = {"offsets.topic.num.partitions": "1", "group.streams.assignment.interval.ms": "5000"}
+    with Cluster(clock="held", settings=settings) as kafka:
+        kafka.create_topic("lines", partitions=3)
+        with joined(kafka) as one, StreamsMember(kafka, "two") as two:
+            kafka.clock.advance(5.0)
+            one.beat()  # the internal topics are there now
+            assert one.tasks == ALL
+            answer = two.beat()
+            assert statuses(answer) == {DELAYED: "Assignment delayed due to the configured assignment interval."}
+            assert answer.heartbeat_interval == timedelta(seconds=5), "nobody is asked to hurry"
+            assert two.tasks == set()
+            kafka.clock.advance(5.0)
+            settle(two, one, two)
+            assert one.tasks
+            assert two.tasks
+            assert one.tasks | two.tasks == ALL

@@ -13,7 +13,7 @@ from abeyant.broker import Cluster
 from abeyant.broker.shares.partition import Phase
 from abeyant.errors import AbeyantError
 from broker.clients import PATIENCE, producing, send
-from broker.shares.member import ACCEPT, GAP, REJECT, RELEASE, RENEW, ShareMember, acquired, join
+from broker.shares.member import ACCEPT, GAP, HEARTBEAT, REJECT, RELEASE, RENEW, ShareMember, acquired, join
 from broker.wire import WireClient
 from waiting import wait_until
 
@@ -234,3 +234,29 @@ def test_deleted_records_are_not_delivered(kafka: Cluster, one: ShareMember, oth
     assert locks(kafka) == []
     assert other.get() == [(6, 9, 1)]
     assert one.acknowledge((0, 2, ACCEPT)) is ErrorCode.none, "as in Kafka"
+
+
+def test_a_target_is_kept_for_the_assignment_interval() -> None:
+    """Those who come meanwhile get nothing; the first heartbeat after it brings the next one."""
+    with Cluster(clock="held", settings=SMALL | {"group.share.assignment.interval.ms": 5000}) as kafka:
+        kafka.create_topic("work", partitions=2)
+        with WireClient(kafka.bootstrap) as client:
+
+            def beat(member: str, epoch: int = 0) -> tuple[int, int]:
+                """Its epoch, and how many partitions it has."""
+                said = client.ask(
+                    HEARTBEAT, 1, group_id="g", member_id=member, member_epoch=epoch, subscribed_topic_names=["work"]
+                )
+                assert said.error_code is ErrorCode.none, said
+                return said.member_epoch, sum(len(topic.partitions) for topic in said.assignment.topic_partitions)
+
+            epoch, count = beat("one")
+            while not count:  # the partitions' states are being made; then there is a new target
+                kafka.clock.advance(5.0)
+                epoch, count = beat("one", epoch)
+            assert count == 2
+            assert beat("two")[1] == 0
+            kafka.clock.advance(4.9)
+            assert beat("three")[1] == 0
+            kafka.clock.advance(0.2)
+            assert beat("four")[1] > 0

@@ -9,6 +9,7 @@ from abeyant.broker.api.base import BaseCluster, settled
 
 if TYPE_CHECKING:
     from abeyant.broker.api.contents import GroupState, Seed, TransactionState
+    from abeyant.broker.telemetry.clients import PushedMetrics
 
 
 class ContentsApi(BaseCluster):
@@ -76,6 +77,16 @@ class ContentsApi(BaseCluster):
         from abeyant.broker.api.shares import expire_locks
 
         return expire_locks(self, group, topic, partition, member)
+
+    # -- clients' metrics
+
+    @settled
+    def pushed_metrics(self) -> list[PushedMetrics]:
+        """Return what clients have pushed of their own metrics (KIP-714): by broker, the latest push last.
+
+        Also of clients that are gone, as long as their broker runs.
+        """
+        return [row for broker in self.brokers.values() if not broker.stopped for row in broker.telemetry.pushed()]
 
     # -- transactions
 

@@ -50,6 +50,15 @@ END_OFFSET = Family(
     renamed("kafka_log_log_logendoffset", topic="topic", partition="partition", broker="broker"),
 )  # fmt: skip
 HIGH_WATERMARK = Family("broker_high_watermark", "gauge", "The high watermark that a replica knows.")
+TELEMETRY_CLIENTS = Family(
+    "broker_telemetry_clients", "gauge", "Clients that push their metrics to a broker, or have asked what to push.",
+    "instance-count of kafka.server:type=client-metrics",
+    renamed("kafka_server_client_metrics_instance_count", broker="broker"),
+)  # fmt: skip
+TELEMETRY_PUSHES = Family("broker_telemetry_pushes", "counter", "Clients' metrics that a broker has accepted.")
+TELEMETRY_REFUSALS = Family(
+    "broker_telemetry_refusals", "counter", "Requests about clients' metrics refused, by error."
+)
 FAULTS = Family("broker_faults", "gauge", "Faults that are active.")
 
 
@@ -71,6 +80,11 @@ def _broker_readings(broker: Broker, labels: dict[str, str]) -> Iterator[Reading
         yield Reading(RESPONSES, {**labels, "api": api}, count)
     for purgatory in broker.purgatories:
         yield from purgatory_readings(purgatory, {**labels, "purgatory": purgatory.name})
+    telemetry = broker.telemetry
+    yield Reading(TELEMETRY_CLIENTS, labels, len(telemetry))
+    yield Reading(TELEMETRY_PUSHES, labels, telemetry.pushes)
+    for error, count in sorted(telemetry.errors.items()):
+        yield Reading(TELEMETRY_REFUSALS, {**labels, "error": error}, count)
     if broker.stopped:
         return
     partitions = list(broker.partitions.values())

@@ -39,6 +39,8 @@ class Kafka:
     java: str
     jars: Path
     version: str
+    also: tuple[Path, ...] = ()
+    """Further class paths: plugins of brokers."""
 
     def command(
         self, main_class: str, *arguments: str, options: tuple[str, ...] = (), also: tuple[Path, ...] = ()
@@ -46,7 +48,7 @@ class Kafka:
         """Return the command line that runs a main class of Kafka's, or of the class path `also`."""
         # Write logs in UTC, whatever the time zone of this machine.
         common = ("-Duser.timezone=UTC", "-Djava.net.preferIPv4Stack=true")
-        searched = os.pathsep.join([*map(str, also), f"{self.jars}{os.sep}*"])
+        searched = os.pathsep.join([*map(str, (*also, *self.also)), f"{self.jars}{os.sep}*"])
         return [self.java, *common, *options, "-cp", searched, main_class, *arguments]
 
 

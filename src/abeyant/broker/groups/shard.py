@@ -67,7 +67,7 @@ class GroupShard(Shard):
         self.classic_protocol = ClassicProtocol(waits, self._store, rebalances, broker.now_ms, max_size=max_classic)
         controller = broker.cluster.controller
         max_consumers = settings["group.consumer.max.size"]
-        targets = Targets(lambda: controller.topics, lambda: controller.by_id)
+        targets = Targets(lambda: controller.topics, lambda: controller.by_id, broker.now_ms)
         self.migration = Migration(
             settings["group.consumer.migration.policy"],
             targets,
@@ -76,18 +76,19 @@ class GroupShard(Shard):
             max_classic=max_classic,
         )
         self._group_settings = controller.groups
+        self._now_ms = broker.now_ms
         self.consumer_protocol = ConsumerProtocol(
             waits, targets, self.consumers, self.write_and_replay, self._downgrade_without, self._session_timeout,
-            max_size=max_consumers,
+            partial(self._may_assign, "consumer"), max_size=max_consumers,
         )  # fmt: skip
         self.share_states = ShareStates(broker, self.write_and_replay)
         self.share_protocol = ShareProtocol(
             waits, targets, self.shares, self.share_states, self.write_and_replay, self._share_session_timeout,
-            broker.now_ms, max_size=settings["group.share.max.size"],
+            partial(self._may_assign, "share"), broker.now_ms, max_size=settings["group.share.max.size"],
         )  # fmt: skip
         self.streams_protocol = StreamsProtocol(
-            waits, targets, self.streams, self.write_and_replay, self._streams_setting, broker.now_ms,
-            max_size=settings["group.streams.max.size"],
+            waits, targets, self.streams, self.write_and_replay, self._streams_setting,
+            partial(self._may_assign, "streams"), broker.now_ms, max_size=settings["group.streams.max.size"],
         )  # fmt: skip
         self.classic_members = ClassicInConsumerGroup(self.consumer_protocol, self.migration, self._downgrade)
         self._timeout: float = settings["offsets.commit.timeout.ms"] / 1000
@@ -287,6 +288,11 @@ class GroupShard(Shard):
     def write_and_replay(self, entries: Sequence[Entry], then: Callable[[ErrorCode], object]) -> None:
         """Write and replay records. Call `then` with the result."""
         self.write(entries, then, timeout=self._timeout)
+
+    def _may_assign(self, kind: str, group: ConsumerGroup | ShareGroup | StreamsGroup) -> bool:
+        """Return whether a group may get a new target: `assignment.interval.ms` after the one before."""
+        interval: int = self._group_settings.value(group.id, f"{kind}.assignment.interval.ms")
+        return group.target_time <= 0 or not 0 <= self._now_ms() - group.target_time < interval
 
     def _session_timeout(self, group_id: str) -> float:
         """Return the session time-out of a consumer group's members, in seconds."""

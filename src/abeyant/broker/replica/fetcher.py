@@ -10,6 +10,7 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING
 
+from abeyant.broker.delayed.operation import follower_name
 from abeyant.broker.log import LogError
 from abeyant.broker.replica.messages import Key, PartitionResponse, Position, ReplicaFetch, ReplicaResponse
 from abeyant.broker.wire.schema import ErrorCode
@@ -71,6 +72,7 @@ class Fetcher:
         self._partitions: dict[Key, Partition] = {}
         self._changed: dict[Key, Partition] = {}  # the next fetch includes their positions
         self._forgotten: list[Key] = []
+        self._caught_up: set[Key] = set()  # of the throttled ones
         self._scheduled = False
 
     def add(self, partition: Partition) -> None:
@@ -82,6 +84,7 @@ class Fetcher:
         """Remove a partition."""
         if self._partitions.pop(partition.key, None) is not None:
             self._changed.pop(partition.key, None)
+            self._caught_up.discard(partition.key)
             self._forgotten.append(partition.key)
 
     def begin(self) -> None:
@@ -130,6 +133,10 @@ class Fetcher:
             return True
         before = partition.log.end_offset, partition.log.start_offset
         partition.follow_leader(response.records, response.high_watermark, response.start)
+        if partition.follower_throttled:
+            self._broker.follower_throttle.record(sum(batch.size for batch in response.records or ()))
+            caught_up = partition.log.end_offset >= response.high_watermark
+            (self._caught_up.add if caught_up else self._caught_up.discard)(partition.key)
         return before != (partition.log.end_offset, partition.log.start_offset)
 
     def _truncate(self, partition: Partition, epoch: int, end: int) -> None:
@@ -168,11 +175,29 @@ class Fetcher:
             self._number = next(_numbers)  # a response in flight does not belong to the next session
             self._forgotten.clear()
             return
-        positions = [_position(partition) for partition in self._changed.values()]
+        positions = [_position(one) for one in self._changed.values() if not self._holds_back(one)]
         self._changed.clear()
         forgotten, self._forgotten = self._forgotten, []
         fetch = ReplicaFetch(self._broker.id, self._number, positions, forgotten)
         self._broker.ask_leader(self.leader, fetch)
+
+    def _holds_back(self, partition: Partition) -> bool:
+        """Return whether to fetch nothing of a throttled replica, which is behind, now. Fetch again when it may."""
+        if not partition.follower_throttled or partition.key in self._caught_up:
+            return False
+        throttle = self._broker.follower_throttle
+        seconds = throttle.excess()
+        if not seconds:
+            return False
+
+        def again() -> None:
+            if self._partitions.get(partition.key) is partition:
+                self._changed[partition.key] = partition
+                self._fetch_soon()
+
+        self._forgotten.append(partition.key)
+        throttle.hold(partition.key, follower_name(self._broker.id), seconds, again)
+        return True
 
 
 def _position(partition: Partition) -> Position:

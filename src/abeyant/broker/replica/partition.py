@@ -97,6 +97,16 @@ class Partition:
         self.min_isr_setting = topic.settings.value("min.insync.replicas", self.broker.id)
         self._set_min_isr(self.min_isr_setting)
         self.log.config = topic.settings.log_config(self.broker.id)
+        self.leader_throttled = self._is_throttled(topic, "leader")
+        self.follower_throttled = self._is_throttled(topic, "follower")
+
+    def _is_throttled(self, topic: Topic, side: str) -> bool:
+        """Return whether the topic's settings throttle this replica while it leads, or follows."""
+        name = f"{side}.replication.throttled.replicas"
+        if name not in topic.settings.own:
+            return False
+        listed = topic.settings[name]
+        return "*" in listed or f"{self.index}:{self.broker.id}" in listed
 
     def close(self) -> None:
         """Stop replicating and check pending operations, as the replica is being removed from this broker."""

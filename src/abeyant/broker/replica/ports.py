@@ -38,6 +38,19 @@ class Fetchers(Protocol):
         """Retry later: the fetch of session `number` was lost."""
 
 
+class Throttle(Protocol):
+    """One side of the replication throttles: see `throttle.ReplicationThrottle`."""
+
+    def record(self, size: int, /) -> None:
+        """Count bytes of a throttled replica."""
+
+    def excess(self) -> float:
+        """Return for how many seconds to hold throttled replicas back; 0.0 if the rate is not exceeded."""
+
+    def hold(self, partition: Key, follower: str, seconds: float, then: Callable[[], object], /) -> None:
+        """Call `then` once, after `seconds` or when the settings change."""
+
+
 class Observer(Protocol):
     """The request log. A broker is Any, since the log reads more attributes than `Broker` has."""
 
@@ -80,6 +93,7 @@ class Broker(Receiver, Protocol):
     fetch_purgatory: Purgatory[Any]
     produce_purgatory: Purgatory[Any]
     delete_records_purgatory: Purgatory[Any]
+    throttle_purgatory: Purgatory[Any]
     lag_max: float
     replica_fetch_wait: float
     replica_fetch_backoff: float
@@ -89,6 +103,14 @@ class Broker(Receiver, Protocol):
     @property
     def cluster(self) -> Cluster:
         """Return its cluster."""
+
+    @property
+    def leader_throttle(self) -> Throttle:
+        """Return the throttle of what it sends as leader."""
+
+    @property
+    def follower_throttle(self) -> Throttle:
+        """Return the throttle of what it fetches as follower."""
 
     @property
     def fetchers(self) -> Fetchers:

@@ -146,7 +146,10 @@ class Session:
             log = partition.log
             epoch = partition.state.leader_epoch
             records = None
-            if remote.end < log.end_offset:
+            if self._holds_back(partition, remote):
+                if remote.sent_high_watermark >= partition.high_watermark and remote.sent_start >= log.start_offset:
+                    continue
+            elif remote.end < log.end_offset:
                 if left <= 0:
                     self.ready[partition] = None
                     continue
@@ -156,8 +159,10 @@ class Session:
                 except LogError as error:
                     responses.append(PartitionResponse(*partition.key, epoch, ErrorCode(error.code)))
                     continue
-                for batch in records:
-                    left -= batch.size
+                size = sum(batch.size for batch in records)
+                left -= size
+                if partition.leader_throttled:
+                    self._broker.leader_throttle.record(size)
             mark = remote.sent_high_watermark = partition.high_watermark
             start = remote.sent_start = log.start_offset
             responses.append(PartitionResponse(*partition.key, epoch, None, records, mark, start, log.end_offset))
@@ -168,6 +173,22 @@ class Session:
         if observer is not None and self._fetch is not None:
             observer.log_replica_fetch(self._broker, self._fetch, response, self.fetched_at)
         self._broker.answer_follower(self.follower, response)
+
+    def _holds_back(self, partition: Partition, remote: Remote) -> bool:
+        """Return whether a throttled replica, which is not in sync, gets no records now. Try again when it may."""
+        if not partition.leader_throttled or self.follower in partition.state.isr:
+            return False
+        seconds = self._broker.leader_throttle.excess()
+        if not seconds or remote.end >= partition.log.end_offset:
+            return False
+
+        def again() -> None:
+            if remote.session is self:
+                self.ready[partition] = None
+                self._broker.fetch_purgatory.check_and_complete(partition)
+
+        self._broker.leader_throttle.hold(partition.key, self.client_id, seconds, again)
+        return True
 
 
 class DelayedReplicaFetch(BrokerOperation):

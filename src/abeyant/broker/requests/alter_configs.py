@@ -1,8 +1,10 @@
-"""AlterConfigs (key 33, versions 0-2): replace all settings of a topic, broker or group.
+"""AlterConfigs (key 33, versions 0-2): replace all settings of a resource.
+
+Resources are topics, brokers, groups, and subscriptions to clients' metrics.
 
 Settings that the request omits return to their defaults.
 Kafka: `ConfigAdminManager.preprocess`, `ConfigurationControlManager.legacyAlterConfigs`.
-Not implemented: BROKER_LOGGER and CLIENT_METRICS resources, alter.config.policy.class.name.
+Not implemented: alter.config.policy.class.name.
 """
 
 from __future__ import annotations

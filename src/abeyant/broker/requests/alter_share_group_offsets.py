@@ -12,6 +12,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.share.states import Results
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.coordinators import group_shard
+from abeyant.broker.requests.common.features import UNSUPPORTED, require_shares
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 _UNKNOWN = ApiError(
@@ -21,6 +22,7 @@ _UNKNOWN = ApiError(
 
 def handle(call: Call) -> None:
     """Make new states that start there, and answer."""
+    require_shares(call, UNSUPPORTED)
     request = call.request
     if not request.group_id:
         raise ApiError(ErrorCode.invalid_group_id, "The group id is invalid.")

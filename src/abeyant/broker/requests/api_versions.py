@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from abeyant.broker.errors import ApiError
+from abeyant.broker.features import FEATURES
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.apis import APIS, BY_NAME
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -23,12 +24,6 @@ _KEYS = tuple(
 )
 _THIS = tuple(key for key in _KEYS if key.api_key == BY_NAME["ApiVersions"].key)
 
-# Kafka's features: the lowest and highest level, and the finalized level, if any.
-_FEATURES = (
-    ("eligible.leader.replicas.version", 0, 1, 1), ("group.version", 0, 1, 1), ("kraft.version", 0, 1, None),
-    ("metadata.version", 7, 30, 30), ("share.version", 0, 1, 1), ("streams.version", 0, 1, 1),
-    ("transaction.version", 0, 2, 2),
-)  # fmt: skip
 _FROM_ZERO_SINCE = 4  # older clients fail on a feature whose lowest level is 0, so they do not get it (KIP-1022)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -43,18 +38,22 @@ def handle(call: Call) -> None:
     ):
         raise ApiError(ErrorCode.invalid_request)
     else:
+        if request.client_software_name is not None:
+            call.connection.software = request.client_software_name, request.client_software_version
         supported = [
             Message(name=name, min_version=least, max_version=greatest)
-            for name, least, greatest, _ in _FEATURES
+            for name, least, greatest, _ in FEATURES
             if least or call.version >= _FROM_ZERO_SINCE
         ]
-        finalized = tuple(
-            Message(name=name, min_version_level=level, max_version_level=level)
-            for name, _, _, level in _FEATURES
-            if level is not None
-        )
+        features = call.broker.cluster.controller.features
+        finalized = [
+            Message(name=name, min_version_level=level, max_version_level=level) for name, level in features.finalized()
+        ]
         call.answer(
             Message(
-                api_keys=_KEYS, supported_features=supported, finalized_features_epoch=0, finalized_features=finalized
+                api_keys=_KEYS,
+                supported_features=supported,
+                finalized_features_epoch=features.epoch,
+                finalized_features=finalized,
             )
         )

@@ -13,6 +13,7 @@ from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment
 from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember, preferred_assignor
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.coordinators import group_shard
+from abeyant.broker.requests.common.features import require_consumer_groups
 from abeyant.broker.requests.common.results import results
 from abeyant.broker.requests.common.topics import GROUP_OPERATIONS, NO_OPERATIONS
 from abeyant.broker.requests.consumer_group_heartbeat import topic_partitions
@@ -23,6 +24,7 @@ _CLASSIC, _CONSUMER = 0, 1  # member types, by protocol
 
 def handle(call: Call) -> None:
     """Answer with a result for each group."""
+    require_consumer_groups(call)
     call.answer(Message(groups=results(call.request.group_ids, partial(_group, call), _failed)))
 
 

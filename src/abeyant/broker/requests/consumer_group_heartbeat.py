@@ -16,6 +16,7 @@ from abeyant.broker.groups.consumer.group import LEAVES, LEAVES_FOR_A_WHILE
 from abeyant.broker.groups.consumer.protocol import HeartbeatRequest, HeartbeatResponse
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.coordinators import group_shard, host_of, milliseconds
+from abeyant.broker.requests.common.features import require_consumer_groups
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"ConsumerGroupHeartbeatRequest": {"subscribed_topic_regex": None}}
@@ -25,6 +26,7 @@ _OWN_ID_SINCE = 1  # the version
 
 def handle(call: Call) -> None:
     """Let the member join, stay or leave, by the epoch that it sends."""
+    require_consumer_groups(call)
     request = call.request
     heartbeat = _heartbeat(call)
 

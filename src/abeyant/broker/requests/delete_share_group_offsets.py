@@ -11,11 +11,13 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.share.states import Results
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.coordinators import group_shard
+from abeyant.broker.requests.common.features import UNSUPPORTED, require_shares
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
     """Delete the states, and answer."""
+    require_shares(call, UNSUPPORTED)
     request = call.request
     shard = group_shard(call, request.group_id)
     if shard.share_group(request.group_id).members:

@@ -1,8 +1,7 @@
 """DescribeConfigs (key 32, versions 1-4): describe settings, with the source of each value.
 
-Resources are topics, brokers and groups.
+Resources are topics, brokers and their loggers, groups, and subscriptions to clients' metrics.
 Kafka: `ConfigHelper.handleDescribeConfigsRequest`.
-Not implemented: BROKER_LOGGER and CLIENT_METRICS resources.
 """
 
 from __future__ import annotations
@@ -12,8 +11,18 @@ from typing import Any
 
 from abeyant.broker.errors import INVALID_REQUEST, ApiError
 from abeyant.broker.placement import check_name
+from abeyant.broker.requests.common import broker_loggers
+from abeyant.broker.requests.common.broker_loggers import BROKER_LOGGER
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.config_resources import BROKER, GROUP, TOPIC, broker_of, describe, failed
+from abeyant.broker.requests.common.config_resources import (
+    BROKER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    broker_of,
+    describe,
+    failed,
+)
 from abeyant.broker.requests.common.results import results
 from abeyant.broker.settings import ConfigEntry
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -47,18 +56,27 @@ def _entries(call: Call, resource: Any) -> list[ConfigEntry]:
             raise ApiError(ErrorCode.unknown_topic_or_partition)
         return topic.settings.describe(names, call.broker.id)
     if resource.resource_type == BROKER:
-        return cluster.settings.describe(broker_of(call, resource.resource_name, "Broker", " or empty string"), names)
+        return cluster.settings.describe(broker_of(call, resource.resource_name, "Broker", " or empty string,"), names)
     if resource.resource_type == GROUP:
         if not resource.resource_name:
             raise ApiError(ErrorCode.invalid_request, "Group name must not be empty")
         return cluster.controller.groups.describe(resource.resource_name, names)
+    if resource.resource_type == BROKER_LOGGER:
+        if not resource.resource_name:
+            raise ApiError(ErrorCode.invalid_request, "Broker id must not be empty")
+        broker_of(call, resource.resource_name, "Broker", "")
+        return broker_loggers.describe(call, names)
+    if resource.resource_type == CLIENT_METRICS:
+        if not resource.resource_name:
+            raise ApiError(ErrorCode.invalid_request, "Client metrics subscription name must not be empty")
+        return cluster.controller.client_metrics.describe(resource.resource_name, names)
     raise ApiError(ErrorCode.invalid_request, INVALID_REQUEST)
 
 
 def _entry(request: Any, entry: ConfigEntry) -> Message:
     found = describe(entry)
     found.config_type = entry.type
-    found.documentation = entry.documentation if request.include_documentation else None
+    found.documentation = entry.documentation if request.include_documentation or not entry.documentation else None
     found.synonyms = [
         Message(name=synonym.name, value=synonym.value, source=synonym.source)
         for synonym in (entry.synonyms if request.include_synonyms else ())

@@ -16,6 +16,7 @@ from abeyant.broker.groups.share.group import Partitions
 from abeyant.broker.groups.share.states import Results
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.coordinators import group_shard
+from abeyant.broker.requests.common.features import require_shares
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 _LATEST = -1  # a timestamp
@@ -23,6 +24,7 @@ _LATEST = -1  # a timestamp
 
 def handle(call: Call) -> None:
     """Answer once every group is described."""
+    require_shares(call)
     described: dict[int, Message] = {}
     groups = call.request.groups
 

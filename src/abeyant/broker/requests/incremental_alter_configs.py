@@ -1,8 +1,10 @@
-"""IncrementalAlterConfigs (key 44, versions 0-1): change single settings of a topic, broker or group.
+"""IncrementalAlterConfigs (key 44, versions 0-1): change single settings.
+
+Resources are topics, brokers and their loggers, groups, and subscriptions to clients' metrics.
 
 Each can be set, deleted, appended to or subtracted from.
 Kafka: `ConfigAdminManager.preprocess`, `ConfigurationControlManager.incrementalAlterConfigs`.
-Not implemented: BROKER_LOGGER and CLIENT_METRICS resources, alter.config.policy.class.name.
+Not implemented: alter.config.policy.class.name.
 """
 
 from __future__ import annotations
@@ -11,13 +13,15 @@ from typing import Any
 
 from abeyant.broker.definitions import ConfigError, Scope, definition
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.common import config_resources
+from abeyant.broker.requests.common import broker_loggers, config_resources
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode
 
 error_response = config_resources.error_response
 
-_SCOPES: dict[int, Scope] = {config_resources.TOPIC: "topic", config_resources.GROUP: "group"}
+_SCOPES: dict[int, Scope] = {
+    config_resources.TOPIC: "topic", config_resources.GROUP: "group", config_resources.CLIENT_METRICS: "client-metrics",
+}  # fmt: skip
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 
@@ -38,19 +42,22 @@ def handle(call: Call) -> None:
                 raise ApiError(ErrorCode.invalid_request, f"Unknown operations type {config.config_operation}")
         return after
 
-    config_resources.alter(call, change)
+    config_resources.alter(call, change, broker_loggers.alter)
 
 
 def _change_list(scope: Scope, config: Any, before: str | None) -> str:
     """Return the list setting after the append or subtract. If it is not set, start from Kafka's default."""
     name, appends = config.name, config.config_operation == _APPEND
+    no_list = f"Can't {'APPEND' if appends else 'SUBTRACT'} to key {name} because its type is not LIST."
+    if scope == "client-metrics":  # Kafka knows no types of these
+        raise ApiError(ErrorCode.invalid_config, no_list)
     try:
         found = definition(scope, name)
     except ConfigError as error:
         text = f"Unknown config name: {name}" if scope == "broker" else str(error)
         raise ApiError(ErrorCode.invalid_config, text) from None
     if found.type != "list":
-        text = f"Can't {'APPEND' if appends else 'SUBTRACT'} to key {name} because its type is not LIST."
+        text = no_list
         if scope == "broker":
             text = f"Config value {'append' if appends else 'subtract'} is not allowed for config key: {name}"
         raise ApiError(ErrorCode.invalid_config, text)

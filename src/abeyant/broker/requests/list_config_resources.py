@@ -1,20 +1,19 @@
-"""ListConfigResources (key 74, versions 0-1): list topics, brokers, and groups with settings of their own.
+"""ListConfigResources (key 74, versions 0-1): list what has settings.
 
-Version 0 lists CLIENT_METRICS resources, of which there are none.
+Version 0 lists subscriptions to clients' metrics.
 Kafka: `KafkaApis.handleListConfigResources`.
-Not implemented: CLIENT_METRICS resources.
 """
 
 from __future__ import annotations
 
 from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.common.broker_loggers import BROKER_LOGGER
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.config_resources import BROKER, GROUP, TOPIC
+from abeyant.broker.requests.common.config_resources import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from abeyant.broker.wire.schema import ErrorCode, Message
 
-_CLIENT_METRICS, _BROKER_LOGGER = 16, 8  # not implemented, so always empty
-_KINDS = (TOPIC, BROKER, GROUP, _CLIENT_METRICS, _BROKER_LOGGER)
-FILL: dict[str, dict[str, object]] = {"ListConfigResourcesRequest": {"resource_types": (_CLIENT_METRICS,)}}
+_KINDS = (TOPIC, BROKER, GROUP, CLIENT_METRICS, BROKER_LOGGER)
+FILL: dict[str, dict[str, object]] = {"ListConfigResourcesRequest": {"resource_types": (CLIENT_METRICS,)}}
 
 
 def handle(call: Call) -> None:
@@ -23,9 +22,12 @@ def handle(call: Call) -> None:
     if not set(_KINDS).issuperset(wanted):
         raise ApiError(ErrorCode.unsupported_version)
     cluster = call.broker.cluster
+    brokers = [str(member) for member in cluster.controller.members]
     named = {
-        TOPIC: cluster.controller.topics,
-        BROKER: map(str, cluster.controller.members),
+        TOPIC: list(cluster.controller.topics),
+        BROKER: brokers,
+        BROKER_LOGGER: brokers,
+        CLIENT_METRICS: cluster.controller.client_metrics.names(),
         GROUP: cluster.controller.groups.names(),
     }
     found = [

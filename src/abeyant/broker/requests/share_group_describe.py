@@ -10,6 +10,7 @@ from typing import Any
 
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.coordinators import group_shard
+from abeyant.broker.requests.common.features import require_shares
 from abeyant.broker.requests.common.results import results
 from abeyant.broker.requests.common.topics import GROUP_OPERATIONS, NO_OPERATIONS
 from abeyant.broker.requests.consumer_group_describe import describe_assignment
@@ -18,6 +19,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 def handle(call: Call) -> None:
     """Answer with a result for each group."""
+    require_shares(call)
     call.answer(Message(groups=results(call.request.group_ids, partial(_group, call), _failed)))
 
 

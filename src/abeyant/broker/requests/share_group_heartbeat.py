@@ -3,7 +3,6 @@
 The response has the member's assignment. While states of the group's partitions are being made, it asks for the next
 heartbeat at once; Kafka lets members wait for a whole interval.
 Kafka: `GroupMetadataManager.shareGroupHeartbeat`.
-Not implemented: `share.assignment.interval.ms`; assignments change with the heartbeat that brings the change.
 """
 
 from __future__ import annotations

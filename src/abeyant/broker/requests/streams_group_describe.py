@@ -9,9 +9,11 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.streams.group import StreamsGroup, StreamsMember
 from abeyant.broker.groups.streams.tasks import NO_TASKS, Tasks, task_rows
-from abeyant.broker.groups.streams.topology import KeyValue, TopicInfo
+from abeyant.broker.groups.streams.topology import KeyValue, TopicInfo, Topology
+from abeyant.broker.requests.common.authorization import may_describe
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.coordinators import group_shard
 from abeyant.broker.requests.common.features import require_streams
@@ -37,6 +39,9 @@ def _failed(group_id: str, error: ErrorCode) -> Message:
 
 def _group(call: Call, group_id: str) -> Message:
     group = group_shard(call, group_id).streams_group(group_id)
+    if group.topology is not None and not all(may_describe(call, name) for name in _topic_names(group.topology)):
+        text = "The group has described topic(s) that the client is not authorized to describe."
+        raise ApiError(ErrorCode.topic_authorization_failed, text)
     return Message(
         group_id=group_id,
         group_state=group.state.value,
@@ -46,6 +51,19 @@ def _group(call: Call, group_id: str) -> Message:
         members=[_member(group, member) for member in group.members.values()],
         authorized_operations=GROUP_OPERATIONS if call.request.include_authorized_operations else NO_OPERATIONS,
     )
+
+
+def _topic_names(topology: Topology) -> set[str]:
+    """Return the topics of a topology, internal ones included."""
+    return {
+        name
+        for one in topology.subtopologies
+        for name in (
+            *one.source_topics,
+            *one.repartition_sink_topics,
+            *(topic.name for topic in (*one.state_changelog_topics, *one.repartition_source_topics)),
+        )
+    }
 
 
 def _topology(group: StreamsGroup) -> Message | None:

@@ -4,7 +4,6 @@ The response has the member's tasks. If internal topics are missing, this create
 at once, as while the first assignment is delayed; Kafka lets members wait for a whole interval.
 Kafka: `KafkaApis.handleStreamsGroupHeartbeat`, `GroupMetadataManager.streamsGroupHeartbeat`.
 Not implemented, as in Kafka 4.3: static members, source topics by pattern, warm-up tasks, changes of the topology.
-Not implemented: `streams.assignment.interval.ms`; assignments change with the heartbeat that brings the change.
 """
 
 from __future__ import annotations
@@ -17,7 +16,13 @@ from abeyant.broker.coordinator.topics import INTERNAL
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.streams.group import Endpoint, StreamsGroup, StreamsMember
 from abeyant.broker.groups.streams.internal_topics import Status
-from abeyant.broker.groups.streams.protocol import JOINS, LEAVES, StreamsHeartbeat, StreamsHeartbeatResponse
+from abeyant.broker.groups.streams.protocol import (
+    DELAYED_AT_FIRST,
+    JOINS,
+    LEAVES,
+    StreamsHeartbeat,
+    StreamsHeartbeatResponse,
+)
 from abeyant.broker.groups.streams.tasks import Tasks, TaskSet, read_tasks, task_rows
 from abeyant.broker.groups.streams.topology import KeyValue, TopicInfo, read_topology
 from abeyant.broker.placement import invalid_name
@@ -30,6 +35,13 @@ from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 _SOON = timedelta(milliseconds=20)
 _LEAVES_FOR_A_WHILE = -2
 _SHOWN_ERRORS = 3
+
+
+def error_response(_: Any, error: ErrorCode) -> Message:
+    """Return the response with this error, without tasks and members."""
+    return Message(
+        error_code=error, active_tasks=None, standby_tasks=None, warmup_tasks=None, partitions_by_user_endpoint=None
+    )
 
 
 def handle(call: Call) -> None:
@@ -174,7 +186,7 @@ def _response(call: Call, response: StreamsHeartbeatResponse) -> Message:
             else (code, detail)
             for code, detail in statuses
         )
-    waits = {code for code, _ in statuses} & {Status.MISSING_INTERNAL_TOPICS, Status.ASSIGNMENT_DELAYED}
+    waits = any(code is Status.MISSING_INTERNAL_TOPICS or detail is DELAYED_AT_FIRST for code, detail in statuses)
     stays = response.error is ErrorCode.none and response.epoch >= 0
     tasks = response.tasks
     return Message(

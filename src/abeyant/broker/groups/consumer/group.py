@@ -113,6 +113,7 @@ class ConsumerGroup:
         self.id = group_id
         self.epoch = 1  # as in Kafka, where the first member bumps it to 2
         self.target_epoch = 0
+        self.target_time = 0  # when it was computed, in ms since 1970
         self.members: dict[str, ConsumerMember] = {}
         self.static: dict[str, str] = {}  # instance id -> member id
         self.subscriptions: Counter[Subscription] = Counter()  # how many members have each

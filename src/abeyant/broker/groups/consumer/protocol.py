@@ -84,11 +84,13 @@ class ConsumerProtocol:
         write: Write,
         downgrade: Callable[[ConsumerGroup, Collection[str], Then], bool],
         session_timeout: Callable[[str], float],
+        may_assign: Callable[[ConsumerGroup], bool],
         *,
         max_size: int,
     ) -> None:
         """`groups` are the shard's groups by id; `session_timeout` returns a group's session time-out in seconds.
 
+        `may_assign` returns whether a group may get a new target now; else a later heartbeat brings it.
         `downgrade` downgrades a group if removing these members requires it, and returns whether it did.
         """
         self._waits = waits
@@ -97,6 +99,7 @@ class ConsumerProtocol:
         self.write = write
         self._downgrade = downgrade
         self._session_timeout = session_timeout
+        self._may_assign = may_assign
         self.max_size = max_size
         self._sessions: dict[tuple[str, str], Session] = {}
         self.deadlines = Deadlines(waits, self.expire)
@@ -151,7 +154,7 @@ class ConsumerProtocol:
         if resubscribed or (member.id not in group.members and target is None) or topics != group.topics:
             epoch += 1
             entries.append(records.group(group.id, epoch))
-        if epoch > target_epoch:
+        if epoch > target_epoch and self._may_assign(group):
             members = {**group.members, member.id: member}
             members.pop(replaced, None)
             target = self.targets.compute(group, members, topics, epoch, entries)[member.id]

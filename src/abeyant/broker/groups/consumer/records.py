@@ -27,6 +27,7 @@ KINDS = (GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT)
 _GROUP_KEY = Schema("a consumer group's key", CURRENT, group_id="string")
 _MEMBER_KEY = Schema("a member's key", CURRENT, group_id="string", member_id="string")
 _EPOCH = Schema("an epoch", flexible_since=0, epoch="int32")
+_TARGET_EPOCH = Schema("a target's epoch", flexible_since=0, epoch="int32", timestamp=Field("int64", default=0, tag=0))
 _TOPIC = Schema(
     "a topic", topic_id="uuid", partitions=["int32"], epochs=Field(Nullable(["int32"]), tag=0)
 )  # epochs: when the member got each partition
@@ -57,13 +58,19 @@ def group(group_id: str, epoch: int) -> Entry:
     return _group_key(GROUP, group_id), _EPOCH.write(0, Message(epoch=epoch))
 
 
-def target(group_id: str, epoch: int) -> Entry:
-    """Return the record with the epoch of the target assignment."""
-    return _group_key(TARGET, group_id), _EPOCH.write(0, Message(epoch=epoch))
+def target(group_id: str, epoch: int, now_ms: int) -> Entry:
+    """Return the record with the epoch of the target assignment, and when it was computed; 0 if it was not."""
+    return _group_key(TARGET, group_id), _TARGET_EPOCH.write(0, Message(epoch=epoch, timestamp=now_ms))
+
+
+def read_target_epoch(data: bytes) -> tuple[int, int]:
+    """Return the epoch of a target, and when it was computed. Raises ValueError."""
+    value = _TARGET_EPOCH.read(data)
+    return value.epoch, value.timestamp
 
 
 def read_epoch(data: bytes) -> int:
-    """Return the epoch of a group, or of its target. Raises ValueError."""
+    """Return the epoch of a group. Raises ValueError."""
     epoch: int = _EPOCH.read(data).epoch
     return epoch
 
@@ -129,7 +136,7 @@ def all_records(consumers: ConsumerGroup) -> list[Entry]:
         *(member(group_id, one) for one in consumers.members.values()),
         group(group_id, epoch),
         *(target_of_member(group_id, member_id, assignment) for member_id, assignment in consumers.target.items()),
-        target(group_id, epoch),
+        target(group_id, epoch, consumers.target_time),
         *(current(group_id, one) for one in consumers.members.values()),
     ]
 
@@ -139,7 +146,7 @@ def replay(group: ConsumerGroup, kind: int, member_id: str, value: bytes | None)
     if kind == GROUP and value is not None:
         group.epoch = read_epoch(value)
     elif kind == TARGET and value is not None:
-        group.target_epoch = read_epoch(value)
+        group.target_epoch, group.target_time = read_target_epoch(value)
     elif kind == TARGET_OF_MEMBER:
         group.target.pop(member_id, None)
         if value is not None:

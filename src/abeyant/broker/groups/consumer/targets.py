@@ -24,9 +24,13 @@ class Targets:
     """Computes the target assignments of one shard's groups."""
 
     def __init__(
-        self, topics: Callable[[], Mapping[str, Topic]], by_id: Callable[[], Mapping[uuid.UUID, Topic]]
+        self,
+        topics: Callable[[], Mapping[str, Topic]],
+        by_id: Callable[[], Mapping[uuid.UUID, Topic]],
+        now_ms: Callable[[], int],
     ) -> None:
-        """`topics` and `by_id` return the cluster's topics, by name and by id."""
+        """`topics` and `by_id` return the cluster's topics, by name and by id; `now_ms` returns the time."""
+        self._now_ms = now_ms
         self._topics = topics
         self._by_id = by_id
 
@@ -70,7 +74,7 @@ class Targets:
         for member_id, assignment in target.items():
             if group.target.get(member_id) != assignment:
                 entries.append(records.target_of_member(group.id, member_id, assignment))
-        entries.append(records.target(group.id, epoch))
+        entries.append(records.target(group.id, epoch, self._now_ms()))
         return target
 
     def _names(self, subscription: Subscription) -> set[str]:

@@ -86,6 +86,7 @@ class ShareGroup:
         self.id = group_id
         self.epoch = 1  # as in Kafka, where the first member bumps it to 2
         self.target_epoch = 0
+        self.target_time = 0  # when it was computed, in ms since 1970
         self.members: dict[str, ShareMember] = {}
         self.target: dict[str, Assignment] = {}
         self.topics: dict[str, tuple[object, int]] = {}  # that it subscribes to: id and partition count

@@ -64,17 +64,22 @@ class ShareProtocol:
         states: ShareStates,
         write: Write,
         session_timeout: Callable[[str], float],
+        may_assign: Callable[[ShareGroup], bool],
         now_ms: Callable[[], int],
         *,
         max_size: int,
     ) -> None:
-        """`groups` are the shard's groups by id; `session_timeout` returns a group's session time-out in seconds."""
+        """`groups` are the shard's groups by id; `session_timeout` returns a group's session time-out in seconds.
+
+        `may_assign` returns whether a group may get a new target now; else a later heartbeat brings it.
+        """
         self._waits = waits
         self._targets = targets
         self._groups = groups
         self._states = states
         self._write = write
         self._session_timeout = session_timeout
+        self._may_assign = may_assign
         self._now_ms = now_ms
         self._max_size = max_size
         self._sessions: dict[tuple[str, str], Session] = {}
@@ -95,7 +100,7 @@ class ShareProtocol:
             epoch += 1
             entries.append(records.group(group.id, epoch))
         target, target_epoch = group.target.get(member.id, NOTHING), group.target_epoch
-        if epoch > target_epoch:
+        if epoch > target_epoch and self._may_assign(group):
             target_epoch = epoch
             target = self._compute(group, members, topics, epoch, entries)[member.id]
         after = member

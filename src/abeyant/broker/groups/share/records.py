@@ -62,12 +62,6 @@ def target(group_id: str, epoch: int, now_ms: int) -> Entry:
     return _group_key(TARGET, group_id), _TARGET_EPOCH.write(0, Message(epoch=epoch, timestamp=now_ms))
 
 
-def read_epoch(kind: int, data: bytes) -> int:
-    """Return the epoch of a group, or of its target. Raises ValueError."""
-    epoch: int = (_GROUP if kind == GROUP else _TARGET_EPOCH).read(data).epoch
-    return epoch
-
-
 def member(group_id: str, one: ShareMember) -> Entry:
     """Return the record with a member's subscription and identity."""
     return _member_key(MEMBER, group_id, one.id), _MEMBER.write(0, one)
@@ -126,9 +120,10 @@ def read_states(data: bytes) -> StateTopics:
 def replay(group: ShareGroup, kind: int, member_id: str, value: bytes | None) -> None:
     """Apply a record to its group, which is not a tombstone of the whole group. Raises ValueError."""
     if kind == GROUP and value is not None:
-        group.epoch = read_epoch(kind, value)
+        group.epoch = _GROUP.read(value).epoch
     elif kind == TARGET and value is not None:
-        group.target_epoch = read_epoch(kind, value)
+        found = _TARGET_EPOCH.read(value)
+        group.target_epoch, group.target_time = found.epoch, found.timestamp
     elif kind == TARGET_OF_MEMBER:
         group.target.pop(member_id, None)
         if value is not None:

@@ -84,6 +84,7 @@ class StreamsGroup:
         self.topology: Topology | None = None
         self.members: dict[str, StreamsMember] = {}
         self.target_epoch = 0
+        self.target_time = 0  # when it was computed, in ms since 1970
         self.target: dict[str, Tasks] = {}
         # not written
         self.topics: dict[str, tuple[object, int]] = {}  # of the topology: id and partition count

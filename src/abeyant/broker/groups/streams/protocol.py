@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 JOINS, LEAVES = 0, -1  # epochs in requests
 _STANDBYS = "num.standby.replicas"
-_DELAYED = "Assignment delayed due to the configured initial rebalance delay."
+DELAYED_AT_FIRST = "Assignment delayed due to the configured initial rebalance delay."
+_DELAYED_BY_INTERVAL = "Assignment delayed due to the configured assignment interval."
 
 
 class StreamsHeartbeat(NamedTuple):
@@ -81,16 +82,21 @@ class StreamsProtocol:
         groups: Mapping[str, StreamsGroup],
         write: Write,
         setting: Callable[[str, str], int],
+        may_assign: Callable[[StreamsGroup], bool],
         now_ms: Callable[[], int],
         *,
         max_size: int,
     ) -> None:
-        """`groups` are the shard's groups by id; `setting` returns a group's value, without "streams."."""
+        """`groups` are the shard's groups by id; `setting` returns a group's value, without "streams.".
+
+        `may_assign` returns whether a group may get a new target now; else a later heartbeat brings it.
+        """
         self._waits = waits
         self._targets = targets
         self._groups = groups
         self._write = write
         self._setting = setting
+        self._may_assign = may_assign
         self._now_ms = now_ms
         self._max_size = max_size
         self._sessions: dict[tuple[str, str], Session] = {}
@@ -121,8 +127,10 @@ class StreamsProtocol:
             self._delay(group.id, member.client_id)
         target, target_epoch = group.target.get(member.id, NO_TASKS), group.target_epoch
         if group.id in self._delayed:
-            statuses.append((Status.ASSIGNMENT_DELAYED, _DELAYED))
+            statuses.append((Status.ASSIGNMENT_DELAYED, DELAYED_AT_FIRST))
             target = NO_TASKS
+        elif epoch > target_epoch and not self._may_assign(group):
+            statuses.append((Status.ASSIGNMENT_DELAYED, _DELAYED_BY_INTERVAL))
         elif epoch > target_epoch:
             members = {**group.members, member.id: member}
             target, target_epoch = self._compute(group, members, configured, configs, epoch, entries)[member.id], epoch

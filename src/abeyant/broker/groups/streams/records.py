@@ -126,7 +126,8 @@ def replay(group: StreamsGroup, kind: int, member_id: str, value: bytes | None) 
         group.epoch, group.validated_epoch = found.epoch, found.validated_epoch
         group.configs = {one.key: one.value for one in found.configs or ()}
     elif kind == TARGET and value is not None:
-        group.target_epoch = _TARGET_EPOCH.read(value).epoch
+        found = _TARGET_EPOCH.read(value)
+        group.target_epoch, group.target_time = found.epoch, found.timestamp
     elif kind == TOPOLOGY:
         group.topology = None if value is None else read_topology(_TOPOLOGY.read(value))
     elif kind == TARGET_OF_MEMBER and value is None:

@@ -49,6 +49,7 @@ _WHOLE: Final[dict[str, tuple[tuple[int, int], ...]]] = {
         (
             "ApiVersions", "DescribeCluster", "SaslAuthenticate", "SaslHandshake", "Fetch", "InitProducerId",
             "CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken", "DescribeDelegationToken",
+            "GetTelemetrySubscriptions", "PushTelemetry",
         ),
         (),
     ),
@@ -64,7 +65,7 @@ _WHOLE: Final[dict[str, tuple[tuple[int, int], ...]]] = {
     **dict.fromkeys(
         (
             "CreateAcls", "DeleteAcls", "AlterPartitionReassignments", "ElectLeaders", "AlterUserScramCredentials",
-            "AlterReplicaLogDirs",
+            "AlterReplicaLogDirs", "UpdateFeatures",
         ),
         ((ALTER, CLUSTER),),
     ),

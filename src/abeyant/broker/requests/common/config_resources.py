@@ -8,18 +8,23 @@ from typing import Any
 
 from abeyant.broker.definitions import ConfigError
 from abeyant.broker.errors import ApiError
+from abeyant.broker.features import ELIGIBLE_REPLICAS
 from abeyant.broker.placement import check_name
 from abeyant.broker.reconfiguration import check_listener
+from abeyant.broker.requests.common.broker_loggers import BROKER_LOGGER
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.results import results
 from abeyant.broker.settings import MIN_ISR, ConfigEntry
 from abeyant.broker.wire.schema import ErrorCode, Message
 from abeyant.errors import AbeyantError
 
-TOPIC, BROKER, GROUP = 2, 4, 32
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
+
+Change = Callable[[dict[str, str], Any], dict[str, str]]
+"""Returns the new settings from the current ones and a resource of the request."""
 
 
-def broker_of(call: Call, name: str, what: str = "Node", expected: str = "") -> int | None:
+def broker_of(call: Call, name: str, what: str = "Node", expected: str = ",") -> int | None:
     """Return the id of the broker that a resource names; None for all. Raises ApiError unless it is this one."""
     if not name:
         return None
@@ -27,16 +32,15 @@ def broker_of(call: Call, name: str, what: str = "Node", expected: str = "") -> 
     if name != str(own):
         if not name.lstrip("-").isdecimal():
             raise ApiError(ErrorCode.invalid_request, f"{what} id must be an integer, but it is: {name}")
-        raise ApiError(
-            ErrorCode.invalid_request, f"Unexpected broker id, expected {own}{expected}, but received {name}"
-        )
+        raise ApiError(ErrorCode.invalid_request, f"Unexpected broker id, expected {own}{expected} but received {name}")
     return own
 
 
-def alter(call: Call, change: Callable[[dict[str, str], Any], dict[str, str]]) -> None:
+def alter(call: Call, change: Change, alter_loggers: Callable[[Call, Any], None] | None = None) -> None:
     """Change each valid resource. Answer with a result for each.
 
-    `change(settings, resource)` returns the new settings from the current ones and the request. It may raise ApiError.
+    `change(settings, resource)` returns the new settings from the current ones and the request. `alter_loggers` changes
+    a broker's loggers; without it they cannot be changed. Both may raise ApiError.
     """
     resources = call.request.resources
     named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
@@ -45,7 +49,10 @@ def alter(call: Call, change: Callable[[dict[str, str], Any], dict[str, str]]) -
         if named[resource.resource_type, resource.resource_name] > 1:
             raise ApiError(ErrorCode.invalid_request, "Each resource must appear at most once.")
         _check_names(resource)
-        _alter(call, resource, change)
+        if resource.resource_type == BROKER_LOGGER and alter_loggers is not None:
+            alter_loggers(call, resource)
+        else:
+            _alter(call, resource, change)
         return failed(resource, ErrorCode.none)
 
     call.answer(Message(responses=results(resources, alter_one, failed)))
@@ -120,7 +127,8 @@ def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], di
             raise ApiError(ErrorCode.invalid_request, error.kafka_message) from None
         except AbeyantError as error:
             raise ApiError(ErrorCode.invalid_request, str(error)) from None
-        _check_min_isr(broker, resource, changed)
+        if controller.features.level(ELIGIBLE_REPLICAS):
+            _check_min_isr(broker, resource, changed)
         if not call.request.validate_only:
             controller.configure_brokers(broker, changed)
     elif resource.resource_type == GROUP:
@@ -131,6 +139,14 @@ def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], di
         groups.check(changed)
         if not call.request.validate_only:
             groups.change(resource.resource_name, changed)
+    elif resource.resource_type == CLIENT_METRICS:
+        if not resource.resource_name:
+            raise ApiError(ErrorCode.invalid_request, "Subscription name can't be empty")
+        subscriptions = controller.client_metrics
+        changed = change(subscriptions.own(resource.resource_name), resource)
+        subscriptions.check(changed)
+        if not call.request.validate_only:
+            subscriptions.change(resource.resource_name, changed)
     else:
         raise ApiError(ErrorCode.invalid_request, f"Unknown resource type {resource.resource_type}")
 

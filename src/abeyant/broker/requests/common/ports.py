@@ -22,6 +22,7 @@ from abeyant.broker.security.protocol import Security
 from abeyant.broker.shares.partitions import SharePartitions
 from abeyant.broker.shares.sessions import ShareSessions
 from abeyant.broker.shares.state.shard import ShareStateShard
+from abeyant.broker.telemetry.clients import TelemetryClients
 from abeyant.broker.transactions.shard import TransactionShard
 
 
@@ -66,6 +67,7 @@ class Broker(ports.Broker, Protocol):
     by_id: dict[tuple[uuid.UUID, int], Partition]
     client_quotas: ClientQuotas
     fetch_sessions: FetchSessions
+    telemetry: TelemetryClients
     throttled: ThrottledChannels
     elect_leader_purgatory: Purgatory[Any]
     inter_broker_purgatory: Purgatory[Any]

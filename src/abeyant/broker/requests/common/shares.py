@@ -11,6 +11,7 @@ from typing import Any
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.authorization import may_read
 from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.features import require_shares
 from abeyant.broker.requests.common.topics import MOVED, leaders_of, name_leader
 from abeyant.broker.shares.partition import RENEW, Acknowledgement
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -25,7 +26,8 @@ _MAY_RENEW_SINCE = 2  # the version of both APIs
 
 
 def require_member(call: Call) -> None:
-    """Raise ApiError unless the request has a group, and a member id as Kafka allows it."""
+    """Raise ApiError unless share groups are enabled and the request has a group, and a member id as Kafka allows."""
+    require_shares(call)
     request = call.request
     if request.group_id is None:
         raise ApiError(ErrorCode.invalid_request)

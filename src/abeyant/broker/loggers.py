@@ -1,0 +1,66 @@
+"""The levels of this package's loggers, by Kafka's names of levels: the BROKER_LOGGER resources (KIP-412).
+
+All brokers of a process have the same loggers, those below `abeyant` in Python's `logging`. `root` is `abeyant` itself,
+not the root of the program's loggers. Kafka: `LoggingController`, `RuntimeLoggerManager`; the messages are theirs.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.wire.schema import ErrorCode
+
+ROOT: Final = "root"
+_TOP: Final = "abeyant"
+_TRACE: Final = 5
+_LEVELS: Final = {
+    "TRACE": _TRACE, "DEBUG": logging.DEBUG, "INFO": logging.INFO, "WARN": logging.WARNING, "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}  # fmt: skip
+# In Kafka's order
+_CHOICES: Final = "DEBUG, ERROR, FATAL, INFO, TRACE, WARN"
+_ALWAYS: Final = ("abeyant.broker", "abeyant.broker.log")
+
+
+class Loggers:
+    """Changes the levels of loggers, until it is closed. Use from the loop's thread only."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, int] = {}  # levels of the changed loggers, by Python's names
+
+    def levels(self) -> dict[str, str]:
+        """Return each logger's level, which may be one of its parents."""
+        known = {*_ALWAYS, *(name for name in logging.root.manager.loggerDict if name.startswith(f"{_TOP}."))}
+        names = {ROOT: _TOP} | {name: name for name in sorted(known)}
+        return {name: _name_of(logging.getLogger(python).getEffectiveLevel()) for name, python in names.items()}
+
+    def check(self, name: str, level: str | None) -> None:
+        """Raise ApiError unless the logger may have this level; None is its parent's."""
+        if name not in self.levels():
+            raise ApiError(ErrorCode.invalid_config, f"Logger {name} does not exist!")
+        if level is None:
+            if name == ROOT:
+                raise ApiError(ErrorCode.invalid_request, "Removing the log level of the root logger is not allowed")
+        elif level not in _LEVELS:
+            text = f"Cannot set the log level of {name} to {level} as it is not a supported log level. Valid log levels"
+            raise ApiError(ErrorCode.invalid_config, f"{text} are {_CHOICES}")
+
+    def change(self, name: str, level: str | None) -> None:
+        """Set a logger's level, or with None leave it to its parent."""
+        python = logging.getLogger(_TOP if name == ROOT else name)
+        self._before.setdefault(python.name, python.level)
+        logging.addLevelName(_TRACE, "TRACE")
+        python.setLevel(logging.NOTSET if level is None else _LEVELS[level])
+
+    def close(self) -> None:
+        """Restore the levels as they were."""
+        for name, level in self._before.items():
+            logging.getLogger(name).setLevel(level)
+        self._before.clear()
+
+
+def _name_of(level: int) -> str:
+    """Return Kafka's name of a level; OFF above all of them."""
+    return next((name for name, number in _LEVELS.items() if level <= number), "OFF")

@@ -1,0 +1,96 @@
+"""Replication throttles (KIP-73): replicas that catch up no faster than a rate, measured on one side of one broker.
+
+While the rate is exceeded, a leader sends no records of throttled replicas, and a follower does not fetch them. Those
+in sync are not held back, but their bytes count. Kafka: `ReplicationQuotaManager`,
+`ReplicaManager.shouldLeaderThrottle`, `RemoteLeaderEndPoint.shouldFollowerThrottle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Literal
+
+from abeyant.broker.delayed.operation import BrokerOperation, Waiting
+from abeyant.broker.quotas.rates import Rate
+
+if TYPE_CHECKING:
+    from abeyant.broker.replica.messages import Key
+    from abeyant.broker.replica.ports import Broker
+
+Side = Literal["leader", "follower"]
+_RATES: Final = {"leader": "leader.replication.throttled.rate", "follower": "follower.replication.throttled.rate"}
+_MILLISECOND: Final = 0.001  # longer than rounding errors, so that the rate is below the limit afterwards
+
+
+class ThrottledReplica(BrokerOperation):
+    """The wait of one replica, in its broker's Throttle purgatory."""
+
+    __slots__ = ("_end", "_key")
+
+    kind = "Throttle"
+
+    def __init__(self, seconds: float, partition: Key, follower: str, since: float, end: Callable[[], object]) -> None:
+        """Call `end` once, after `seconds`."""
+        super().__init__(seconds, follower, since)
+        self._key = partition
+        self._end = end
+
+    def keys(self) -> tuple[Key, ...]:
+        """Return the partition."""
+        return (self._key,)
+
+    def describe(self, broker: int) -> Waiting:
+        """Return its row in `Cluster.waiting`."""
+        return super().describe(broker)._replace(held_by="throttle")
+
+    def try_complete(self) -> bool:
+        """Return False, as only its deadline, or a change of the settings, completes it."""
+        return False
+
+    def on_complete(self) -> None:
+        """Replicate again."""
+        self._end()
+
+
+class ReplicationThrottle:
+    """Measures the throttled replicas of one broker, as leader or as follower. Use from the loop's thread only."""
+
+    def __init__(self, broker: Broker, side: Side) -> None:
+        settings = broker.cluster.settings
+        windows, window = settings["replication.quota.window.num"], settings["replication.quota.window.size.seconds"]
+        self._broker = broker
+        self._setting = _RATES[side]
+        self._rate = Rate(windows, window)
+        self._longest: float = windows * window  # after so long without records the rate is zero
+        self._held: dict[tuple[Key, str], ThrottledReplica] = {}
+
+    def record(self, size: int) -> None:
+        """Count bytes of a throttled replica. O(1), amortized."""
+        self._rate.record(self._broker.now(), size)
+
+    def excess(self) -> float:
+        """Return for how many seconds to hold throttled replicas back; 0.0 if the rate is not exceeded. O(windows)."""
+        limit: int | None = self._broker.cluster.settings.value(self._setting, self._broker.id)
+        if limit is None:
+            return 0.0
+        seconds = self._rate.excess(self._broker.now(), max(limit, 1e-3))
+        return min(seconds, self._longest) + _MILLISECOND if seconds else 0.0
+
+    def hold(self, partition: Key, follower: str, seconds: float, then: Callable[[], object]) -> None:
+        """Call `then` once, after `seconds` or when the settings change; not twice at a time for one replica."""
+        key = partition, follower
+        if key in self._held:
+            return
+
+        def end() -> None:
+            self._held.pop(key, None)
+            then()
+
+        waiting = ThrottledReplica(seconds, partition, follower, self._broker.now(), end)
+        self._held[key] = waiting
+        self._broker.throttle_purgatory.try_complete_else_watch(waiting, [waiting])
+
+    def release(self) -> None:
+        """End all waits, as settings have changed. Replicas that still are too fast wait again."""
+        for waiting in list(self._held.values()):
+            waiting.force_complete()

@@ -1,0 +1,254 @@
+"""The clients that push metrics to one broker, and what they pushed (KIP-714).
+
+Kafka: `ClientMetricsManager`, `ClientMetricsInstance`. Its metrics go to a plugin; here they are counted, and the names
+of the last push are kept.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+import zlib
+from base64 import urlsafe_b64encode
+from collections import Counter, OrderedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.log.compression import GZIP, LZ4, SNAPPY, ZSTD, decompress
+from abeyant.broker.log.errors import UndecodableError
+from abeyant.broker.telemetry.otlp import metric_names
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from abeyant.broker.telemetry.subscriptions import Subscriptions
+    from abeyant.broker.wire.connection import Connection
+    from abeyant.purgatory.ports import Stoppable
+
+ACCEPTED: Final = (ZSTD, LZ4, GZIP, SNAPPY)
+"""Codecs of a push, in the order of preference."""
+
+_MOST: Final = 16_384  # clients at a time, as in Kafka
+_EXPIRY: Final = 60.0  # seconds after which a silent client is forgotten, at least
+_RESERVED: Final = 2  # ids below this are not a client's
+_MAY_ASK_AGAIN: Final = (ErrorCode.unknown_subscription_id, ErrorCode.unsupported_compression_type)
+
+
+class Timer(Protocol):
+    """A broker's timer."""
+
+    def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Stoppable:
+        """Call `callback(*args)` after `delay` seconds."""
+
+
+class PushedMetrics(NamedTuple):
+    """What one client has pushed to one broker."""
+
+    broker: int
+    client_instance_id: str
+    """In Kafka's form, as `clientInstanceId` of a client returns it."""
+    client_id: str
+    software: tuple[str, str]
+    """The client's name and version."""
+    pushes: int
+    """Accepted ones."""
+    size: int
+    """Bytes of all pushes, as they came."""
+    metrics: tuple[str, ...]
+    """Names in the last push, sorted."""
+    terminated: bool
+    """Whether the client has sent its last push."""
+
+
+class ClientInstance:
+    """One client as this broker knows it: what it is asked for, and when it asked and pushed."""
+
+    __slots__ = (
+        "expiry", "fields", "id", "interval", "last_error", "last_get", "last_push", "metrics", "subscription_id",
+        "terminating", "version",
+    )  # fmt: skip
+
+    def __init__(self, client: uuid.UUID, fields: Mapping[str, str], subscriptions: Subscriptions) -> None:
+        self.id = client
+        self.fields = fields
+        self.version = subscriptions.version
+        self.metrics, self.interval = subscriptions.wanted(fields)
+        # Different for each set of metrics, and for each client.
+        number = zlib.crc32(f"{self.metrics} {self.interval}".encode()) ^ zlib.crc32(client.bytes)
+        self.subscription_id = (number ^ 1 << 31) - (1 << 31)  # with a sign
+        self.last_get = self.last_push = -math.inf  # seconds
+        self.last_error = ErrorCode.none
+        self.terminating = False
+        self.expiry: Stoppable | None = None
+
+    def may_get(self, now: float) -> bool:
+        """Return whether it may ask now. Record that it did."""
+        if now - max(self.last_get, self.last_push) < self.interval:
+            return False
+        self.last_get = now
+        return True
+
+    def may_push(self, now: float) -> bool:
+        """Return whether it may push now: once after it asked, then once an interval. Record that it did."""
+        if self.last_get <= self.last_push and now - self.last_push < self.interval:
+            return False
+        self.last_push = now
+        return True
+
+
+class TelemetryClients:
+    """The clients of one broker that push metrics. Use from the loop's thread only."""
+
+    def __init__(
+        self, broker: int, subscriptions: Subscriptions, max_bytes: int, timer: Timer, now: Callable[[], float]
+    ) -> None:
+        """`max_bytes` of a push; `now` returns seconds on the broker's clock."""
+        self.max_bytes = max_bytes
+        self._broker = broker
+        self._subscriptions = subscriptions
+        self._timer = timer
+        self._now = now
+        self._clients: OrderedDict[uuid.UUID, ClientInstance] = OrderedDict()  # least recent first
+        self._by_connection: dict[Connection, uuid.UUID] = {}
+        self._pushed: OrderedDict[uuid.UUID, PushedMetrics] = OrderedDict()
+        self.errors: Counter[str] = Counter()
+        """Refused requests, by the error's name."""
+        self.pushes = self.size = 0
+        """Accepted pushes, and their bytes."""
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+    def pushed(self) -> list[PushedMetrics]:
+        """Return what each client has pushed, those that are gone included, the least recent first."""
+        return list(self._pushed.values())
+
+    def get(self, client: uuid.UUID | None, connection: Connection) -> ClientInstance:
+        """Return the client, with what it is asked to push; without an id, a new one.
+
+        Raises ApiError if it asks again too early.
+        """
+        known = self._client(client or uuid.uuid4(), connection)
+        may = known.may_get(self._now())
+        if not may and known.last_error not in _MAY_ASK_AGAIN:
+            raise self._refusal(ErrorCode.throttling_quota_exceeded)
+        known.last_error = ErrorCode.none
+        return known
+
+    def push(
+        self,
+        client: uuid.UUID | None,
+        connection: Connection,
+        subscription_id: int,
+        codec: int,
+        data: bytes,
+        *,
+        terminating: bool,
+    ) -> None:
+        """Count a client's metrics. Raises ApiError, as Kafka's broker refuses them."""
+        if client is None or client.int < _RESERVED:
+            raise self._refusal(ErrorCode.invalid_request)
+        known = self._client(client, connection)
+        try:
+            self._check(known, subscription_id, codec, data, terminating=terminating)
+            names = self._names(codec, data)
+        except ApiError as error:
+            known.last_error = error.code
+            raise self._refusal(error.code) from None
+        finally:
+            known.terminating = terminating
+        known.last_error = ErrorCode.none
+        self.pushes += 1
+        self.size += len(data)
+        before = self._pushed.pop(client, None)
+        self._pushed[client] = PushedMetrics(
+            self._broker,
+            kafka_form(client),
+            connection.client_id,
+            connection.software,
+            1 + (before.pushes if before else 0),
+            len(data) + (before.size if before else 0),
+            names,
+            terminating,
+        )
+        if len(self._pushed) > _MOST:
+            self._pushed.popitem(last=False)
+
+    def disconnected(self, connection: Connection) -> None:
+        """Forget the client of a connection that has ended."""
+        client = self._by_connection.pop(connection, None)
+        if client is not None:
+            self._forget(client)
+
+    # -- inside
+
+    def _client(self, client: uuid.UUID, connection: Connection) -> ClientInstance:
+        """Return a client, anew if the subscriptions have changed."""
+        known = self._clients.pop(client, None)
+        if known is None or known.version < self._subscriptions.version:
+            if known is not None and known.expiry is not None:
+                known.expiry.cancel()
+            fields = _fields(client, connection) if known is None else known.fields
+            known = ClientInstance(client, fields, self._subscriptions)
+            self._by_connection[connection] = client
+        elif known.expiry is not None:
+            known.expiry.cancel()
+        self._clients[client] = known
+        known.expiry = self._timer.call_later(max(_EXPIRY, 3 * known.interval), self._forget, client)
+        if len(self._clients) > _MOST:
+            self._forget(next(iter(self._clients)))
+        return known
+
+    def _forget(self, client: uuid.UUID) -> None:
+        known = self._clients.pop(client, None)
+        if known is not None and known.expiry is not None:
+            known.expiry.cancel()
+
+    def _check(
+        self, known: ClientInstance, subscription_id: int, codec: int, data: bytes, *, terminating: bool
+    ) -> None:
+        if known.terminating:
+            raise ApiError(ErrorCode.invalid_request)
+        if not known.may_push(self._now()) and not terminating:
+            raise ApiError(ErrorCode.throttling_quota_exceeded)
+        if subscription_id != known.subscription_id:
+            raise ApiError(ErrorCode.unknown_subscription_id)
+        if codec and codec not in ACCEPTED:
+            raise ApiError(ErrorCode.unsupported_compression_type)
+        if len(data) > self.max_bytes:
+            raise ApiError(ErrorCode.telemetry_too_large)
+
+    def _names(self, codec: int, data: bytes) -> tuple[str, ...]:
+        if not data:
+            return ()
+        try:
+            metrics = decompress(codec, memoryview(data))
+            if len(metrics) > self.max_bytes:
+                raise ApiError(ErrorCode.invalid_record)
+            return metric_names(metrics)
+        except (UndecodableError, ValueError):
+            raise ApiError(ErrorCode.invalid_record) from None
+
+    def _refusal(self, error: ErrorCode) -> ApiError:
+        self.errors[error.name.upper()] += 1
+        return ApiError(error)
+
+
+def kafka_form(client: uuid.UUID) -> str:
+    """Return an id as Kafka writes it."""
+    return urlsafe_b64encode(client.bytes).decode().rstrip("=")
+
+
+def _fields(client: uuid.UUID, connection: Connection) -> dict[str, str]:
+    """Return what subscriptions can match."""
+    address, _, port = connection.peer.rpartition(":")
+    return {
+        "client_instance_id": kafka_form(client),
+        "client_id": connection.client_id,
+        "client_software_name": connection.software[0],
+        "client_software_version": connection.software[1],
+        "client_source_address": address,
+        "client_source_port": port,
+    }

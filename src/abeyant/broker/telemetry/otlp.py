@@ -1,0 +1,52 @@
+"""Read the names of metrics from a push: `MetricsData` of OpenTelemetry, version 1, in Protocol Buffers.
+
+Only the fields on the way to the names are read: resource_metrics (1), scope_metrics (2), metrics (2), name (1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+_PATH = (1, 2, 2, 1)
+_VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5  # wire types
+_FIXED = {_FIXED_64: 8, _FIXED_32: 4}
+_LONGEST_VARINT = 10  # bytes
+
+
+def metric_names(data: bytes) -> tuple[str, ...]:
+    """Return the names of all metrics, sorted, each once. Raises ValueError for invalid data. O(bytes)."""
+    messages = [memoryview(data)]
+    for field in _PATH:
+        messages = [value for message in messages for value in _fields(message, field)]
+    return tuple(sorted({str(name, "utf-8") for name in messages}))
+
+
+def _fields(message: memoryview, wanted: int) -> Iterator[memoryview]:
+    """Yield the values of a field of bytes."""
+    at = 0
+    while at < len(message):
+        tag, at = _varint(message, at)
+        kind = tag & 7
+        if kind == _BYTES:
+            size, at = _varint(message, at)
+            if tag >> 3 == wanted:
+                yield message[at : at + size]
+            at += size
+        elif kind == _VARINT:
+            _, at = _varint(message, at)
+        elif kind in _FIXED:
+            at += _FIXED[kind]
+        else:
+            raise ValueError(f"wire type {kind} is none of OpenTelemetry's")
+    if at > len(message):
+        raise ValueError(f"a field ends {at - len(message)} bytes after its message")
+
+
+def _varint(message: memoryview, at: int) -> tuple[int, int]:
+    """Return a number, and the position after it."""
+    number = 0
+    for index, byte in enumerate(message[at : at + _LONGEST_VARINT]):
+        number |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return number, at + index + 1
+    raise ValueError("a number does not end")

@@ -1,0 +1,138 @@
+"""Which metrics clients are asked to push, and how often: the CLIENT_METRICS resources (KIP-714).
+
+Kafka: `ClientMetricsConfigs`; the messages are its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from abeyant.broker.definitions import ConfigError, definition, definitions
+from abeyant.broker.errors import ApiError
+from abeyant.broker.settings import ConfigEntry, Synonym, entry_of, texts_of
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.metadata_store import MetadataStore
+
+ALL: Final = "*"
+"""Subscribes to all metrics."""
+
+_SOURCE: Final = 7  # DescribeConfigs' number for such a resource as the source of a value
+_METRICS, _INTERVAL, _MATCH = "metrics", "interval.ms", "match"
+_SHORTEST, _LONGEST = 100, 3_600_000  # ms
+_CLIENT_FIELDS: Final = (
+    "client_instance_id", "client_id", "client_software_name", "client_software_version", "client_source_address",
+    "client_source_port",
+)  # fmt: skip
+
+
+class Subscription(NamedTuple):
+    """One CLIENT_METRICS resource."""
+
+    metrics: tuple[str, ...]
+    """Prefixes of the metrics' names; "*" for all."""
+    interval: float
+    """Seconds between pushes."""
+    match: tuple[tuple[str, re.Pattern[str]], ...]
+    """Fields of the client, with the expressions that all have to match them."""
+
+    def matches(self, client: Mapping[str, str]) -> bool:
+        """Return whether it is for this client."""
+        return all(pattern.fullmatch(client[field]) for field, pattern in self.match)
+
+
+class Wanted(NamedTuple):
+    """What one client is asked to push, by all subscriptions that match it."""
+
+    metrics: tuple[str, ...]
+    interval: float
+
+
+class Subscriptions:
+    """All subscriptions of a cluster. Use from the loop's thread only."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        """Read the subscriptions from `store`."""
+        self._store = store
+        self._settings = dict(store.client_metrics())
+        self._parsed = {name: _parse(settings) for name, settings in self._settings.items()}
+        self.version = 0
+        """Rises with each change."""
+
+    def names(self) -> list[str]:
+        """Return the names of all subscriptions."""
+        return list(self._settings)
+
+    def own(self, name: str) -> dict[str, str]:
+        """Return a subscription's own settings; none if it does not exist."""
+        return dict(self._settings.get(name, {}))
+
+    def check(self, settings: Mapping[str, str]) -> None:
+        """Raise ApiError, with Kafka's message, for invalid settings."""
+        _parse(settings)
+
+    def change(self, name: str, settings: Mapping[str, str]) -> None:
+        """Replace a subscription's settings; without any, delete it. Raises ApiError, and changes nothing then."""
+        parsed = _parse(settings)
+        self._store.put_client_metrics(name, settings)
+        if settings:
+            self._settings[name], self._parsed[name] = texts_of(settings), parsed
+        else:
+            self._settings.pop(name, None)
+            self._parsed.pop(name, None)
+        self.version += 1
+
+    def wanted(self, client: Mapping[str, str]) -> Wanted:
+        """Return what a client with these fields is asked to push. O(subscriptions)."""
+        found = [one for one in self._parsed.values() if one.matches(client)]
+        default = int(definition("client-metrics", _INTERVAL).default or 0) / 1000
+        names = {name for one in found for name in one.metrics}
+        return Wanted(
+            (ALL,) if ALL in names else tuple(sorted(names)), min((one.interval for one in found), default=default)
+        )
+
+    def describe(self, name: str, names: Iterable[str] | None = None) -> list[ConfigEntry]:
+        """Return what DescribeConfigs shows of a subscription, by default all settings. Ignores unknown names."""
+        known = definitions("client-metrics")
+        wanted = known if names is None else set(names)
+        own = self.own(name)
+        entries = []
+        for found in known.values():
+            if found.name in wanted:
+                text = found.show(own.get(found.name, found.default))
+                synonyms = (Synonym(found.name, text, _SOURCE),) if found.name in own else ()
+                entries.append(entry_of(found, text, synonyms, read_only=False))
+        return entries
+
+
+def _parse(settings: Mapping[str, str]) -> Subscription:
+    """Return a subscription. Raises ApiError."""
+    known = definitions("client-metrics")
+    unknown = next((name for name in settings if name not in known), None)
+    if unknown is not None:
+        raise ApiError(ErrorCode.invalid_request, f"Unknown client metrics configuration: {unknown}")
+    try:
+        values: dict[str, Any] = {
+            name: one.parse(settings.get(name, one.default)) for name, one in definitions("client-metrics").items()
+        }
+    except ConfigError as error:
+        raise ApiError(ErrorCode.invalid_config, error.kafka_message) from None
+    interval = values[_INTERVAL]
+    if not _SHORTEST <= interval <= _LONGEST:
+        text = f"Invalid value {interval} for {_INTERVAL}, interval must be between 100 and 3600000 (1 hour)"
+        raise ApiError(ErrorCode.invalid_request, text)
+    return Subscription(values[_METRICS], interval / 1000, tuple(map(_pattern, values[_MATCH])))
+
+
+def _pattern(text: str) -> tuple[str, re.Pattern[str]]:
+    """Return the field and the expression of `field=expression`. Raises ApiError."""
+    field, _, expression = (part.strip() for part in text.partition("="))
+    try:
+        if field in _CLIENT_FIELDS and expression and "=" not in expression:
+            return field, re.compile(expression)
+    except re.error:
+        pass
+    raise ApiError(ErrorCode.invalid_config, f"Illegal client matching pattern: {text}")
