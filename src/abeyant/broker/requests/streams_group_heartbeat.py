@@ -37,13 +37,6 @@ _LEAVES_FOR_A_WHILE = -2
 _SHOWN_ERRORS = 3
 
 
-def error_response(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error, without tasks and members."""
-    return Message(
-        error_code=error, active_tasks=None, standby_tasks=None, warmup_tasks=None, partitions_by_user_endpoint=None
-    )
-
-
 def handle(call: Call) -> None:
     """Let the member join, stay or leave, by the epoch that it sends."""
     require_streams(call)
