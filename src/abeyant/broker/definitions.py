@@ -31,7 +31,7 @@ _PER_MECHANISM = (
 SHARED_BY_LISTENERS = ("max.connection.creation.rate", "max.connections", "num.network.threads")
 _ONE_OF = re.compile(r"(\(case insensitive\) )?\[([\w, ]+)\]")
 _DURATION = re.compile(r"by_duration:P(?=\d|T\d)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE)
-_REPLICAS = re.compile(r"\*|\d+:\d+")  # an item in a list of throttled replicas
+_REPLICAS = re.compile(r"\d+:\d+")  # an item in a list of throttled replicas
 _NO_EFFECT = "A setting of Apache Kafka without effect in this broker."
 
 
@@ -156,7 +156,8 @@ class Definition:
             return None
         if choice := _ONE_OF.fullmatch(self.allowed):
             return _choice_refusal(value, choice[2].split(", "), fold=bool(choice[1]))
-        if self.allowed.startswith("[partitionId]:[brokerId]") and not all(map(_REPLICAS.fullmatch, value)):
+        replicas = self.allowed.startswith("[partitionId]:[brokerId]") and value != ("*",)
+        if replicas and not all(map(_REPLICAS.fullmatch, value)):
             form = f"{self.name} must be the literal '*' or a list of replicas in the following format: {self.allowed}"
             return f"[{', '.join(value)}]", form
         if self.allowed.endswith("'by_duration:<PnDTnHnMn.nS>'") and value not in ("earliest", "latest"):

@@ -241,6 +241,7 @@ def test_a_target_is_kept_for_the_assignment_interval() -> None:
     with Cluster(clock="held", settings=SMALL | {"group.share.assignment.interval.ms": 5000}) as kafka:
         kafka.create_topic("work", partitions=2)
         with WireClient(kafka.bootstrap) as client:
+            client.ask(10, 6, key_type=0, coordinator_keys=["g"])  # FindCoordinator makes the topic of groups
 
             def beat(member: str, epoch: int = 0) -> tuple[int, int]:
                 """Its epoch, and how many partitions it has."""
