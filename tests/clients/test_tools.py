@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +41,12 @@ class Tools:
 
     def client_metrics(self, *arguments: str) -> str:
         return self._run("org.apache.kafka.tools.ClientMetricsCommand", *arguments)
+
+    def features(self, *arguments: str) -> str:
+        return self._run("org.apache.kafka.tools.FeatureCommand", *arguments)
+
+    def reassign(self, *arguments: str) -> str:
+        return self._run("org.apache.kafka.tools.reassign.ReassignPartitionsCommand", *arguments)
 
     def quorum(self, *arguments: str) -> str:
         return self._run("org.apache.kafka.tools.MetadataQuorumCommand", *arguments)
@@ -204,3 +212,50 @@ def test_kafka_metadata_quorum(tools: Tools) -> None:
     assert told["MaxFollowerLag"].strip() == "0"
     rows = [line.split() for line in tools.quorum("describe", "--replication").splitlines()[1:]]
     assert [(row[0], row[-1]) for row in rows] == [("1", "Leader"), ("2", "Observer"), ("3", "Observer")]
+
+
+def test_kafka_features(tools: Tools) -> None:
+    assert "Feature: share.version" in tools.features("describe")
+    assert "share.version was downgraded to 0." in tools.features("downgrade", "--feature", "share.version=0")
+    [row] = [line for line in tools.features("describe").splitlines() if "share.version" in line]
+    assert "FinalizedVersionLevel: 0" in row
+    assert "share.version was upgraded to 1." in tools.features("upgrade", "--feature", "share.version=1")
+
+
+def test_kafka_configs_of_loggers(tools: Tools) -> None:
+    loggers = ("--entity-type", "broker-loggers", "--entity-name", "1")
+    told = tools.configs("--alter", *loggers, "--add-config", "abeyant.broker=FATAL")
+    assert told == "Completed updating config for broker-logger 1.\n"
+    assert "abeyant.broker=FATAL" in tools.configs("--describe", *loggers)
+
+
+def test_java_pushes_its_metrics_and_the_tool_subscribes(kafka: Cluster, tools: Tools, jars: Kafka) -> None:
+    kafka.create_topic(TOPIC)
+    tools.client_metrics("--alter", "--name", "all", "--metrics", "*", "--interval", "100")
+    assert tools.client_metrics("--list").split() == ["all"]
+    assert "interval.ms=100" in tools.client_metrics("--describe", "--name", "all")
+    settings = ("--topic", TOPIC, "--producer-property", "client.id=java", "--bootstrap-server", kafka.bootstrap)
+    line = jars.command("org.apache.kafka.tools.ConsoleProducer", *settings, options=SMALL)
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as java:
+        assert java.stdin is not None
+        java.stdin.write(b"tea\n")
+        java.stdin.flush()
+        wait_until(lambda: any(row.client_id == "java" for row in kafka.pushed_metrics()), "a push", 60)
+        java.stdin.close()
+    rows = [row for row in kafka.pushed_metrics() if row.client_id == "java"]
+    assert any("org.apache.kafka.producer.connection.creation.total" in row.metrics for row in rows), rows
+    assert {row.software[0] for row in rows} == {"apache-kafka-java"}
+
+
+def test_kafka_reassign_partitions_with_a_throttle(kafka: Cluster, tools: Tools, tmp_path: Path) -> None:
+    kafka.create_topic(TOPIC, replicas=1)
+    leader = kafka.leader(TOPIC)
+    plan = tmp_path / "plan.json"
+    row = {"topic": TOPIC, "partition": 0, "replicas": [1, 2, 3]}
+    plan.write_text(json.dumps({"version": 1, "partitions": [row]}))
+    file = ("--reassignment-json-file", str(plan))
+    assert "Successfully started partition reassignment" in tools.reassign(*file, "--execute", "--throttle", "100000")
+    assert kafka.controller.topics[TOPIC].settings.own["leader.replication.throttled.replicas"] == f"0:{leader}"
+    wait_until(lambda: kafka.in_sync(TOPIC) == (1, 2, 3))
+    assert "Clearing broker-level throttles" in tools.reassign(*file, "--verify")
+    assert "leader.replication.throttled.replicas" not in kafka.controller.topics[TOPIC].settings.own
