@@ -111,3 +111,22 @@ def test_replicas_in_sync_are_not_held_back() -> None:
                 assert settle(producer, send(producer, NAME, bytes(PART))) == [None]
         assert kafka.in_sync(NAME) == (1, 2)
         assert kafka.waiting("Throttle") == []
+
+
+def test_a_replica_that_is_held_back_goes_on_with_the_next_leader() -> None:
+    with filled(brokers=3) as kafka:
+        kafka.create_topic(NAME, replicas=2)
+        for _ in range(RECORDS):
+            kafka.seed(NAME, [bytes(PART)])
+        alter(kafka, TOPIC, NAME, (SET, f"{FOLLOWER}.replicas", "0:3"))
+        alter(kafka, BROKER, "3", (SET, f"{FOLLOWER}.rate", str(RATE)))
+        said = ask(kafka, "AlterPartitionReassignments", 1, reassign(Topic(NAME, ""), [1, 2, 3]))
+        assert said["error_code"] == "NONE"
+        kafka.until_waiting("Throttle")
+        kafka.stop(1)
+        assert kafka.leader(NAME) == 2
+        for _ in range(60):
+            kafka.clock.advance(1.0)
+            if 3 in kafka.in_sync(NAME):
+                break
+        assert 3 in kafka.in_sync(NAME)

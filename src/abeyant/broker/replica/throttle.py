@@ -25,15 +25,15 @@ _MILLISECOND: Final = 0.001  # longer than rounding errors, so that the rate is 
 class ThrottledReplica(BrokerOperation):
     """The wait of one replica, in its broker's Throttle purgatory."""
 
-    __slots__ = ("_end", "_key")
+    __slots__ = ("_key", "then")
 
     kind = "Throttle"
 
-    def __init__(self, seconds: float, partition: Key, follower: str, since: float, end: Callable[[], object]) -> None:
-        """Call `end` once, after `seconds`."""
+    def __init__(self, seconds: float, partition: Key, follower: str, since: float, then: Callable[[], object]) -> None:
+        """Call `then` once, after `seconds`."""
         super().__init__(seconds, follower, since)
         self._key = partition
-        self._end = end
+        self.then = then
 
     def keys(self) -> tuple[Key, ...]:
         """Return the partition."""
@@ -49,7 +49,7 @@ class ThrottledReplica(BrokerOperation):
 
     def on_complete(self) -> None:
         """Replicate again."""
-        self._end()
+        self.then()
 
 
 class ReplicationThrottle:
@@ -77,15 +77,20 @@ class ReplicationThrottle:
         return min(seconds, self._longest) + _MILLISECOND if seconds else 0.0
 
     def hold(self, partition: Key, follower: str, seconds: float, then: Callable[[], object]) -> None:
-        """Call `then` once, after `seconds` or when the settings change; not twice at a time for one replica."""
+        """Call `then` once, after `seconds` or when the settings change.
+
+        A replica that waits already goes on waiting, and only this `then` is called: it may follow another leader now.
+        """
         key = partition, follower
-        if key in self._held:
-            return
 
         def end() -> None:
-            self._held.pop(key, None)
+            del self._held[key]
             then()
 
+        waiting = self._held.get(key)
+        if waiting is not None:
+            waiting.then = end
+            return
         waiting = ThrottledReplica(seconds, partition, follower, self._broker.now(), end)
         self._held[key] = waiting
         self._broker.throttle_purgatory.try_complete_else_watch(waiting, [waiting])
