@@ -20,13 +20,29 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from abeyant.broker import Cluster
-from abeyant.broker.acls import DESCRIBE, READ, TOPIC, WRITE, Acl, Acls, Client
+from abeyant.broker.acls import (
+    ALTER_CONFIGS,
+    DELETE,
+    DESCRIBE,
+    DESCRIBE_CONFIGS,
+    GROUP,
+    READ,
+    TOPIC,
+    WRITE,
+    Acl,
+    Acls,
+    Client,
+)
 from abeyant.broker.log.journal import Journal
 from abeyant.broker.metadata_store import MetadataStore
 from abeyant.broker.settings import AUTHORIZER, Settings
 from abeyant.broker.wire.apis import APIS
 from abeyant.errors import AbeyantError
 from broker.asking import asked
+from broker.groups.streams import StreamsMember
+from broker.groups.test_consumer_groups import Consumer as GroupMember
+from broker.groups.wire import GroupClient
+from broker.shares.member import join
 from broker.test_versions import errors
 from broker.wire import WireClient
 
@@ -226,6 +242,48 @@ def test_who_has_no_right_can_do_nothing() -> None:
                         assert found, (api, version)
                         assert all(name.endswith("_authorization_failed") for name in found), (api, version, found)
         assert (kafka.topics(), len(kafka.records("there"))) == before
+
+
+@pytest.mark.parametrize(
+    ("api", "topic"),
+    [("ConsumerGroupDescribe", "t"), ("ShareGroupDescribe", "t"), ("StreamsGroupDescribe", "words-changelog")],
+)
+def test_a_group_is_hidden_from_who_may_not_describe_its_topics(api: str, topic: str) -> None:
+    """And its operations are those that the client has."""
+    settings = {"authorizer.class.name": AUTHORIZER, "allow.everyone.if.no.acl.found": True}
+    with Cluster(settings=settings) as kafka, GroupClient(kafka, "app") as client:
+        kafka.create_topic("t")
+        kafka.create_topic("lines")
+        if api == "ConsumerGroupDescribe":
+            assert GroupMember(client, "one").beat() == "none"
+        elif api == "ShareGroupDescribe":
+            join(kafka, "app", "t")
+        else:
+            with StreamsMember(kafka, "one") as member:
+                member.beat()
+
+        def described() -> Any:
+            (group,) = client.ask(api, group_ids=["app"], include_authorized_operations=True).groups
+            return group
+
+        def allow(kind: int, name: str, operation: int) -> None:
+            rule = {"resource_type": kind, "resource_name": name, "resource_pattern_type": LITERAL, "host": "*"}
+            allowed = {"principal": "User:ANONYMOUS", "operation": operation, "permission_type": ALLOW}
+            (said,) = client.ask("CreateAcls", creations=[rule | allowed]).results
+            assert said.error_code.name == "none"
+
+        found = described()
+        assert (found.error_code.name, len(found.members)) == ("none", 1)
+        every = READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS
+        assert found.authorized_operations == sum(1 << operation for operation in every)
+        allow(GROUP, "app", READ)
+        assert described().authorized_operations == 1 << READ | 1 << DESCRIBE
+        allow(TOPIC, topic, DESCRIBE_CONFIGS)
+        found = described()
+        assert (found.error_code.name, list(found.members)) == ("topic_authorization_failed", [])
+        assert found.error_message.endswith("that the client is not authorized to describe.")
+        assert found.authorized_operations == -(1 << 31)
+        assert getattr(found, "topology", None) is None
 
 
 def test_another_authorizer_is_refused() -> None:

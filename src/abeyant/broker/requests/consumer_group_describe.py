@@ -6,11 +6,14 @@ Kafka: `GroupMetadataManager.consumerGroupDescribe`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment
 from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember, preferred_assignor
+from abeyant.broker.requests.common.authorization import may_describe
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.coordinators import group_shard
 from abeyant.broker.requests.common.features import require_consumer_groups
@@ -39,13 +42,15 @@ def _failed(group_id: str, error: ErrorCode) -> Message:
 
 def _group(call: Call, group_id: str) -> Message:
     group = group_shard(call, group_id).consumer_group(group_id)
+    members = [_member(call, group, member) for member in group.members.values()]
+    check_topics(call, (given for member in members for given in (member.assignment, member.target_assignment)))
     return Message(
         group_id=group_id,
         group_state=group.state.value,
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         assignor_name=preferred_assignor(group.members.values()),
-        members=[_member(call, group, member) for member in group.members.values()],
+        members=members,
         authorized_operations=GROUP_OPERATIONS if call.request.include_authorized_operations else NO_OPERATIONS,
     )
 
@@ -73,3 +78,11 @@ def describe_assignment(call: Call, assignment: Assignment) -> Message:
     for row in rows:
         row.topic_name = topics[row.topic_id].name
     return Message(topic_partitions=rows)
+
+
+def check_topics(call: Call, assignments: Iterable[Message]) -> None:
+    """Raise ApiError unless the client may describe all topics of described assignments: it sees none of the group."""
+    names = {row.topic_name for one in assignments for row in one.topic_partitions}
+    if not all(may_describe(call, name) for name in names):
+        text = "The group has described topic(s) that the client is not authorized to describe."
+        raise ApiError(ErrorCode.topic_authorization_failed, text)

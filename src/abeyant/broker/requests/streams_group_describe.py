@@ -40,7 +40,7 @@ def _failed(group_id: str, error: ErrorCode) -> Message:
 def _group(call: Call, group_id: str) -> Message:
     group = group_shard(call, group_id).streams_group(group_id)
     if group.topology is not None and not all(may_describe(call, name) for name in _topic_names(group.topology)):
-        text = "The group has described topic(s) that the client is not authorized to describe."
+        text = "The described group uses topics that the client is not authorized to describe."
         raise ApiError(ErrorCode.topic_authorization_failed, text)
     return Message(
         group_id=group_id,

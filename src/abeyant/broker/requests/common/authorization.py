@@ -143,6 +143,10 @@ _WHOLE_CLUSTER: Final = {"CreateTopics": CREATE, "DeleteTopics": DELETE, "ListGr
 
 _CONFIGS: Final = {2: TOPIC, 4: CLUSTER, 8: CLUSTER, 16: CLUSTER, 32: GROUP}
 _NO_OPERATIONS: Final = -(1 << 31)
+_SHOWING_OPERATIONS: Final = (
+    "Metadata", "DescribeTopicPartitions", "DescribeCluster", "DescribeGroups", "ConsumerGroupDescribe",
+    "ShareGroupDescribe", "StreamsGroupDescribe",
+)  # fmt: skip
 
 
 def client_of(call: Any) -> Client:
@@ -434,7 +438,7 @@ def _amend(call: Any, api: str) -> None:
         call.amendments.append(lambda response: _hide_configs(call, response))
     if api == "DescribeShareGroupOffsets":
         call.amendments.append(lambda response: _hide_topics(call, response))
-    if api in ("Metadata", "DescribeTopicPartitions", "DescribeCluster", "DescribeGroups", "ConsumerGroupDescribe"):
+    if api in _SHOWING_OPERATIONS:
         call.amendments.append(lambda response: _limit_operations(call, response))
 
 
