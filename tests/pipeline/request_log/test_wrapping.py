@@ -280,3 +280,35 @@ def test_any_document_gives_a_reason_or_a_request(document: object) -> None:
     ):
         with suppress(BadLineError):
             assert LineParser().parse(one.encode()).api
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        float("nan"), float("inf"), 10**400, "9" * 400, "9" * 5000, {"epochSecond": 1, "nanoOfSecond": "x"},
+        {"epochSecond": 1, "nanoOfSecond": None}, {"epochSecond": 10**400},
+    ],
+    ids=lambda value: str(value)[:30],
+)  # fmt: skip
+def test_a_document_s_time_that_is_none_does_no_harm(time: object) -> None:
+    """A log that has such a line is read to its end."""
+    assert LineParser().parse(in_json(time=time, log=text())) == LineParser().parse(text().encode())
+    alone = in_json(time=time, log=message())
+    with pytest.raises(BadLineError, match=r"no time before the request|not a time"):
+        LineParser().parse(alone)
+    assert list(topic_names(alone)) == []
+    values = json.dumps({"values": [[time, message()], [LATER, message()]]}).encode()
+    assert len(each_request(values)) == 2
+
+
+def test_long_lines_are_read_in_time_proportional_to_their_length() -> None:
+    """Each of these once took minutes or gigabytes."""
+    behind = f"{text().rstrip()}{' ' * 200_000}x".encode()
+    with pytest.raises(BadLineError, match="text after the JSON"):
+        LineParser().parse(behind)
+    numbers = f"{'1700000000.5 ' * 40_000}{message()}".encode()
+    assert LineParser().parse(numbers).sent_us == 1_700_000_000_500_000
+    small = f"{'{}' * 20_000}{in_json(log=text()).decode() * 2}{' ' * 4_000_000}".encode()
+    assert len(each_request(small)) == 2
+    listed = f"{'x' * 1_000_000}{json.dumps({'a': [text()] * 20_000})}".encode()
+    assert sum(map(len, each_request(listed))) < 30 * len(listed)

@@ -48,8 +48,8 @@ LONGEST_MS: Final = 1000 * 365 * 86_400_000
 # What stands behind the message: logger and thread (Strimzi has both), a context, a colour, the end of a field; in
 # the text of `aws logs` the time in milliseconds.
 TRAILER: Final = re.compile(
-    r"[\"']?\s*(?:(?:\([^\s()]+\)|\[[^\[\]]*\]|\{[^{}\"]*\}|[-|] \S+|1\d{12}|(?:\x1b|#033)\[[\d;]*m)"
-    r"\s*){0,8}[\"']?[,;]?\s*$"
+    r"[\"']?\s*+(?:(?:\([^\s()]+\)|\[[^\[\]]*\]|\{[^{}\"]*\}|[-|] \S+|1\d{12}|(?:\x1b|#033)\[[\d;]*m)"
+    r"\s*+){0,8}[\"']?[,;]?\s*+$"
 )
 
 # Kafka prints a topic id as 22 characters of URL-safe base 64; the metadata log's is the same everywhere.

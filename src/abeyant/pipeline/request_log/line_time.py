@@ -69,6 +69,7 @@ _ABBREVIATION: Final = re.compile(
     "(?:WE|CE|EE)S?T|MSK|BST|IST|SAST|PKT|WIB|SGT|HKT|JST|KST|AWST|A[CE][SD]T|NZ[SD]T|(?:AK|[NAECMP])[SD]T|HST|BRT|ART|[CEW]AT"
 )
 _SECOND_US: Final = 1_000_000
+_NEAR: Final = 1024  # characters before a time in which others are searched
 
 
 class LineClock:
@@ -151,7 +152,7 @@ def _named_day(day: re.Match[str]) -> str:
 def _epoch(number: re.Match[str]) -> str:
     """Return a number of seconds or milliseconds since 1970 as a time, unless one before it is of another day."""
     moment = datetime.fromtimestamp(int(number[1]), UTC)
-    before = _TIME.findall(number.string, 0, number.start())
+    before = _TIME.findall(number.string, max(number.start() - _NEAR, 0), number.start())
     if before and before[-1][0] not in {f"{moment + timedelta(days):%Y-%m-%d}" for days in (-1, 0, 1)}:
         return number[0]
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{number[2] or number[3]}Z"

@@ -48,6 +48,7 @@ _BROKERS: Final = tuple(
 _MARKER_IN_NUMBERS: Final = re.compile(rb",\s*".join(str(code).encode() for code in MARKER))
 _DEEPEST: Final = 4
 _LONGEST_NAME: Final = 256
+_LONGEST_PREFIX: Final = 4096  # of each request of a document
 _DECIMAL: Final = re.compile(r"\d{1,15}(?:\.\d{1,15})?")
 _DECODER: Final = json.JSONDecoder()
 _LETTER: Final = re.compile(r"\w")
@@ -90,7 +91,7 @@ def each_request(line: bytes) -> list[bytes]:
     while (begin := text.find("{", at)) >= 0 and (document := _document(text, begin)) is not None:
         if _TEXT_MARKER in text[at:begin]:  # it is the body of a plain line
             break
-        for held, times in _held(document[0], text[at:begin], 0, named=True):
+        for held, times in _held(document[0], text[max(at, begin - _LONGEST_PREFIX) : begin], 0, named=True):
             found.append(f"{times} {held if isinstance(held, str) else json.dumps(held)}")
         at = document[1]
     if len(found) < 2:
@@ -106,7 +107,9 @@ def _document(text: str, begin: int) -> tuple[dict[str, Any], int] | None:
         found, end = _DECODER.raw_decode(text, begin)
     except (ValueError, RecursionError):
         return None
-    return (_nested(found) if f"{_HEADER}." in text else found, end) if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return None
+    return (_nested(found) if text.find(f"{_HEADER}.", begin, end) >= 0 else found, end)
 
 
 def _unwrap(text: str, around: str, documents: tuple[Mapping[str, Any], ...]) -> Unwrapped:
@@ -236,20 +239,18 @@ def _time(found: Mapping[str, Any]) -> str:
         if isinstance(value, list) and len(value) == 1:  # Elasticsearch's fields
             (value,) = value
         if isinstance(value, str) and not value.isdecimal():
-            return value
-        if isinstance(value, dict) and isinstance(value.get("epochSecond"), int):
-            value = value["epochSecond"] * 1_000_000 + int(value.get("nanoOfSecond", 0)) // 1000
-        elif isinstance(value, str | int | float) and not isinstance(value, bool):
-            value = _microseconds(float(value), int(value) if not isinstance(value, float) else None)
-        else:
-            continue
+            return value[:_LONGEST_NAME]
         try:
-            return (
-                datetime.fromtimestamp(value // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-                + f".{value % 1_000_000:06}Z"
-            )
-        except (ValueError, OverflowError, OSError):
+            if isinstance(value, dict) and isinstance(value.get("epochSecond"), int):
+                time_us = value["epochSecond"] * 1_000_000 + int(value.get("nanoOfSecond", 0)) // 1000
+            elif isinstance(value, str | int | float) and not isinstance(value, bool):
+                time_us = _microseconds(float(value), int(value) if not isinstance(value, float) else None)
+            else:
+                continue
+            second = datetime.fromtimestamp(time_us // 1_000_000, UTC)
+        except (ValueError, TypeError, OverflowError, OSError):  # not a number, or of no year that there is
             return ""
+        return f"{second:%Y-%m-%dT%H:%M:%S}.{time_us % 1_000_000:06}Z"
     return ""
 
 
