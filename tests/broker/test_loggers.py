@@ -36,6 +36,20 @@ def test_levels_are_pythons_until_the_cluster_closes() -> None:
     assert (ours.level, top.level, logging.root.level) == before
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_clusters_of_one_process_restore_levels_together(first: int) -> None:
+    """In whatever order they close."""
+    ours = logging.getLogger(NAME)
+    before = ours.level
+    clusters = [Cluster(), Cluster()]
+    with clusters[1 - first]:
+        with clusters[first]:
+            assert change(clusters[0], (SET, NAME, "ERROR")) == "NONE"
+            assert change(clusters[1], (SET, NAME, "FATAL")) == "NONE"
+        assert ours.level == logging.CRITICAL
+    assert ours.level == before
+
+
 def test_what_a_broker_logs_is_silenced(caplog: pytest.LogCaptureFixture) -> None:
     """A request that is none is logged, unless the level is above."""
 

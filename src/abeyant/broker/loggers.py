@@ -7,6 +7,7 @@ not the root of the program's loggers. Kafka: `LoggingController`, `RuntimeLogge
 from __future__ import annotations
 
 import logging
+import threading
 from typing import Final
 
 from abeyant.broker.errors import ApiError
@@ -24,11 +25,13 @@ _CHOICES: Final = "DEBUG, ERROR, FATAL, INFO, TRACE, WARN"
 _ALWAYS: Final = ("abeyant.broker", "abeyant.broker.log")
 
 
-class Loggers:
-    """Changes the levels of loggers, until it is closed. Use from the loop's thread only."""
+_LOCK: Final = threading.Lock()
+_CHANGED: Final[dict[str, tuple[int, set[Loggers]]]] = {}
+"""Loggers that clusters of this process have changed, by Python's names: the level before, and which clusters."""
 
-    def __init__(self) -> None:
-        self._before: dict[str, int] = {}  # levels of the changed loggers, by Python's names
+
+class Loggers:
+    """Changes the levels of loggers, until it and all others that changed them are closed."""
 
     def levels(self) -> dict[str, str]:
         """Return each logger's level, which may be one of its parents."""
@@ -50,15 +53,20 @@ class Loggers:
     def change(self, name: str, level: str | None) -> None:
         """Set a logger's level, or with None leave it to its parent."""
         python = logging.getLogger(_TOP if name == ROOT else name)
-        self._before.setdefault(python.name, python.level)
-        logging.addLevelName(_TRACE, "TRACE")
-        python.setLevel(logging.NOTSET if level is None else _LEVELS[level])
+        with _LOCK:
+            _CHANGED.setdefault(python.name, (python.level, set()))[1].add(self)
+            if level == "TRACE" and logging.getLevelName(_TRACE) == f"Level {_TRACE}":
+                logging.addLevelName(_TRACE, level)
+            python.setLevel(logging.NOTSET if level is None else _LEVELS[level])
 
     def close(self) -> None:
-        """Restore the levels as they were."""
-        for name, level in self._before.items():
-            logging.getLogger(name).setLevel(level)
-        self._before.clear()
+        """Restore the levels as they were, but of loggers that another cluster of this process has changed, too."""
+        with _LOCK:
+            for name, (level, by) in list(_CHANGED.items()):
+                by.discard(self)
+                if not by:
+                    logging.getLogger(name).setLevel(level)
+                    del _CHANGED[name]
 
 
 def _name_of(level: int) -> str:
