@@ -8,6 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from abeyant.broker import Cluster
+from abeyant.broker.log import compression
 from abeyant.broker.telemetry.clients import PushedMetrics
 from abeyant.broker.telemetry.otlp import metric_names
 from abeyant.metrics import Collector
@@ -95,8 +96,49 @@ def test_a_client_that_is_silent_is_forgotten() -> None:
             assert client.ask(GET, 0, again)["error_code"] == "THROTTLING_QUOTA_EXCEEDED"
             assert client.ask(PUSH, 0, pushing(said))["error_code"] == "NONE"
             assert client.ask(PUSH, 0, pushing(said))["error_code"] == "THROTTLING_QUOTA_EXCEEDED"
-            kafka.clock.advance(3 * 3600 + 1)
+            kafka.clock.advance(3 * 300 + 1)  # as no interval is longer than the default of five minutes
             assert client.ask(GET, 0, again)["error_code"] == "NONE"
+
+
+def test_no_client_is_asked_for_less_than_the_default() -> None:
+    with Cluster() as kafka, connect(kafka) as client:
+        subscribe(kafka, "rare", metrics="a.", interval_ms="3600000")
+        said = client.ask(GET, 0, {"client_instance_id": "00000000-0000-0000-0000-000000000000"})
+        assert (said["push_interval"], said["requested_metrics"]) == (300_000, ["a."])
+        subscribe(kafka, "often", metrics="b.", interval_ms="500", match="client_id=other,client_id=raw")
+        said = client.ask(GET, 0, {"client_instance_id": said["client_instance_id"]})
+        assert (said["push_interval"], said["requested_metrics"]) == (500, ["a.", "b."])
+
+
+@pytest.mark.parametrize("expression", ["a{99999999999999999999}", "(" * 3000 + "a" + ")" * 3000], ids=("many", "deep"))
+def test_an_expression_that_cannot_be_compiled_is_refused(expression: str) -> None:
+    with Cluster() as kafka, connect(kafka) as admin:
+        step = SET, "match", f"client_id={expression}"
+        [row] = admin.ask(ALTER, 1, stepwise(CLIENT_METRICS, "all", step))["responses"]
+        assert row["error_code"] == "INVALID_CONFIG"
+        assert row["error_message"].startswith("Illegal client matching pattern: client_id=")
+
+
+def test_a_push_that_becomes_too_large_is_refused() -> None:
+    """Before it is decompressed."""
+    with Cluster(settings={"telemetry.max.bytes": 1000}) as kafka, connect(kafka) as client:
+        for codec in (compression.GZIP, compression.SNAPPY, compression.LZ4, compression.ZSTD):
+            said = client.ask(GET, 0, {"client_instance_id": "00000000-0000-0000-0000-000000000000"})
+            data = compression.compress(codec, bytes(1001))
+            assert len(data) < 1000
+            body = pushing(said, data, compression_type=codec)
+            assert client.ask(PUSH, 0, body)["error_code"] == "INVALID_RECORD"
+
+
+def test_no_client_is_left_where_a_broker_stops() -> None:
+    """Although several clients were told over one connection."""
+    with Cluster(clock="held", settings={"connections.max.idle.ms": -1}) as kafka, connect(kafka) as client:
+        broker = kafka.brokers[1]
+        for _ in range(3):
+            client.ask(GET, 0, {"client_instance_id": "00000000-0000-0000-0000-000000000000"})
+        assert len(broker.telemetry) == 3
+        kafka.stop(1)
+        assert len(broker.telemetry) == 0
 
 
 def test_counts_of_refusals() -> None:

@@ -219,6 +219,7 @@ class Broker:
             purgatory.close("cancel")
         for other in self.cluster.brokers.values():
             self.cluster.network.send(other, other.inter_broker_purgatory.check_and_complete, self.id)
+        self.telemetry.close()
         self._idle.close()
         self.housekeeping.close()
         for partition in self.partitions.values():

@@ -27,15 +27,21 @@ _SMALLEST_BUFFER = 65_536
 _LIKELY_RATIO = 16
 
 
-def decompress(codec: int, data: memoryview) -> bytes:
-    """Return the decompressed records. Raises UndecodableError for invalid data, or for more than `LARGEST` bytes."""
+def decompress(codec: int, data: memoryview, most: int | None = None) -> bytes:
+    """Return the decompressed records. Raises UndecodableError for invalid data, or for more than `most` bytes.
+
+    By default `LARGEST`.
+    """
+    most = LARGEST if most is None else most
     if codec == NONE:
+        if len(data) > most:
+            raise _too_large(most)
         return bytes(data)
     try:
         decoder = _DECODERS[codec]
     except KeyError:
         raise UndecodableError(f"Unknown compression type id: {codec}") from None
-    return decoder(data)
+    return decoder(data, most)
 
 
 def compress(codec: int, data: bytes) -> bytes:
@@ -51,9 +57,9 @@ def compress(codec: int, data: bytes) -> bytes:
     return bytes((cramjam.lz4 if codec == LZ4 else cramjam.zstd).compress(data))
 
 
-def _gunzip(data: memoryview) -> bytes:
+def _gunzip(data: memoryview, most: int) -> bytes:
     out = []
-    left = LARGEST
+    left = most
     rest: bytes | memoryview = data
     while rest:  # a gzip stream may have several members
         decoder = zlib.decompressobj(_GZIP_FORMAT)
@@ -63,18 +69,18 @@ def _gunzip(data: memoryview) -> bytes:
             raise UndecodableError(f"Failed to decompress record stream: gzip: {error}") from None
         left -= len(out[-1])
         if left < 0:
-            raise _too_large()
+            raise _too_large(most)
         if not decoder.eof:
             raise UndecodableError("Failed to decompress record stream: gzip: truncated")
         rest = decoder.unused_data
     return out[0] if len(out) == 1 else b"".join(out)
 
 
-def _unsnap(data: memoryview) -> bytes:
+def _unsnap(data: memoryview, most: int) -> bytes:
     if data[: len(_XERIAL)] != _XERIAL:
-        return _unsnap_block(data, LARGEST)
+        return _unsnap_block(data, most)
     out = []
-    left = LARGEST
+    left = most
     position = _XERIAL_HEADER
     while position < len(data):
         if len(data) - position < _BLOCK.size:
@@ -95,18 +101,18 @@ def _unsnap_block(data: memoryview, limit: int) -> bytes:
     block = bytes(data)
     try:
         if snappy.decompress_raw_len(block) > limit:
-            raise _too_large()
+            raise _too_large(limit)
         return bytes(snappy.decompress_raw(block))
     except DecompressionError as error:
         raise UndecodableError(f"Failed to decompress record stream: snappy: {error}") from None
 
 
-def _decompress_into(name: str, data: memoryview) -> bytes:
+def _decompress_into(name: str, data: memoryview, most: int) -> bytes:
     import cramjam
 
-    # `LARGEST` is only allocated if the likely size was too small; pages that stay zero take no memory.
+    # `most` is only allocated if the likely size was too small; pages that stay zero take no memory.
     decoder: Callable[[bytes, bytearray], int] = getattr(cramjam, name).decompress_into
-    for capacity in (min(LARGEST, _SMALLEST_BUFFER + _LIKELY_RATIO * len(data)), LARGEST):
+    for capacity in (min(most, _SMALLEST_BUFFER + _LIKELY_RATIO * len(data)), most):
         out = bytearray(capacity)
         try:
             size = decoder(bytes(data), out)
@@ -116,13 +122,13 @@ def _decompress_into(name: str, data: memoryview) -> bytes:
                 raise UndecodableError(f"Failed to decompress record stream: {name}: {reason}") from None
             continue
         return bytes(memoryview(out)[:size])
-    raise _too_large()
+    raise _too_large(most)
 
 
-def _too_large() -> UndecodableError:
-    return UndecodableError(f"Failed to decompress record stream: it exceeds {LARGEST:,} bytes")
+def _too_large(most: int) -> UndecodableError:
+    return UndecodableError(f"Failed to decompress record stream: it exceeds {most:,} bytes")
 
 
-_DECODERS: dict[int, Callable[[memoryview], bytes]] = {
+_DECODERS: dict[int, Callable[[memoryview, int], bytes]] = {
     GZIP: _gunzip, SNAPPY: _unsnap, LZ4: partial(_decompress_into, "lz4"), ZSTD: partial(_decompress_into, "zstd"),
 }  # fmt: skip

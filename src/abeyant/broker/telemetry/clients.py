@@ -66,12 +66,15 @@ class ClientInstance:
     """One client as this broker knows it: what it is asked for, and when it asked and pushed."""
 
     __slots__ = (
-        "expiry", "fields", "id", "interval", "last_error", "last_get", "last_push", "metrics", "subscription_id",
-        "terminating", "version",
+        "connection", "expiry", "fields", "id", "interval", "last_error", "last_get", "last_push", "metrics",
+        "subscription_id", "terminating", "version",
     )  # fmt: skip
 
-    def __init__(self, client: uuid.UUID, fields: Mapping[str, str], subscriptions: Subscriptions) -> None:
+    def __init__(
+        self, client: uuid.UUID, connection: Connection, fields: Mapping[str, str], subscriptions: Subscriptions
+    ) -> None:
         self.id = client
+        self.connection = connection  # with which it is forgotten
         self.fields = fields
         self.version = subscriptions.version
         self.metrics, self.interval = subscriptions.wanted(fields)
@@ -182,6 +185,11 @@ class TelemetryClients:
         if client is not None:
             self._forget(client)
 
+    def close(self) -> None:
+        """Forget all clients, with their timers, as the broker is stopping."""
+        for client in list(self._clients):
+            self._forget(client)
+
     # -- inside
 
     def _client(self, client: uuid.UUID, connection: Connection) -> ClientInstance:
@@ -191,7 +199,7 @@ class TelemetryClients:
             if known is not None and known.expiry is not None:
                 known.expiry.cancel()
             fields = _fields(client, connection) if known is None else known.fields
-            known = ClientInstance(client, fields, self._subscriptions)
+            known = ClientInstance(client, connection, fields, self._subscriptions)
             self._by_connection[connection] = client
         elif known.expiry is not None:
             known.expiry.cancel()
@@ -203,8 +211,12 @@ class TelemetryClients:
 
     def _forget(self, client: uuid.UUID) -> None:
         known = self._clients.pop(client, None)
-        if known is not None and known.expiry is not None:
+        if known is None:
+            return
+        if known.expiry is not None:
             known.expiry.cancel()
+        if self._by_connection.get(known.connection) == client:
+            del self._by_connection[known.connection]
 
     def _check(
         self, known: ClientInstance, subscription_id: int, codec: int, data: bytes, *, terminating: bool
@@ -224,10 +236,7 @@ class TelemetryClients:
         if not data:
             return ()
         try:
-            metrics = decompress(codec, memoryview(data))
-            if len(metrics) > self.max_bytes:
-                raise ApiError(ErrorCode.invalid_record)
-            return metric_names(metrics)
+            return metric_names(decompress(codec, memoryview(data), self.max_bytes))
         except (UndecodableError, ValueError):
             raise ApiError(ErrorCode.invalid_record) from None
 

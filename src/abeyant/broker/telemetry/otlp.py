@@ -15,10 +15,17 @@ _LONGEST_VARINT = 10  # bytes
 
 def metric_names(data: bytes) -> tuple[str, ...]:
     """Return the names of all metrics, sorted, each once. Raises ValueError for invalid data. O(bytes)."""
-    messages = [memoryview(data)]
-    for field in _PATH:
-        messages = [value for message in messages for value in _fields(message, field)]
-    return tuple(sorted({str(name, "utf-8") for name in messages}))
+    return tuple(sorted({str(name, "utf-8") for name in _values(memoryview(data), _PATH)}))
+
+
+def _values(message: memoryview, path: tuple[int, ...]) -> Iterator[memoryview]:
+    """Yield the values at the end of a path of fields."""
+    field, *rest = path
+    for value in _fields(message, field):
+        if rest:
+            yield from _values(value, tuple(rest))
+        else:
+            yield value
 
 
 def _fields(message: memoryview, wanted: int) -> Iterator[memoryview]:

@@ -37,7 +37,7 @@ class Subscription(NamedTuple):
     interval: float
     """Seconds between pushes."""
     match: tuple[tuple[str, re.Pattern[str]], ...]
-    """Fields of the client, with the expressions that all have to match them."""
+    """Fields of the client, with the expressions that all have to match them; of one field, the last, as in Kafka."""
 
     def matches(self, client: Mapping[str, str]) -> bool:
         """Return whether it is for this client."""
@@ -90,9 +90,8 @@ class Subscriptions:
         found = [one for one in self._parsed.values() if one.matches(client)]
         default = int(definition("client-metrics", _INTERVAL).default or 0) / 1000
         names = {name for one in found for name in one.metrics}
-        return Wanted(
-            (ALL,) if ALL in names else tuple(sorted(names)), min((one.interval for one in found), default=default)
-        )
+        interval = min([default, *(one.interval for one in found)])  # as in Kafka, never longer than the default
+        return Wanted((ALL,) if ALL in names else tuple(sorted(names)), interval)
 
     def describe(self, name: str, names: Iterable[str] | None = None) -> list[ConfigEntry]:
         """Return what DescribeConfigs shows of a subscription, by default all settings. Ignores unknown names."""
@@ -124,7 +123,7 @@ def _parse(settings: Mapping[str, str]) -> Subscription:
     if not _SHORTEST <= interval <= _LONGEST:
         text = f"Invalid value {interval} for {_INTERVAL}, interval must be between 100 and 3600000 (1 hour)"
         raise ApiError(ErrorCode.invalid_request, text)
-    return Subscription(values[_METRICS], interval / 1000, tuple(map(_pattern, values[_MATCH])))
+    return Subscription(values[_METRICS], interval / 1000, tuple(dict(map(_pattern, values[_MATCH])).items()))
 
 
 def _pattern(text: str) -> tuple[str, re.Pattern[str]]:
@@ -133,6 +132,6 @@ def _pattern(text: str) -> tuple[str, re.Pattern[str]]:
     try:
         if field in _CLIENT_FIELDS and expression and "=" not in expression:
             return field, re.compile(expression)
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         pass
     raise ApiError(ErrorCode.invalid_config, f"Illegal client matching pattern: {text}")
