@@ -70,7 +70,7 @@ class Keys:
     def __init__(self, folder: Path) -> None:
         self._rsa = rsa.generate_private_key(65537, 2048)
         self._curve = ec.generate_private_key(ec.SECP256R1())
-        self._secret = b"a secret"
+        self._secret = b"a secret of 32 bytes at the least"
         numbers, point = self._rsa.public_key().public_numbers(), self._curve.public_key().public_numbers()
         self.keys = [
             {"kty": "RSA", "kid": "rsa", "n": part(numbers.n.to_bytes(256)), "e": part(numbers.e.to_bytes(3))},
@@ -119,6 +119,7 @@ def test_a_signed_token_is_valid_as_long_as_nobody_changes_it(keys: Keys, key: s
         f"{head}.{claims}.{part(b'x' * 64)}", unsecured(iat=NOW), keys.signed(key, None, "none"),
         f"{part({'alg': 'RS256', 'kid': others[key]})}.{claims}.{signature}",
         f"{part({'alg': 'HS256', 'kid': 'missing'})}.{claims}.{signature}",
+        f"{part({'alg': 'RS256', 'kid': ['rsa']})}.{claims}.{signature}",
     ]  # fmt: skip
     for one in forged:
         with pytest.raises(InvalidTokenError):
@@ -133,12 +134,41 @@ def test_what_a_signed_token_claims_is_held_to_the_settings(keys: Keys) -> None:
     }  # fmt: skip
     good: dict[str, object] = {"aud": ["other", "till"], "iss": "https://issuer", "client": "bob", "exp": NOW}
     assert at(keys.signed("rsa", good), wanted, NOW + 9.9).principal == "bob"
-    for bad in (
-        {"aud": "others"}, {"aud": None}, {"iss": None}, {"client": None}, {"exp": NOW - 10}, {"iat": None},
-        {"nbf": NOW + 11},
-    ):  # fmt: skip
+    wrong: list[dict[str, object]] = [
+        {"aud": "others"}, {"aud": None}, {"aud": 7}, {"aud": [{}]}, {"iss": None}, {"client": None},
+        {"exp": NOW - 10}, {"iat": None}, {"nbf": NOW + 11},
+    ]  # fmt: skip
+    for bad in wrong:
         with pytest.raises(InvalidTokenError):
             at(keys.signed("rsa", good | bad), wanted)
+
+
+def test_a_token_with_a_critical_extension_is_refused(keys: Keys) -> None:
+    _, claims, _ = keys.signed("secret").split(".")
+    for extension, refused in (({}, False), ({"crit": ["b64"], "b64": False}, True)):
+        text = f"{part({'alg': 'HS256', 'kid': 'secret', **extension})}.{claims}"
+        token = f"{text}.{part(keys._by_secret(text.encode()))}"
+        if refused:
+            with pytest.raises(InvalidTokenError, match="b64"):
+                at(token, keys.settings)
+        else:
+            assert at(token, keys.settings).principal == "alice"
+
+
+def test_an_issuers_keys_for_encryption_are_left_out(keys: Keys, tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    path.write_text(json.dumps({"keys": [{"kty": "RSA", "use": "enc", "alg": "RSA-OAEP"}, *keys.keys]}))
+    settings = {"sasl.oauthbearer.jwks.endpoint.url": path.as_uri()}
+    assert at(keys.signed("rsa"), settings).principal == "alice"
+
+
+def test_what_unsecured_tokens_cannot_prove_is_not_expected_of_them() -> None:
+    for name in ("sasl.oauthbearer.expected.issuer", "sasl.oauthbearer.expected.audience"):
+        with pytest.raises(AbeyantError, match=rf"{name} has no effect without .*jwks\.endpoint\.url"):
+            at(unsecured(), {name: "shop"})
+
+
+SECRET = {"kty": "oct", "k": part(b"a secret of 32 bytes at the least")}
 
 
 @pytest.mark.parametrize(
@@ -147,6 +177,11 @@ def test_what_a_signed_token_claims_is_held_to_the_settings(keys: Keys) -> None:
         ("{", "Expecting property name"), ('{"keys": []}', "it has no key"), ('{"keys": [{"kty": "OKP"}]}', "'OKP'"),
         ('{"keys": [{"kty": "RSA"}]}', "a part is missing"), ('{"keys": [{"kty": "oct", "alg": "RS256"}]}', "'RS256'"),
         ('{"keys": [{"kty": "EC", "crv": "P-384"}]}', "'P-384' is not P-256"), ("[]", "a part is missing"),
+        ('{"keys": [{"kty": "oct", "k": ""}]}', "has 0 bytes; at least 32"),
+        ('{"keys": [{"kty": "oct", "k": "a secret!"}]}', "no base64url"),
+        ('{"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB"}]}', "17 bits; at least 2048"),
+        ('{"keys": [{"kty": "RSA", "use": "enc"}]}', "no key for signatures"),
+        (json.dumps({"keys": [SECRET, SECRET]}), "several keys have the id None"),
     ],
 )  # fmt: skip
 def test_a_file_without_usable_keys_is_refused(tmp_path: Path, written: str, why: str) -> None:
@@ -155,6 +190,7 @@ def test_a_file_without_usable_keys_is_refused(tmp_path: Path, written: str, why
     for url, reason in (
         (path.as_uri(), why),
         ("https://issuer/keys", "is not read here"),
+        ("file://[issuer/keys", "Invalid IPv6 URL"),
         ("file:/no/such", "No such"),
     ):
         with pytest.raises(AbeyantError) as caught:
@@ -294,6 +330,14 @@ def test_sessions_of_other_mechanisms_end_only_if_they_are_limited() -> None:
             assert client.is_served() is (seconds == 0)
 
 
+def test_the_longest_sessions_are_told_as_a_century() -> None:
+    with held(connections_max_reauth_ms=(1 << 63) - 1) as kafka:
+        client = Session(kafka)
+        client.begin()
+        assert client.send(first(unsecured(exp=1e15))) == ("none", "", 100 * 365 * 86_400)
+        assert client.is_served()
+
+
 def test_renewals_are_held_to_the_user_the_mechanism_and_one_a_second() -> None:
     both = {"sasl.enabled.mechanisms": "OAUTHBEARER,PLAIN"}
     with Cluster(clock="held", security="SASL_PLAINTEXT", users={"alice": "secret"}, settings=both) as kafka:
@@ -316,7 +360,7 @@ def test_renewals_are_held_to_the_user_the_mechanism_and_one_a_second() -> None:
         assert clients[2].begin() == "none"
 
 
-def test_a_refused_token_is_told_then_the_connection_ends() -> None:
+def test_a_refused_token_is_told_then_the_connection_ends(caplog: pytest.LogCaptureFixture) -> None:
     with held() as kafka:
         client = Session(kafka)
         client.begin()
@@ -324,6 +368,10 @@ def test_a_refused_token_is_told_then_the_connection_ends() -> None:
         assert client.send(first(valid(kafka, -1))) == ("none", told, 0)
         assert client.send(b"\x01")[:2] == ("sasl_authentication_failed", told)
         assert not client.is_served()
+        client = Session(kafka)
+        client.begin()
+        assert client.send(first(valid(kafka, sub=["long"] * 10_000)))[1] == told
+    assert max(len(record.getMessage()) for record in caplog.records) < 300
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from abeyant.lazy import needs
 
-__all__ = ["Key", "read_keys"]
+__all__ = ["Key", "decode", "read_keys"]
+
+_BASE64: Final = re.compile(r"[A-Za-z0-9_-]*={0,2}")
+_SHORTEST_SECRET: Final = 32  # bytes, as RFC 7518 has it (section 3.2)
+_SHORTEST_RSA: Final = 2048  # bits (section 3.3)
 
 Verify = Callable[[bytes, bytes], bool]
 """Returns whether a signature, the second argument, is that of the first."""
@@ -24,13 +29,23 @@ class Key(NamedTuple):
 
 
 def read_keys(text: str) -> dict[str | None, Key]:
-    """Return the keys of a JSON Web Key Set by their ids. Raises ValueError, AbeyantError without `cryptography`."""
+    """Return the keys for signatures of a JSON Web Key Set by their ids.
+
+    Raises ValueError, AbeyantError without `cryptography`.
+    """
+    found: dict[str | None, Key] = {}
     try:
-        found = {one.get("kid"): _key(one) for one in json.loads(text)["keys"]}
+        for one in json.loads(text)["keys"]:
+            if one.get("use", "sig") != "sig":
+                continue  # issuers list their keys for encryption, too
+            number = one.get("kid")
+            if number in found:
+                raise ValueError(f"several keys have the id {number!r}: give each its own kid")
+            found[number] = _key(one)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a part is missing or wrong: {error}") from None
     if not found:
-        raise ValueError("it has no key")
+        raise ValueError("it has no key for signatures")
     return found
 
 
@@ -44,16 +59,22 @@ def _key(key: Mapping[str, Any]) -> Key:
     return Key(algorithm, verifier(key))
 
 
-def _bytes(text: str) -> bytes:
+def decode(text: str) -> bytes:
+    """Return the bytes of a base64url text, padded or not. Raises ValueError."""
+    if not _BASE64.fullmatch(text):
+        raise ValueError("a part is no base64url")
+    text = text.rstrip("=")
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def _number(text: str) -> int:
-    return int.from_bytes(_bytes(text))
+    return int.from_bytes(decode(text))
 
 
 def _secret(key: Mapping[str, Any]) -> Verify:
-    secret = _bytes(key["k"])
+    secret = decode(key["k"])
+    if len(secret) < _SHORTEST_SECRET:
+        raise ValueError(f"the secret of an oct key has {len(secret)} bytes; at least {_SHORTEST_SECRET} are needed")
     return lambda signed, signature: hmac.compare_digest(hmac.digest(secret, signed, "sha256"), signature)
 
 
@@ -63,7 +84,10 @@ def _rsa(key: Mapping[str, Any]) -> Verify:
     from cryptography.hazmat.primitives.asymmetric import padding, rsa
     from cryptography.hazmat.primitives.hashes import SHA256
 
-    public = rsa.RSAPublicNumbers(_number(key["e"]), _number(key["n"])).public_key()
+    modulus = _number(key["n"])
+    if modulus.bit_length() < _SHORTEST_RSA:
+        raise ValueError(f"an RSA key has {modulus.bit_length()} bits; at least {_SHORTEST_RSA} are needed")
+    public = rsa.RSAPublicNumbers(_number(key["e"]), modulus).public_key()
 
     def verify(signed: bytes, signature: bytes) -> bool:
         try:

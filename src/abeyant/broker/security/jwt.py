@@ -6,20 +6,19 @@ Kafka: `OAuthBearerUnsecuredValidatorCallbackHandler`, `BrokerJwtValidator`.
 from __future__ import annotations
 
 import json
-import re
-from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from abeyant.broker.security.jwk import Key, read_keys
+from abeyant.broker.security.jwk import Key, decode, read_keys
 from abeyant.errors import AbeyantError
 
 __all__ = ["InvalidTokenError", "Token", "Validator", "validator"]
 
-_BASE64: Final = re.compile(r"[A-Za-z0-9_-]*={0,2}")
 _HEADER_OF_KEYS: Final = "sasl.oauthbearer.jwks.endpoint.url"
+_AUDIENCE: Final = "sasl.oauthbearer.expected.audience"
+_ISSUER: Final = "sasl.oauthbearer.expected.issuer"
 
 Values = Callable[[str], Any]
 """Returns the value of a setting for one listener."""
@@ -47,17 +46,22 @@ def validator(values: Values) -> Validator:
     Raises AbeyantError for a file that cannot be read.
     """
     url = values(_HEADER_OF_KEYS)
-    return _Unsecured() if url is None else _Signed(_keys(url), values)
+    if url is not None:
+        return _Signed(_keys(url), values)
+    for name in (_AUDIENCE, _ISSUER):
+        if values(name):
+            raise AbeyantError(f"{name} has no effect without {_HEADER_OF_KEYS}: anybody can make unsecured tokens")
+    return _Unsecured()
 
 
 def _keys(url: str) -> dict[str | None, Key]:
-    parts = urlsplit(url)
-    if parts.scheme != "file":
-        raise AbeyantError(f"{_HEADER_OF_KEYS}: {url} is not read here; save it, and give file:///path/of/jwks.json")
     try:
-        return read_keys(Path(unquote(parts.path)).read_text("utf-8"))
+        parts = urlsplit(url)
+        if parts.scheme == "file":
+            return read_keys(Path(unquote(parts.path)).read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise AbeyantError(f"{_HEADER_OF_KEYS}: cannot use {url}: {error}; it has to be a JSON Web Key Set") from None
+    raise AbeyantError(f"{_HEADER_OF_KEYS}: {url} is not read here; save it, and give file:///path/of/jwks.json")
 
 
 class _Unsecured:
@@ -82,15 +86,15 @@ class _Signed:
     def __init__(self, keys: dict[str | None, Key], values: Values) -> None:
         self._keys = keys
         self._skew_ms: int = 1000 * values("sasl.oauthbearer.clock.skew.seconds")
-        self._audience: tuple[str, ...] = values("sasl.oauthbearer.expected.audience") or ()
-        self._issuer: str | None = values("sasl.oauthbearer.expected.issuer")
+        self._audience: tuple[str, ...] = values(_AUDIENCE) or ()
+        self._issuer: str | None = values(_ISSUER)
         self._subject: str = values("sasl.oauthbearer.sub.claim.name")
 
     def __call__(self, text: str, now_ms: int) -> Token:
         header, claims, signed, signature = _parts(text)
-        key = self._keys.get(header.get("kid")) or (next(iter(self._keys.values())) if len(self._keys) == 1 else None)
-        if key is None:
-            raise InvalidTokenError(f"there is no key {header.get('kid')!r}")
+        if "crit" in header:  # RFC 7515: refuse what is critical and not understood
+            raise InvalidTokenError(f"its header needs {header['crit']!r}, which is not known here")
+        key = self._key(header.get("kid"))
         if header.get("alg") != key.algorithm or not key.verify(signed, signature):
             raise InvalidTokenError("its signature is not that of the key")
         ends = _time(claims, "exp")
@@ -99,35 +103,37 @@ class _Signed:
         if ends <= now_ms - self._skew_ms or (begins is not None and begins > now_ms + self._skew_ms):
             raise InvalidTokenError("it has expired, or is not valid yet")
         audience = claims.get("aud")
-        given = {audience} if isinstance(audience, str) else set(audience or ())
-        if self._audience and not given & set(self._audience):
+        given = audience if isinstance(audience, list) else [audience]
+        if self._audience and not any(one in self._audience for one in given):
             raise InvalidTokenError(f"its audience is {audience!r}")
         if self._issuer is not None and claims.get("iss") != self._issuer:
             raise InvalidTokenError(f"its issuer is {claims.get('iss')!r}")
         return Token(_name(claims, self._subject), ends)
+
+    def _key(self, number: object) -> Key:
+        """Return the key with this id, or the only one. Raises InvalidTokenError."""
+        found = self._keys.get(number) if number is None or isinstance(number, str) else None
+        if found is None and len(self._keys) == 1:
+            [found] = self._keys.values()
+        if found is None:
+            raise InvalidTokenError(f"there is no key {number!r}")
+        return found
 
 
 def _parts(text: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
     """Return a token's header, claims, signed bytes and signature. Raises InvalidTokenError."""
     try:
         header, claims, signature = text.split(".")
-        return _json(header), _json(claims), f"{header}.{claims}".encode(), _decode(signature)
+        return _json(header), _json(claims), f"{header}.{claims}".encode(), decode(signature)
     except (ValueError, RecursionError):
         raise InvalidTokenError("it is no JSON Web Token") from None
 
 
 def _json(text: str) -> dict[str, Any]:
-    found = json.loads(_decode(text))
+    found = json.loads(decode(text))
     if not isinstance(found, dict):
         raise ValueError("no object")
     return found
-
-
-def _decode(text: str) -> bytes:
-    if not _BASE64.fullmatch(text):
-        raise ValueError("no base64url")
-    text = text.rstrip("=")
-    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def _name(claims: dict[str, Any], claim: str) -> str:

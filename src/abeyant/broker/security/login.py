@@ -27,6 +27,7 @@ __all__ = ["MECHANISMS", "AuthenticationError", "Login", "SaslSession", "Users"]
 
 MECHANISMS: Final = ("PLAIN", *SCRAM, OAUTHBEARER)
 _TOKEN: Final = ",tokenauth=true"
+_CENTURY_MS: Final = 100 * 365 * 86_400_000
 _RENEWABLE_AFTER_MS: Final = 1000  # since the last authentication began, as in Kafka
 _BEFORE: Final = ("ApiVersions", "SaslHandshake", "SaslAuthenticate")  # the requests before authentication
 
@@ -46,8 +47,8 @@ class SaslSession(NamedTuple):
 
     @property
     def lifetime_ms(self) -> int:
-        """Return the milliseconds from its begin to its end; 0 for a session without an end."""
-        return 0 if self.ends_ms is None else max(self.ends_ms - self.began_ms, 0)
+        """Return the milliseconds from its begin to its end, a century at most; 0 for a session without an end."""
+        return 0 if self.ends_ms is None else min(max(self.ends_ms - self.began_ms, 0), _CENTURY_MS)
 
     def is_over(self, now_ms: int) -> bool:
         """Return whether it has ended."""

@@ -43,7 +43,7 @@ class OAuthBearer(Conversation):
         try:
             found = self._validate(bearer[1].decode(), now_ms)
         except InvalidTokenError as error:
-            logger("broker").warning("a client's token is refused: %s", error)
+            logger("broker").warning("a client's token is refused: %.200s", error)  # as long as a client likes
             self._refused = True
             return _INVALID.encode()
         acts_as = (first["acts_as"] or b"").decode().replace("=2C", ",").replace("=3D", "=")
