@@ -213,7 +213,7 @@ def test_it_says_whom_clients_have_to_trust() -> None:
 
 
 def test_racks_and_clients_with_tokens() -> None:
-    tokens = ("--security", "SASL_PLAINTEXT", "--set", "sasl.enabled.mechanisms=OAUTHBEARER")
+    tokens = ("--security", "SASL_PLAINTEXT", "--set", "sasl.enabled.mechanisms = OAUTHBEARER")
     with running("--brokers", "2", "--racks", "east,west", *tokens) as (_, bootstrap):
         parts = [json.dumps(one).encode() for one in ({"alg": "none"}, {"sub": "alice", "exp": time.time() + 3600})]
         token = ".".join([*(base64.urlsafe_b64encode(one).decode().rstrip("=") for one in parts), ""])

@@ -401,6 +401,21 @@ def test_it_is_there_only_where_it_is_named() -> None:
         assert Session(kafka).begin() == "unsupported_sasl_mechanism"
 
 
+def test_a_listeners_own_settings_hold(keys: Keys) -> None:
+    own = {**ON, **keys.settings, "connections.max.reauth.ms": 5000}
+    settings = {f"listener.name.sasl_plaintext.{name}": value for name, value in own.items()}
+    with Cluster(clock="held", security="SASL_PLAINTEXT", settings=settings) as kafka:
+        seconds = kafka.clock.now_ms() / 1000
+        assert Session(kafka).begin("PLAIN") == "unsupported_sasl_mechanism"
+        for token, told in (
+            (valid(kafka), ('{"status":"invalid_token"}', 0)),
+            (keys.signed("rsa", {"exp": seconds + 60, "iat": seconds}), ("", 5)),
+        ):
+            client = Session(kafka)
+            client.begin()
+            assert client.send(first(token)) == ("none", *told)
+
+
 def test_confluents_client_renews_its_session() -> None:
     with Cluster(security="SASL_PLAINTEXT", settings={**ON, "connections.max.reauth.ms": 2000}) as kafka:
         kafka.create_topic("orders")

@@ -235,7 +235,8 @@ def _racks(text: str) -> list[str]:
 
 
 def _users(args: argparse.Namespace) -> dict[str, str]:
-    only_tokens = "sasl.enabled.mechanisms=OAUTHBEARER" in args.set and not args.user
+    mechanisms = {value for name, value in map(_setting, args.set) if name.endswith("sasl.enabled.mechanisms")}
+    only_tokens = mechanisms == {"OAUTHBEARER"} and not args.user
     if bool(args.user) != args.security.startswith("SASL") and not only_tokens:
         raise AbeyantError(f"--user {_USER} and --security SASL_PLAINTEXT or SASL_SSL need each other")
     users = []

@@ -36,13 +36,17 @@ class Security:
         self.certificates: Certificates | None = None
         self._users: Users | None = None
         self.credentials = Credentials()
-        self._largest: int = settings["sasl.server.max.receive.size"]
+
+        def values(name: str) -> Any:
+            return settings.of_listener(name, protocol)
+
+        self._largest: int = values("sasl.server.max.receive.size")
         if protocol.startswith("SASL"):
-            mechanisms = _mechanisms(settings)
+            mechanisms = _mechanisms(settings, protocol)
             if not users and mechanisms != (OAUTHBEARER,):
                 raise ValueError(f'{protocol} needs users, for instance users={{"alice": "a-password"}}')
             longest = {one: _longest(settings, protocol, one) for one in mechanisms}
-            bearer = validator(settings.__getitem__) if OAUTHBEARER in mechanisms else None
+            bearer = validator(values) if OAUTHBEARER in mechanisms else None
             self._users = Users(users or {}, mechanisms, self.credentials, bearer, longest)
         elif users:
             raise ValueError(f"users need SASL_PLAINTEXT or SASL_SSL, not {protocol}")
@@ -83,14 +87,15 @@ class Security:
             self.certificates.close()
 
 
-def _mechanisms(settings: Settings) -> tuple[str, ...]:
+def _mechanisms(settings: Settings, protocol: str) -> tuple[str, ...]:
     """Return the mechanisms set, by default those with passwords. Kafka's default, GSSAPI, is not supported."""
-    if "sasl.enabled.mechanisms" not in settings.static:
+    name = "sasl.enabled.mechanisms"
+    if not {name, f"listener.name.{protocol.lower()}.{name}"} & {*settings.static}:
         return tuple(one for one in MECHANISMS if one != OAUTHBEARER)  # by which anyone may come, with no key set
-    wanted = tuple(settings["sasl.enabled.mechanisms"])
-    for name in wanted:
-        if name not in MECHANISMS:
-            raise AbeyantError(f"sasl.enabled.mechanisms: {name!r} is not supported, only {', '.join(MECHANISMS)}")
+    wanted = tuple(settings.of_listener(name, protocol))
+    for one in wanted:
+        if one not in MECHANISMS:
+            raise AbeyantError(f"{name}: {one!r} is not supported, only {', '.join(MECHANISMS)}")
     return wanted
 
 
@@ -98,7 +103,7 @@ def _longest(settings: Settings, protocol: str, mechanism: str) -> int:
     """Return the milliseconds of a mechanism's sessions."""
     name = "connections.max.reauth.ms"
     own: int | None = settings.value(f"listener.name.{protocol.lower()}.{mechanism.lower()}.{name}")
-    most: int = settings[name]
+    most: int = settings.of_listener(name, protocol)
     return most if own is None else own
 
 
