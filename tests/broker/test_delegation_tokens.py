@@ -6,7 +6,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ ON: dict[str, object] = {"delegation.token.secret.key": "a secret", "connections
 HANDSHAKE, AUTHENTICATE, METADATA = 17, 36, 3
 CREATE, RENEW, EXPIRE, DESCRIBE = 38, 39, 40, 41
 HOUR = timedelta(hours=1)
+PERIODS = {RENEW: "renew_period", EXPIRE: "expiry_time_period"}
 
 
 @pytest.fixture
@@ -155,8 +156,55 @@ def test_tokens_are_there_after_a_restart(tmp_path: Path) -> None:
         assert described(by_password(kafka)).tokens == ()
 
 
-def test_without_a_secret_there_are_none() -> None:
-    with Cluster(security="SASL_PLAINTEXT", users=USERS) as kafka:
+def test_a_token_is_worth_nothing_with_another_secret_or_without(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"security": "SASL_PLAINTEXT", "users": USERS, "data": tmp_path}
+    with Cluster(**given, settings=ON) as kafka:
+        token = created(by_password(kafka))
+    stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert token.token_id.encode() in stored
+    assert base64.b64encode(token.hmac) not in stored
+    name = "delegation.token.secret.key"
+    for settings, error in (({**ON, name: "leaked"}, "sasl_authentication_failed"), ({}, "sasl_authentication_failed"),
+                            (ON, "none")):  # fmt: skip
+        with Cluster(**given, settings=settings) as kafka:
+            assert by_token(kafka, token)[1].error_code.name == error
+
+
+def test_the_longest_lifetimes_are_held_to_the_year_9999() -> None:
+    most = (1 << 63) - 1
+    settings = {**ON, "delegation.token.max.lifetime.ms": most, "delegation.token.expiry.time.ms": most}
+    with Cluster(security="SASL_PLAINTEXT", users=USERS, settings=settings) as kafka:
+        alice = by_password(kafka)
+        token = created(alice)
+        assert token.error_code.name == "none"
+        assert token.expiry_timestamp == token.max_timestamp == datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+        assert len(described(alice).tokens) == 1
+
+
+def test_logs_do_not_tell_what_clients_authenticate_with(tmp_path: Path) -> None:
+    salt, salted = b"a salt", b"a salted password"
+    with Cluster(security="SASL_PLAINTEXT", users=USERS, settings=ON, request_log=tmp_path) as kafka:
+        alice = by_password(kafka)
+        token = created(alice)
+        assert [one.hmac for one in described(alice).tokens] == [token.hmac]
+        for key in (RENEW, EXPIRE):
+            assert alice.ask(key, 2, hmac=token.hmac, **{PERIODS[key]: HOUR}).error_code.name == "none"
+        user = {"name": "carol", "mechanism": 1, "iterations": 4096, "salt": salt, "salted_password": salted}
+        [said] = alice.ask(51, 0, deletions=[], upsertions=[user]).results  # AlterUserScramCredentials
+        assert said.error_code.name == "none"
+        [known] = kafka.controller.tokens.all()
+        assert known.hmac == token.hmac
+        assert repr(known) == f"<DelegationToken {token.token_id} of User:alice>"
+    text = (tmp_path / "broker-1" / "kafka-request.log").read_text()
+    assert text.count('"hmac":"[hidden]"') == 4
+    assert '"salt":"[hidden]","saltedPassword":"[hidden]"' in text
+    for secret in (token.hmac, salt, salted):
+        assert base64.b64encode(secret).decode() not in text
+
+
+@pytest.mark.parametrize("settings", [{}, {"delegation.token.secret.key": ""}])
+def test_without_a_secret_there_are_none(settings: dict[str, object]) -> None:
+    with Cluster(security="SASL_PLAINTEXT", users=USERS, settings=settings) as kafka:
         alice = by_password(kafka)
         said = [created(alice), alice.ask(RENEW, 2), alice.ask(EXPIRE, 2), described(alice)]
         assert {one.error_code.name for one in said} == {"delegation_token_auth_disabled"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import uuid
 from base64 import urlsafe_b64encode
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from abeyant.broker.clock import until_scan
 from abeyant.broker.errors import ApiError
@@ -19,14 +19,19 @@ if TYPE_CHECKING:
     from abeyant.broker.security.credentials import Credentials
     from abeyant.broker.settings import Settings
 
+_LATEST_MS: Final = 253_402_300_799_000  # the end of the year 9999, the last that all clients know
+
 
 class DelegationTokens:
-    """The delegation tokens, and their store. Use from the loop's thread only."""
+    """The delegation tokens, and their store. Use from the loop's thread only.
+
+    The store has no HMACs: as in Kafka, tokens are worth nothing once brokers have another secret, or none.
+    """
 
     def __init__(self, credentials: Credentials, settings: Settings, store: MetadataStore, clock: Clock) -> None:
         """Read the stored tokens into `credentials`."""
         secret: str | None = settings["delegation.token.secret.key"]
-        self._secret = None if secret is None else secret.encode()
+        self._secret = secret.encode() if secret else None  # an empty one is none, as in Kafka
         self._known = credentials.tokens
         self._store = store
         self._clock = clock
@@ -35,8 +40,9 @@ class DelegationTokens:
         self._scan_ms: int = settings["delegation.token.expiry.check.interval.ms"]
         self._started_ms = clock.now_ms()
         self._task: TimerTask | None = None
-        for token in store.tokens():
-            self._known[token.id] = token
+        if self._secret is not None:
+            for token in store.tokens():
+                self._known[token.id] = token._replace(hmac=_hmac(self._secret, token.id))
         self._schedule()
 
     @property
@@ -53,11 +59,12 @@ class DelegationTokens:
         if self._secret is None:
             raise ApiError(ErrorCode.delegation_token_auth_disabled)
         now_ms = self._clock.now_ms()
-        last_ms = now_ms + (min(longest_ms, self._longest_ms) if longest_ms > 0 else self._longest_ms)
+        longest_ms = min(longest_ms, self._longest_ms) if longest_ms > 0 else self._longest_ms
+        last_ms = min(now_ms + longest_ms, _LATEST_MS)
         number = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")  # in Kafka's form of ids
         token = DelegationToken(
             number, owner, requester, renewers, now_ms, min(last_ms, now_ms + self._renewal_ms), last_ms,
-            hmac.digest(self._secret, number.encode(), "sha512"),
+            _hmac(self._secret, number),
         )  # fmt: skip
         self._put(token)
         return token
@@ -127,3 +134,7 @@ class DelegationTokens:
                     self._remove(token)
         finally:  # a disk may be full; the next scan tries again
             self._schedule()
+
+
+def _hmac(secret: bytes, number: str) -> bytes:
+    return hmac.digest(secret, number.encode(), "sha512")

@@ -142,16 +142,15 @@ class MetadataStore:
         self._put(f"scram/{mechanism}/{user}", value)
 
     def tokens(self) -> Iterator[DelegationToken]:
-        """Yield the delegation tokens."""
+        """Yield the delegation tokens, without their HMACs."""
         if self._journal is not None:
-            for key, (owner, requester, renewers, issued, expires, last, hmac) in self._journal.items("token/"):
+            for key, (owner, requester, renewers, issued, expires, last) in self._journal.items("token/"):
                 number = key.removeprefix("token/")
-                yield DelegationToken(number, owner, requester, tuple(renewers), issued, expires, last, b64decode(hmac))
+                yield DelegationToken(number, owner, requester, tuple(renewers), issued, expires, last, b"")
 
     def put_token(self, number: str, token: DelegationToken | None) -> None:
-        """Store a delegation token; None removes it."""
-        value = None if token is None else [*token[1:-1], b64encode(token.hmac).decode()]
-        self._put(f"token/{number}", value)
+        """Store a delegation token, without its HMAC, which only the secret gives; None removes it."""
+        self._put(f"token/{number}", None if token is None else token[1:-1])
 
     def acls(self) -> Iterator[list[Any]]:
         """Yield the fields of each ACL."""

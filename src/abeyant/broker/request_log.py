@@ -44,6 +44,7 @@ _SCOPES: Final[dict[int, Scope]] = {
     32: "group",
 }  # by the type of a resource
 _LOGGER: Final = 8
+_SECRETS: Final = ("hmac", "salt", "saltedPassword")  # of delegation tokens and SCRAM users
 _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -70,8 +71,11 @@ class RequestLog:
             return  # Kafka logs no requests of the authentication, which have the password
         request_form = None if request is None else json_form(call.codec.request_entity, request)
         if request_form is not None and call.api.name in _CONFIGURING:
-            _redact_secrets(request_form)
+            _redact_settings(request_form)
         response_form = None if response is None else json_form(call.codec.response_entity, response)
+        if "DelegationToken" in call.api.name or call.api.name == "AlterUserScramCredentials":
+            _redact_secrets(request_form)
+            _redact_secrets(response_form)
         header = _header(call.api.key, call.api.name, call.version, call.correlation_id, call.client_id)
         throttled = call.throttle_seconds
         self._write(
@@ -200,7 +204,20 @@ def _codec(key: int, version: int) -> Codec:
     return Codec(key, version, {})
 
 
-def _redact_secrets(request_form: dict[str, Any]) -> None:
+def _redact_secrets(form: Any) -> None:
+    """Redact what clients authenticate with. Kafka logs it."""
+    if isinstance(form, list):
+        for one in form:
+            _redact_secrets(one)
+    elif isinstance(form, dict):
+        for name, value in form.items():
+            if name in _SECRETS:
+                form[name] = "[hidden]"
+            else:
+                _redact_secrets(value)
+
+
+def _redact_settings(request_form: dict[str, Any]) -> None:
     """Redact the values of secret and of unknown settings. Kafka: `KafkaConfig.loggableValue`."""
     for resource in request_form["resources"]:
         kind = resource["resourceType"]

@@ -57,6 +57,9 @@ class DelegationToken(NamedTuple):
     hmac: bytes
     """The password, not in base64."""
 
+    def __repr__(self) -> str:
+        return f"<DelegationToken {self.id} of {self.owner}>"  # without the password
+
     def is_expired(self, now_ms: int) -> bool:
         """Return whether it has expired."""
         return min(self.expires_ms, self.last_ms) < now_ms
