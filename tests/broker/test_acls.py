@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ from broker.groups.wire import GroupClient
 from broker.shares.member import join
 from broker.test_versions import errors
 from broker.wire import WireClient
+from waiting import wait_until
 
 USERS = {"root": "r", "alice": "a", "bob": "b"}
 ON: dict[str, object] = {"authorizer.class.name": AUTHORIZER, "super.users": "User:root"}
@@ -159,6 +161,31 @@ def test_offsets_of_topics_that_may_not_be_described_are_hidden(kafka: Cluster) 
     consumer.close()
     assert found.error is not None
     assert (found.error.name(), found.offset < 0) == ("TOPIC_AUTHORIZATION_FAILED", True)
+
+
+def log_in(client: WireClient, user: str) -> None:
+    client.ask(17, 1, mechanism="PLAIN")
+    client.ask(36, 2, auth_bytes=f"\0{user}\0{USERS[user]}".encode())
+
+
+def test_share_offsets_are_deleted_of_topics_that_may_be_read(kafka: Cluster) -> None:
+    kafka.commit("another", {("orders", 0): 0})  # so that there is a coordinator
+    grant(kafka, "alice", "DELETE", "GROUP", "shop")
+    with WireClient(kafka.bootstrap) as root, WireClient(kafka.bootstrap) as alice:
+        log_in(root, "root")
+        log_in(alice, "alice")
+        member = {"group_id": "shop", "member_id": "one", "subscribed_topic_names": ["orders"]}
+        for epoch in (0, -1):
+            assert root.ask(76, 1, **member, member_epoch=epoch).error_code.name == "none"
+        for error in ("topic_authorization_failed", "none"):
+            wait_until(partial(deletes, alice, error))
+            grant(kafka, "alice", "READ", "TOPIC", "orders")
+
+
+def deletes(client: WireClient, error: str) -> bool:
+    """Whether DeleteShareGroupOffsets says this of the topic."""
+    said = client.ask(92, 0, group_id="shop", topics=[{"topic_name": "orders"}])
+    return [(row.topic_name, row.error_code.name) for row in said.responses] == [("orders", error)]
 
 
 def test_administrators_need_rights_to_the_cluster(kafka: Cluster) -> None:

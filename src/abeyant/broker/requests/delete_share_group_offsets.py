@@ -55,3 +55,10 @@ def handle(call: Call) -> None:
 def error_response(request: Any, error: ErrorCode) -> Message:
     """Return the response with this error for everything in the request."""
     return Message(error_code=error, responses=[])
+
+
+def refused_rows(_: Call, request: Any, error: ErrorCode) -> Message:
+    """Return the topics of the request with this error."""
+    return Message(
+        responses=[Message(topic_name=topic.topic_name, topic_id=None, error_code=error) for topic in request.topics]
+    )

@@ -119,6 +119,7 @@ _ITEMS: Final[dict[str, tuple[tuple[str, ...], int, int]]] = {
     "DescribeProducers": (("topics",), READ, TOPIC),
     "AlterShareGroupOffsets": (("topics",), READ, TOPIC),
     "OffsetDelete": (("topics",), READ, TOPIC),
+    "DeleteShareGroupOffsets": (("topics",), READ, TOPIC),
     "DescribeShareGroupOffsets": (("groups",), DESCRIBE, GROUP),
     "DeleteRecords": (("topics",), DELETE, TOPIC),
     "DeleteTopics": (("topics", "topic_names"), DELETE, TOPIC),
