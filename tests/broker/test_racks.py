@@ -161,8 +161,10 @@ def test_replicas_are_spread_over_racks(partitions: int, replication: int, racks
 def test_nonsense_is_refused() -> None:
     with pytest.raises(ValueError, match=r"racks must be a list of names, for instance \[.*\], not 'east'"):
         Cluster(racks="east")
-    with pytest.raises(ValueError, match="racks must be a list of names"):
-        Cluster(racks=[""])
+    nonsense: Any
+    for nonsense in ([""], [], 2, {"east": 1}):
+        with pytest.raises(ValueError, match="racks must be a list of names"):
+            Cluster(racks=nonsense)
     with pytest.raises(AbeyantError, match=r"broker\.rack is the rack of all brokers, and racks= gives each its own"):
         Cluster(racks=RACKS, settings={"broker.rack": "north"})
     with pytest.raises(AbeyantError, match=r"replica\.selector\.class=a\.Selector is not there"):

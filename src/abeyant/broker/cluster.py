@@ -313,7 +313,12 @@ def _checked_racks(racks: Sequence[str] | None, settings: Settings) -> tuple[str
     """Return the racks. Raises ValueError for what is no list of names, AbeyantError beside `broker.rack`."""
     if racks is None:
         return ()
-    if isinstance(racks, str) or not racks or not all(isinstance(one, str) and one for one in racks):
+    if (
+        not isinstance(racks, Sequence)
+        or isinstance(racks, str)
+        or not racks
+        or not all(isinstance(one, str) and one for one in racks)
+    ):
         raise ValueError(f'racks must be a list of names, for instance ["east", "west"], not {racks!r}')
     if settings["broker.rack"] is not None:
         raise AbeyantError("broker.rack is the rack of all brokers, and racks= gives each its own: leave one out")
