@@ -140,6 +140,19 @@ def test_topics_that_may_not_be_described_are_not_listed(kafka: Cluster) -> None
     assert set(AdminClient(config(kafka, "root")).list_topics(timeout=20).topics) >= {"orders", "secret"}
 
 
+def test_no_cursor_names_a_topic_that_may_not_be_described(kafka: Cluster) -> None:
+    kafka.create_topic("secret")
+    kafka.create_topic("tea")
+    for topic in ("orders", "tea"):
+        grant(kafka, "alice", "DESCRIBE", "TOPIC", topic)
+    with WireClient(kafka.bootstrap) as alice:
+        log_in(alice, "alice")
+        for named, listed, following in (([], "orders", "tea"), ([{"name": "secret"}], "secret", None)):
+            said = alice.ask(75, 0, topics=named, response_partition_limit=1, cursor=None)
+            assert [one.name for one in said.topics] == [listed]
+            assert (said.next_cursor.topic_name if said.next_cursor else None) == following
+
+
 def test_topics_that_may_be_created_are_while_others_are_refused(kafka: Cluster) -> None:
     grant(kafka, "alice", "CREATE", "TOPIC", "alices-", pattern="PREFIXED")
     admin = AdminClient(config(kafka, "alice"))

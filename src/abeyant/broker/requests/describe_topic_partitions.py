@@ -10,6 +10,7 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.placement import invalid_name
+from abeyant.broker.requests.common.authorization import may_describe
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.topics import TOPIC_OPERATIONS, describe_topic
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -25,7 +26,8 @@ def handle(call: Call) -> None:
     if cursor is not None and not _is_within(cursor, request):
         raise ApiError(ErrorCode.invalid_request)
     every = not request.topics
-    names = sorted(controller.topics if every else {topic.name for topic in request.topics})
+    known = (name for name in controller.topics if may_describe(call, name))  # nor may a cursor name another
+    names = sorted(known if every else {topic.name for topic in request.topics})
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
     topics = []

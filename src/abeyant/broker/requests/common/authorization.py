@@ -324,6 +324,8 @@ def _adding(rows: Any, *, alone: bool) -> Callable[[Any], None]:
             if isinstance(value, (list, tuple)) and value:
                 before = () if alone else getattr(response, name, None) or ()
                 setattr(response, name, [*before, *value])
+        if alone and "next_cursor" in vars(response):
+            response.next_cursor = None  # of what else there is, as nothing that was asked for is left
 
     return add
 
