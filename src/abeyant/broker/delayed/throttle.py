@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from abeyant.broker.wire.connection import Connection
 
 
-class ThrottledChannel(BrokerOperation):
-    """The wait of one connection, in its broker's Throttle purgatory."""
+class Throttled(BrokerOperation):
+    """The wait of a throttled channel or replica, in its broker's Throttle purgatory."""
 
-    __slots__ = ("_end", "_keys")
+    __slots__ = ("_keys", "then")
 
     kind = "Throttle"
 
     def __init__(
-        self, seconds: float, api: str, quota: str, client_id: str, since: float, end: Callable[[], object]
+        self, seconds: float, key: tuple[str, int | str], client_id: str, since: float, then: Callable[[], object]
     ) -> None:
-        """Call `end` once, after `seconds`. `quota` says what was exceeded by a request of `api`."""
+        """Call `then` once, after `seconds`. `key` is shown: the API and the quota, or the partition."""
         super().__init__(seconds, client_id, since)
-        self._keys = ((api, quota),)
-        self._end = end
+        self._keys = (key,)
+        self.then = then
 
-    def keys(self) -> tuple[tuple[str, str], ...]:
-        """Return the API, with the quota."""
+    def keys(self) -> tuple[tuple[str, int | str], ...]:
+        """Return its key."""
         return self._keys
 
     def describe(self, broker: int) -> Waiting:
@@ -40,12 +40,12 @@ class ThrottledChannel(BrokerOperation):
         return super().describe(broker)._replace(held_by="throttle")
 
     def try_complete(self) -> bool:
-        """Return False, as only its deadline, or the end of the connection, completes it."""
+        """Return False: its deadline, the end of the connection or a change of the settings completes it."""
         return False
 
     def on_complete(self) -> None:
-        """Read from the connection again."""
-        self._end()
+        """Go on."""
+        self.then()
 
 
 class ThrottledChannels:
@@ -55,7 +55,7 @@ class ThrottledChannels:
         """`now` returns seconds on the cluster's clock."""
         self._purgatory = purgatory
         self._now = now
-        self._channels: dict[Connection, ThrottledChannel] = {}
+        self._channels: dict[Connection, Throttled] = {}
 
     def mute(self, connection: Connection, seconds: float, api: str, quota: str) -> None:
         """Read no request of a connection for `seconds`. Call it before the response is sent with `mute`."""
@@ -64,7 +64,7 @@ class ThrottledChannels:
             self._channels.pop(connection, None)
             connection.unmute()
 
-        channel = ThrottledChannel(seconds, api, quota, connection.client_id, self._now(), end)
+        channel = Throttled(seconds, (api, quota), connection.client_id, self._now(), end)
         self._channels[connection] = channel
         self._purgatory.try_complete_else_watch(channel, [channel])
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal
 
-from abeyant.broker.delayed.operation import BrokerOperation, Waiting
+from abeyant.broker.delayed.throttle import Throttled
 from abeyant.broker.quotas.rates import Rate
 
 if TYPE_CHECKING:
@@ -20,36 +20,6 @@ if TYPE_CHECKING:
 Side = Literal["leader", "follower"]
 _RATES: Final = {"leader": "leader.replication.throttled.rate", "follower": "follower.replication.throttled.rate"}
 _MILLISECOND: Final = 0.001  # longer than rounding errors, so that the rate is below the limit afterwards
-
-
-class ThrottledReplica(BrokerOperation):
-    """The wait of one replica, in its broker's Throttle purgatory."""
-
-    __slots__ = ("_key", "then")
-
-    kind = "Throttle"
-
-    def __init__(self, seconds: float, partition: Key, follower: str, since: float, then: Callable[[], object]) -> None:
-        """Call `then` once, after `seconds`."""
-        super().__init__(seconds, follower, since)
-        self._key = partition
-        self.then = then
-
-    def keys(self) -> tuple[Key, ...]:
-        """Return the partition."""
-        return (self._key,)
-
-    def describe(self, broker: int) -> Waiting:
-        """Return its row in `Cluster.waiting`."""
-        return super().describe(broker)._replace(held_by="throttle")
-
-    def try_complete(self) -> bool:
-        """Return False, as only its deadline, or a change of the settings, completes it."""
-        return False
-
-    def on_complete(self) -> None:
-        """Replicate again."""
-        self.then()
 
 
 class ReplicationThrottle:
@@ -62,7 +32,7 @@ class ReplicationThrottle:
         self._setting = _RATES[side]
         self._rate = Rate(windows, window)
         self._longest: float = windows * window  # after so long without records the rate is zero
-        self._held: dict[tuple[Key, str], ThrottledReplica] = {}
+        self._held: dict[tuple[Key, str], Throttled] = {}
 
     def record(self, size: int) -> None:
         """Count bytes of a throttled replica. O(1), amortized."""
@@ -91,7 +61,7 @@ class ReplicationThrottle:
         if waiting is not None:
             waiting.then = end
             return
-        waiting = ThrottledReplica(seconds, partition, follower, self._broker.now(), end)
+        waiting = Throttled(seconds, partition, follower, self._broker.now(), end)
         self._held[key] = waiting
         self._broker.throttle_purgatory.try_complete_else_watch(waiting, [waiting])
 

@@ -5,23 +5,10 @@ Kafka: `KafkaApis.handleExpireTokenRequest`, `DelegationTokenControlManager.expi
 
 from __future__ import annotations
 
-from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.common.authorization import client_of
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.tokens import NO_TIME_MS, require_identity
-from abeyant.broker.wire.schema import Message
+from abeyant.broker.requests.common.tokens import change_expiry
 
 
 def handle(call: Call) -> None:
     """Set the token's expiry."""
-    request = call.request
-    refused_at = NO_TIME_MS
-    try:
-        require_identity(call)
-        refused_at = 0  # by Kafka's controller
-        period_ms = round(request.expiry_time_period.total_seconds() * 1000)
-        expires_ms = call.broker.cluster.controller.tokens.expire(client_of(call).principal, request.hmac, period_ms)
-    except ApiError as error:
-        call.answer(Message(error_code=error.code, expiry_timestamp=refused_at))
-        return
-    call.answer(Message(expiry_timestamp=expires_ms))
+    change_expiry(call, call.request.expiry_time_period, call.broker.cluster.controller.tokens.expire)

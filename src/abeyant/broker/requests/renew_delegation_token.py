@@ -5,23 +5,10 @@ Kafka: `KafkaApis.handleRenewTokenRequest`, `DelegationTokenControlManager.renew
 
 from __future__ import annotations
 
-from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.common.authorization import client_of
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.tokens import NO_TIME_MS, require_identity
-from abeyant.broker.wire.schema import Message
+from abeyant.broker.requests.common.tokens import change_expiry
 
 
 def handle(call: Call) -> None:
     """Renew the token."""
-    request = call.request
-    refused_at = NO_TIME_MS
-    try:
-        require_identity(call)
-        refused_at = 0  # by Kafka's controller
-        period_ms = round(request.renew_period.total_seconds() * 1000)
-        expires_ms = call.broker.cluster.controller.tokens.renew(client_of(call).principal, request.hmac, period_ms)
-    except ApiError as error:
-        call.answer(Message(error_code=error.code, expiry_timestamp=refused_at))
-        return
-    call.answer(Message(expiry_timestamp=expires_ms))
+    change_expiry(call, call.request.renew_period, call.broker.cluster.controller.tokens.renew)

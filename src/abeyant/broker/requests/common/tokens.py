@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.common.authorization import client_of
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import ErrorCode
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 NO_TIME_MS = -1
 
@@ -17,6 +20,20 @@ def require_identity(call: Call) -> None:
     by_token = session is not None and session.by_token
     if by_token or call.connection.user == "ANONYMOUS":
         raise ApiError(ErrorCode.delegation_token_request_not_allowed)
+
+
+def change_expiry(call: Call, period: timedelta, change: Callable[[str, bytes, int], int]) -> None:
+    """Answer with when a token expires now: what `change` returns for the client's principal, the HMAC, and ms."""
+    refused_at = NO_TIME_MS
+    try:
+        require_identity(call)
+        refused_at = 0  # by Kafka's controller
+        period_ms = round(period.total_seconds() * 1000)
+        expires_ms = change(client_of(call).principal, call.request.hmac, period_ms)
+    except ApiError as error:
+        call.answer(Message(error_code=error.code, expiry_timestamp=refused_at))
+        return
+    call.answer(Message(expiry_timestamp=expires_ms))
 
 
 def principal(kind: str | None, name: str | None) -> str:
