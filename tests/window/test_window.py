@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
+import pkgutil
 import threading
 import time
 from collections.abc import Iterator
@@ -14,8 +16,11 @@ import pytest
 
 import abeyant
 from abeyant import aio, broker, window
+from abeyant.broker import requests
+from abeyant.broker.delayed.operation import BrokerOperation
 from abeyant.errors import AbeyantError
 from abeyant.timer.survey import WheelShape, shape_of
+from abeyant.window.cluster import _UNTIL
 from web.http import call, connect, head
 
 
@@ -246,6 +251,20 @@ def test_a_group_whose_coordinator_is_paused_is_shown_once(kafka: broker.Cluster
         waits = state(view, f"?in=broker {first} Fetch".replace(" ", "%20"))["waits"]["rows"]
         assert waits
         assert all(row["until"].startswith(f"broker {first} to resume; new records on ") for row in waits)
+
+
+def test_what_completes_an_operation_is_said_of_every_class() -> None:
+    """Classes are told apart by name."""
+
+    def leaves(of: type[BrokerOperation]) -> Iterator[str]:
+        for each in of.__subclasses__():
+            yield from leaves(each) if each.__subclasses__() else (each.__name__,)
+
+    for module in pkgutil.walk_packages(requests.__path__, f"{requests.__name__}."):
+        importlib.import_module(module.name)
+    importlib.import_module("abeyant.broker.cluster")
+    asked = {"DelayedProduce", "DelayedDeleteRecords", "DelayedFetch"}
+    assert set(leaves(BrokerOperation)) == _UNTIL.keys() | asked
 
 
 def test_what_a_window_cannot_show() -> None:

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from abeyant.broker.api.contents import leaders
 from abeyant.broker.delayed.operation import BrokerOperation
@@ -52,6 +52,20 @@ def describe(broker: Broker, operation: BrokerOperation, keys: list[str]) -> Des
     return Described(waiting.kind, named or keys, waiting.client, waiting.since, waiting.deadline, until)
 
 
+_UNTIL: Final = {
+    "DelayedReplicaFetch": "new records on {listed}",
+    "DelayedRebalance": "{listed} to join or sync",
+    "DelayedHeartbeat": "only the deadline: a heartbeat of {listed} moves it",
+    "HeldRequest": "only the deadline: a fault delays it",
+    "Throttled": "only the deadline: a quota, a throttle of replicas or a fault holds it",
+    "DelayedShareFetch": "records on {listed} that are free to acquire",
+    "AcquisitionLock": "acknowledgements of all its records",
+    "DelayedElectLeader": "a new leader for {listed}",
+    "DelayedPeerResponse": "the other broker's response",
+}
+"""What completes operations of each class, but for those that `_until` asks for what they lack."""
+
+
 def _is_internal(key: tuple[str, int | str]) -> bool:
     return key[0].startswith("__")
 
@@ -66,17 +80,7 @@ def _until(operation: Any, named: list[str]) -> str:
         there = sum(one.bytes for one in operation._pending)
         least = operation._min_bytes
         return f"{least:,} byte{'s' if least != 1 else ''} on {listed}, now {there:,}"
-    return {
-        "DelayedReplicaFetch": f"new records on {listed}",
-        "DelayedRebalance": f"{listed} to join or sync",
-        "DelayedHeartbeat": f"only the deadline: a heartbeat of {listed} moves it",
-        "HeldRequest": "only the deadline: a fault delays it",
-        "ThrottledChannel": "only the deadline: a quota or a fault throttles the connection",
-        "DelayedShareFetch": f"records on {listed} that are free to acquire",
-        "AcquisitionLock": "acknowledgements of all its records",
-        "DelayedElectLeader": f"a new leader for {listed}",
-        "DelayedPeerAnswer": "the other broker's response",
-    }.get(kind, "")
+    return _UNTIL[kind].format(listed=listed) if kind in _UNTIL else ""
 
 
 def _acks(pending: Any) -> str:
