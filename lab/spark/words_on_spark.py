@@ -13,28 +13,16 @@ import argparse
 import statistics
 import sys
 from pathlib import Path
-from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant import pipeline, tables
+from abeyant import pipeline
 from lab.spark import data
 from lab.spark.processes import Cost
+from lab.spark.words import WORDS
 
-__all__ = ["WORDS", "measure"]
-
-WORDS: Final[dict[str, dict[str, Any]]] = {
-    "plain": {},
-    "count after_start": {"count": "after_start"},
-    "combine sum": {"combine": "sum"},
-    "combine last": {"combine": "last"},
-    "holds at_deadline": {"holds": "at_deadline"},
-    "serves oldest": {"serves": "oldest", "count": "after_start"},
-    "details": {"details": True},
-    "calendar": {"calendar": tables.Calendar("Mon-Sun 06:00-22:00")},
-    "cancel_key": {},
-}
+__all__ = ["measure"]
 
 
 def measure(spark: SparkSession, home: Path, rounds: int, words: list[str]) -> dict[str, list[float]]:
@@ -43,8 +31,8 @@ def measure(spark: SparkSession, home: Path, rounds: int, words: list[str]) -> d
     for round_ in range(rounds + 1):
         for name in words:
             operations = _read(spark, home / "keyed")
-            if name == "cancel_key":
-                operations = operations.withColumn("cancel_key", F.concat("key", F.lit(" withdrawn")))
+            if name.endswith("_key"):
+                operations = operations.withColumn(name, F.concat("key", F.lit(f" {name}")))
             with Cost() as cost:
                 outcomes = pipeline.resolve(operations, _read(spark, home / "events"), unique_ids=True, **WORDS[name])
                 outcomes.write.mode("overwrite").parquet(f"file://{(home / 'out').resolve()}")
