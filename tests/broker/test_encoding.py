@@ -111,4 +111,6 @@ def _empty(field: Any) -> Any:
         return ()
     zero: dict[str, Any] = {"error_code": ErrorCode.none, "uuid": None, "string": "", "bytes": b"", "records": b""}
     kind = field.metadata["kafka_type"]
+    if kind.startswith("datetime"):
+        return datetime.fromtimestamp(0, UTC)
     return timedelta(0) if kind.startswith("timedelta") else zero.get(kind, False if kind == "bool" else 0)

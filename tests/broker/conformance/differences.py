@@ -8,7 +8,7 @@ from __future__ import annotations
 from .scenario import Scenario
 
 _WHOLE_BATCHES = "Kafka cuts the last batch off where the bytes end, and consumers drop it; ours ends with a batch"
-_DELAY = "rebalance delays are 0 by default, so that tests need not wait"
+_DELAY = "rebalance delays and assignment intervals are 0 by default, so that tests need not wait"
 
 DIFFERENCES: dict[tuple[str, str], str] = {
     ("group_settings", "of_a_group ["): _DELAY,

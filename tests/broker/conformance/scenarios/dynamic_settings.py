@@ -15,6 +15,7 @@ from ..scenario import Stage, Topic, scenario, table
 from .configs import BROKER, DELETE, SET, SUBTRACT, TOPIC, described, stepwise
 
 API = "IncrementalAlterConfigs"
+_DEFAULT = 5  # a source of DescribeConfigs
 LISTENER = "listener.name.plaintext."
 # What depends on how the cluster was set up: where it listens, how many threads it began with.
 _SET_UP = {
@@ -22,6 +23,8 @@ _SET_UP = {
     "group.streams.initial.rebalance.delay.ms", "listener.security.protocol.map", "listeners", "log.dirs",
     "num.io.threads", "num.network.threads",
 }  # fmt: skip
+# Ours has 0 by default, so that tests need not wait: the default is not compared.
+_OUR_DEFAULT = {f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams")}
 # Kafka passes its authorizer's settings on, and does not define them.
 _OF_AUTHORIZER = {"allow.everyone.if.no.acl.found", "super.users"}
 BROKERS = {name: found for name, found in definitions("broker").items() if name not in _SET_UP | _OF_AUTHORIZER}
@@ -37,8 +40,8 @@ def every_setting_of_a_broker(stage: Stage) -> None:
     rows = stage.do("DescribeConfigs", described(BROKER, "1", None, synonyms=True))["results"][0]["configs"]
     for row in sorted(rows, key=lambda row: str(row["name"])):
         if row["name"] not in _SET_UP:
-            defaults = [one for one in row["synonyms"] if one["source"] == 5]
-            stage.note(str(row["name"]), short(row | {"value": None, "config_source": 5, "synonyms": defaults}))
+            defaults = [one for one in row["synonyms"] if one["source"] == _DEFAULT]
+            stage.note(str(row["name"]), short(row | {"value": None, "config_source": _DEFAULT, "synonyms": defaults}))
 
 
 def value_for(found: Definition) -> str:
@@ -176,7 +179,11 @@ def short(row: Mapping[str, Plain]) -> list[Plain]:
     """What is described of a setting, in less room."""
     kind = ["read-only" if row["read_only"] else "dynamic", "secret" if row["is_sensitive"] else "shown"]
     synonyms = [[one["name"], one["value"], one["source"]] for one in row["synonyms"]]
-    return [row["value"], row["config_source"], row["config_type"], *kind, *synonyms]
+    value = row["value"]
+    if row["name"] in _OUR_DEFAULT:
+        synonyms = [one for one in synonyms if one[2] != _DEFAULT]
+        value = None if row["config_source"] == _DEFAULT else value
+    return [value, row["config_source"], row["config_type"], *kind, *synonyms]
 
 
 def of_topics(values: Mapping[str, object]) -> list[str]:
