@@ -15,8 +15,8 @@ class Waiting(NamedTuple):
     kind: str
     """The purgatory: "Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat", "ShareFetch",
     "ShareLock" (records that a member of a share group has), "InterBroker" (a broker's request to another), "Throttle"
-    (a connection from which no request is read). For a held request its API, for instance "Metadata", or
-    "ReplicaFetch"."""
+    (a connection from which no request is read, or a replica that fetches nothing). For a held request its API, for
+    instance "Metadata", or "ReplicaFetch"."""
     keys: tuple[tuple[str, int | str], ...]
     """What it waits for: topics and partitions; for rebalances and sessions, groups and members; for a share
     lock both, and ("offsets", "first-last")."""
@@ -97,6 +97,38 @@ class PartitionsOperation(BrokerOperation):
     def on_complete(self) -> None:
         """Call `answer`. Partitions that are still pending have timed out."""
         self._answer()
+
+
+class Throttled(BrokerOperation):
+    """The wait of a throttled channel or replica, in its broker's Throttle purgatory."""
+
+    __slots__ = ("_keys", "then")
+
+    kind = "Throttle"
+
+    def __init__(
+        self, seconds: float, key: tuple[str, int | str], client_id: str, since: float, then: Callable[[], object]
+    ) -> None:
+        """Call `then` once, after `seconds`. `key` is shown: the API and the quota, or the partition."""
+        super().__init__(seconds, client_id, since)
+        self._keys = (key,)
+        self.then = then
+
+    def keys(self) -> tuple[tuple[str, int | str], ...]:
+        """Return its key."""
+        return self._keys
+
+    def describe(self, broker: int) -> Waiting:
+        """Return its row in `Cluster.waiting`."""
+        return super().describe(broker)._replace(held_by="throttle")
+
+    def try_complete(self) -> bool:
+        """Return False: its deadline, the end of the connection or a change of the settings completes it."""
+        return False
+
+    def on_complete(self) -> None:
+        """Go on."""
+        self.then()
 
 
 def follower_name(broker: int) -> str:

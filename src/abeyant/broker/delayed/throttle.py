@@ -9,43 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from abeyant.broker.delayed.operation import BrokerOperation, Waiting
+from abeyant.broker.delayed.operation import Throttled
 
 if TYPE_CHECKING:
     from abeyant import Purgatory
     from abeyant.broker.wire.connection import Connection
-
-
-class Throttled(BrokerOperation):
-    """The wait of a throttled channel or replica, in its broker's Throttle purgatory."""
-
-    __slots__ = ("_keys", "then")
-
-    kind = "Throttle"
-
-    def __init__(
-        self, seconds: float, key: tuple[str, int | str], client_id: str, since: float, then: Callable[[], object]
-    ) -> None:
-        """Call `then` once, after `seconds`. `key` is shown: the API and the quota, or the partition."""
-        super().__init__(seconds, client_id, since)
-        self._keys = (key,)
-        self.then = then
-
-    def keys(self) -> tuple[tuple[str, int | str], ...]:
-        """Return its key."""
-        return self._keys
-
-    def describe(self, broker: int) -> Waiting:
-        """Return its row in `Cluster.waiting`."""
-        return super().describe(broker)._replace(held_by="throttle")
-
-    def try_complete(self) -> bool:
-        """Return False: its deadline, the end of the connection or a change of the settings completes it."""
-        return False
-
-    def on_complete(self) -> None:
-        """Go on."""
-        self.then()
 
 
 class ThrottledChannels:

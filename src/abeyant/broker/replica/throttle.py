@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal
 
-from abeyant.broker.delayed.throttle import Throttled
+from abeyant.broker.delayed.operation import Throttled
 from abeyant.broker.quotas.rates import Rate
 
 if TYPE_CHECKING:
