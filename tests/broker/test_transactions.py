@@ -17,6 +17,7 @@ from abeyant.broker import Cluster
 from abeyant.errors import AbeyantError
 from broker.clients import PATIENCE, consuming, producing, send, take
 from broker.log.invariants import check_log
+from broker.wire import WireClient
 from waiting import wait_until
 
 TOPIC = "orders"
@@ -168,6 +169,14 @@ def test_a_transaction_of_a_two_phase_commit_has_no_time_out() -> None:
         begin(producer, b"one")
         shard = kafka.brokers[1].transaction_coordinator.shards[0]
         assert not kafka.on_loop(lambda: shard._timers)
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?=a)a", "a{99999999999999999999}", "(" * 5000])
+def test_transactional_ids_are_listed_by_patterns_of_re2(kafka: Cluster, pattern: str) -> None:
+    with WireClient(kafka.bootstrap) as client:
+        said = client.ask(66, 2, transactional_id_pattern=pattern)
+        assert said.error_code.name == "invalid_regular_expression"
+        assert client.ask(66, 2, transactional_id_pattern="(a+)+b").error_code.name == "none"
 
 
 def test_a_transactional_id_is_forgotten_by_the_first_scan_after_its_time() -> None:

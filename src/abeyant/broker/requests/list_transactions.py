@@ -1,14 +1,12 @@
 """ListTransactions (key 66, versions 0-2): list the transactional ids that this broker coordinates.
 
 Kafka: `TransactionStateManager.listTransactionStates`.
-Not implemented: RE2/J patterns; Python's `re` interprets them.
 """
 
 from __future__ import annotations
 
-import re
-
 from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.consumer import patterns
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.transactions.transaction import BY_NAME, Transaction
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -21,9 +19,10 @@ FILL: dict[str, dict[str, object]] = {
 def handle(call: Call) -> None:
     """List the transactional ids that match all filters."""
     request = call.request
+    pattern: str = request.transactional_id_pattern or ""
     try:
-        pattern = re.compile(request.transactional_id_pattern or "")
-    except re.error:
+        patterns.check(pattern)
+    except patterns.PatternError:
         raise ApiError(ErrorCode.invalid_regular_expression) from None
     coordinator = call.broker.transaction_coordinator
     if any(shard.loading for shard in coordinator.shards.values()):
@@ -37,7 +36,7 @@ def handle(call: Call) -> None:
             (not request.producer_id_filters or now.producer_id in request.producer_id_filters)
             and (not request.state_filters or now.state in states)
             and (request.duration_filter < 0 or now_ms - now.started_ms > request.duration_filter)
-            and (not request.transactional_id_pattern or pattern.fullmatch(transaction.id) is not None)
+            and (not pattern or patterns.matches(pattern, transaction.id))
         )
 
     unknown = [name for name in request.state_filters if name not in BY_NAME]

@@ -1,4 +1,4 @@
-"""Match topic names against a group's regular expression, in bounded time (KIP-848).
+"""Match names against a client's regular expression, in bounded time: topics (KIP-848), transactional ids (KIP-1152).
 
 Kafka uses RE2/J: no look-around, no back-references, linear time. Python's `re` supports both, and backtracks for so
 long on some expressions that one member could stall all brokers (K9). So Python's parser reads the expression, and the
