@@ -49,7 +49,9 @@ def _read(spark: SparkSession, path: Path) -> DataFrame:
 def _with_keys(spark: SparkSession, home: Path) -> None:
     """Write the operations once more, with a column `key` for the one watch of each."""
     if not (home / "keyed" / "_SUCCESS").exists():
-        one = _read(spark, home / "operations").selectExpr("*", "watches[0].key", "watches[0].required")
+        one = _read(spark, home / "operations").selectExpr(
+            "*", "watches[0].key AS key", "watches[0].required AS required"
+        )
         one.drop("watches", "condition").write.mode("overwrite").parquet(f"file://{(home / 'keyed').resolve()}")
 
 
