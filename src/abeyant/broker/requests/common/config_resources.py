@@ -19,6 +19,11 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 from abeyant.errors import AbeyantError
 
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
+_NAMELESS = {
+    GROUP: "Default group resources are not allowed.",
+    CLIENT_METRICS: "Subscription name can't be empty",
+}
+"""Kafka's messages about resources without a name."""
 
 Change = Callable[[dict[str, str], Any], dict[str, str]]
 """Returns the new settings from the current ones and a resource of the request."""
@@ -131,22 +136,14 @@ def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], di
             _check_min_isr(broker, resource, changed)
         if not call.request.validate_only:
             controller.configure_brokers(broker, changed)
-    elif resource.resource_type == GROUP:
+    elif resource.resource_type in _NAMELESS:
         if not resource.resource_name:
-            raise ApiError(ErrorCode.invalid_request, "Default group resources are not allowed.")
-        groups = controller.groups
-        changed = change(groups.own(resource.resource_name), resource)
-        groups.check(changed)
+            raise ApiError(ErrorCode.invalid_request, _NAMELESS[resource.resource_type])
+        named = controller.groups if resource.resource_type == GROUP else controller.client_metrics
+        changed = change(named.own(resource.resource_name), resource)
+        named.check(changed)
         if not call.request.validate_only:
-            groups.change(resource.resource_name, changed)
-    elif resource.resource_type == CLIENT_METRICS:
-        if not resource.resource_name:
-            raise ApiError(ErrorCode.invalid_request, "Subscription name can't be empty")
-        subscriptions = controller.client_metrics
-        changed = change(subscriptions.own(resource.resource_name), resource)
-        subscriptions.check(changed)
-        if not call.request.validate_only:
-            subscriptions.change(resource.resource_name, changed)
+            named.change(resource.resource_name, changed)
     else:
         raise ApiError(ErrorCode.invalid_request, f"Unknown resource type {resource.resource_type}")
 
