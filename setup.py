@@ -59,6 +59,21 @@ CORE = [
     "abeyant.pipeline.purging.kafka",
 ]
 
+SHARED = "abeyant._cython_shared"
+
+RARELY_RUN = frozenset(
+    {
+        SHARED,
+        "abeyant.kernels.replay",
+        "abeyant.kernels.trace_wheel",
+        "abeyant.timer.survey",
+        "abeyant.purgatory.survey",
+        "abeyant.pipeline.purging.reaped",
+        "abeyant.pipeline.purging.kafka",
+    }
+)
+"""Compiled for size: not run for each timer, operation or event."""
+
 
 def readme(text: str, home: str = HOME) -> str:
     """Make the README's links to files of the repository absolute; without a home, leave only their words."""
@@ -99,11 +114,11 @@ def main() -> None:
     compilation = importlib.util.module_from_spec(found)
     found.loader.exec_module(compilation)
     names = [] if os.environ.get("ABEYANT_NO_COMPILE", "0") not in ("", "0") else [*CORE, *lab()]
-    modules = compilation.extensions(names, shared="abeyant._cython_shared")
+    modules = compilation.extensions(names, shared=SHARED)
     setup(
         package_dir={"": "src", **({"lab": "lab"} if lab() else {})},  # an editable install is to know src/ alone
         ext_modules=modules,
-        cmdclass={"build_ext": compilation.AllOrNothing},
+        cmdclass={"build_ext": type("Compile", (compilation.AllOrNothing,), {"rarely_run": RARELY_RUN})},
         long_description=readme(Path("README.md").read_text(encoding="utf-8")),
         long_description_content_type="text/markdown",
         project_urls=urls(),

@@ -64,11 +64,18 @@ def test_without_a_compiler_nothing_compiled_is_left_and_the_reason_is_told(chec
 
 
 def test_a_wheel_holds_nothing_of_what_was_compiled_in_place_before(checkout: Path) -> None:
-    stale = checkout / "built" / "abeyant" / "lab" / "rivals" / f"heap{sysconfig.get_config_var('EXT_SUFFIX')}"
-    stale.parent.mkdir(parents=True)
-    stale.touch()  # a checkout compiles the lab's rivals as well
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    stale = [  # a checkout compiles the lab's rivals as well, and may have had a module that is gone
+        checkout / "built" / name for name in (f"lab/rivals/heap{suffix}", f"abeyant/gone{suffix}", "abeyant/gone.py")
+    ]
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    told = checkout / "built" / "abeyant" / "__init__.py"
+    shutil.copy(checkout / "src" / "abeyant" / "__init__.py", told)
     build(checkout, "--build-lib", "built", CC="/nowhere/cc")
-    assert compiled(checkout) == []
+    assert [path for path in stale if path.exists()] == []
+    assert told.exists()
 
 
 @pytest.mark.parametrize(
