@@ -38,3 +38,15 @@ def test_what_is_paused_for_ever_is_an_operation_too() -> None:
 @pytest.mark.parametrize("counts", [{"completed": 6}, {"completed": 6, "expired": 3}])
 def test_nothing_is_said_of_cancelling_where_nothing_was(counts: dict[str, int]) -> None:
     assert "cancelled" not in [tile.name for tile in outcome_tiles(outcomes(**counts))]
+
+
+def test_of_kinds_that_wait_until_the_deadline_the_one_with_the_longer_median_waits_longest() -> None:
+    rows = [
+        (kind, outcome, bin_, most_ms, 5)
+        for kind, median in (("card", 10.0), ("transfer", 100.0))
+        for outcome, bin_, most_ms in (("completed", 1, median), ("expired", 9, 900.0))
+    ]
+    waits = pd.DataFrame(rows, columns=["kind", "outcome", "bin", "most_ms", "operations"])
+    found = Outcomes(waits=waits, keys=None, aside={}, made={})
+    assert found.slowest["kind"] == "transfer"
+    assert outcome_tiles(found)[-1].note == "of transfer, which waits longest"

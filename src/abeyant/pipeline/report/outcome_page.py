@@ -83,7 +83,7 @@ def _findings(found: Outcomes) -> list[str]:
     rows = found.summary
     if rows.empty:
         return []
-    slow = rows.sort_values("p95_ms", ascending=False, kind="stable").iloc[0]
+    slow = found.slowest
     of = "" if len(rows) == 1 else f" of <b>{escaped(shortened(slow['kind']))}</b>, which waits longest,"
     said = [
         f"Half{of or ' of them'} waited at most {duration(slow['p50_ms'])}, p95 "

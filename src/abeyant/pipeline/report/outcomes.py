@@ -110,6 +110,11 @@ class Outcomes:
         counted = pd.DataFrame(waits.groupby(group, as_index=False)["operations"].sum())
         return Analysis({"waits": counted, "summary": self.summary})
 
+    @property
+    def slowest(self) -> pd.Series[Any]:
+        """The row of `summary` whose kind waits longest; of kinds that often wait until the deadline, by their median."""
+        return self.summary.sort_values(["p95_ms", "p50_ms"], ascending=False, kind="stable").iloc[0]
+
 
 def outcome_tiles(found: Outcomes) -> list[Tile]:
     """Return the numbers that a reader looks for first."""
@@ -117,7 +122,7 @@ def outcome_tiles(found: Outcomes) -> list[Tile]:
     if rows.empty:
         return []
     total, expired = int(rows["operations"].sum()) + found.pending, found.count("expired")
-    slow = rows.sort_values("p95_ms", ascending=False, kind="stable").iloc[0]
+    slow = found.slowest
     of = f"of {shortened(slow['kind'], 24)}, which waits longest" if len(rows) > 1 else "of all waits"
     kinds = f"of {counted(len(rows), 'kind')}" if len(rows) > 1 else ""
     made = [
