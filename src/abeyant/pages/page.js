@@ -307,7 +307,8 @@
   // Small plots that stand side by side go below one another where the window is narrow.
   const narrow = window.matchMedia("(max-width: 599px)");
   const below = (layout) => {
-    const { panels, rowPixels, gapPixels } = layout.meta;
+    const { panels, rowPixels } = layout.meta;
+    const gapPixels = Math.max(layout.meta.gapPixels, 66); // ticks and title of the one above, and its own title
     const inner = panels * (rowPixels + gapPixels) + 30;
     const titles = layout.annotations.splice(-panels);
     titles.forEach((title, number) => {
