@@ -326,6 +326,11 @@ def test_what_is_no_such_table_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "text.parquet").write_text("no Parquet")
     with pytest.raises(AbeyantError, match=r"events: cannot read .*text.parquet as Parquet"):
         tables.resolve(operations, tmp_path / "text.parquet")
+    (tmp_path / "text.csv").write_text("key,at")
+    with pytest.raises(
+        AbeyantError, match=r"text.csv as Parquet: give the table that pandas.read_csv\(...\) makes of it"
+    ):
+        tables.resolve(operations, tmp_path / "text.csv")
     with pytest.raises(ValueError, match="deadline must be 'inclusive' or 'exclusive', not 'open'"):
         tables.resolve(operations, events, deadline="open")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="threads must be a positive integer, not 0"):

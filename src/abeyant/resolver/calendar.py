@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence, Set
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from itertools import accumulate
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from abeyant.kernels.timelines import NEVER
@@ -77,11 +77,11 @@ class Calendar:
     """Opening hours by weekday, less holidays, in a time zone with its clock changes.
 
     `hours` are `DAY HH:MM-HH:MM` or `DAY-DAY HH:MM-HH:MM`, separated by commas; hours that end before they begin go on
-    past midnight, and 24:00 is the end of a day. `holidays` is any container of dates: a set, a list, or an object of
-    the package `holidays`. No hours begin on a holiday. Open time is real time: an hour that the zone's clock skips
-    counts as none, an hour that it repeats as two.
+    past midnight, and 24:00 is the end of a day. `holidays` are dates, or their text as in 2026-12-25: a set, a list, a
+    column; or an object of the package `holidays`, or another container that is asked for each date. No hours begin on
+    a holiday. Open time is real time: an hour that the zone's clock skips counts as none, one that it repeats as two.
 
-    Raises ValueError for hours that cannot be parsed or overlap, and for an unknown zone.
+    Raises ValueError for hours that cannot be parsed or overlap, an unknown zone, and holidays that are no dates.
 
     Examples:
         >>> from datetime import date
@@ -91,7 +91,7 @@ class Calendar:
         8
     """
 
-    def __init__(self, hours: str, *, zone: str = "UTC", holidays: Iterable[date] | Container[date] = ()) -> None:
+    def __init__(self, hours: str, *, zone: str = "UTC", holidays: Iterable[date | str] | Container[date] = ()) -> None:
         """See the class."""
         self._hours = hours
         self._weekly = _read(hours)
@@ -99,7 +99,7 @@ class Calendar:
             self._zone = ZoneInfo(zone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise ValueError(f"zone must be a name such as 'Europe/Berlin' or 'UTC', not {zone!r}") from None
-        self._holidays: Any = holidays if hasattr(holidays, "__contains__") else set(holidays)
+        self._holidays: Any = frozenset(map(_day, holidays)) if _is_listed(holidays) else holidays
         self._lock = threading.Lock()  # held while `_known` is extended; it is replaced as a whole
         self._known = _Hours(_REFERENCE, _REFERENCE, [], [], [0])
         self._columns: _Columns | None = None
@@ -111,7 +111,7 @@ class Calendar:
     def __repr__(self) -> str:
         """Return the same text for the same hours, zone and holidays."""
         holidays = self._holidays
-        if isinstance(holidays, list | tuple | set | frozenset):
+        if isinstance(holidays, frozenset):
             shown = str(sorted(map(str, holidays)))
         else:
             shown = repr(holidays)
@@ -199,6 +199,30 @@ def _day_of(micros: int) -> date:
     """Return the day of an instant, clamped to the years 2 to 9990."""
     most = (_FURTHEST - _REFERENCE).days
     return _REFERENCE + timedelta(days=min(max(micros // 86_400_000_000, -718_000), most))
+
+
+def _is_listed(holidays: Any) -> TypeGuard[Iterable[Any]]:
+    """Return whether holidays are listed; other containers, as of the package `holidays`, find them when asked."""
+    if isinstance(holidays, str | bytes):
+        raise ValueError(f"holidays must be dates, not the text {holidays!r}: write [{holidays!r}]")
+    listed = isinstance(holidays, Sequence | Set) or type(holidays) is dict or hasattr(holidays, "__array__")
+    return listed or not hasattr(holidays, "__contains__")
+
+
+def _day(holiday: Any) -> date:
+    """Return one holiday as a date, without a time of day, which a date is never equal to."""
+    if hasattr(holiday, "as_py"):  # of Arrow
+        holiday = holiday.as_py()
+    if type(holiday).__name__ == "datetime64":  # of NumPy
+        holiday = holiday.astype("datetime64[D]").item()
+    if isinstance(holiday, datetime) and holiday == holiday:  # not pandas' NaT
+        return holiday.date()
+    if type(holiday) is date:
+        return holiday
+    try:
+        return date.fromisoformat(holiday)
+    except (TypeError, ValueError):
+        raise ValueError(f"holidays must be dates, or text such as 2026-12-25, not {holiday!r}") from None
 
 
 def _read(hours: str) -> list[list[tuple[int, int]]]:

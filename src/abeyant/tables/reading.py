@@ -21,6 +21,13 @@ from abeyant.tables.schemas import EVENTS, OPERATIONS, check, columns_of
 __all__ = ["batches_of", "check_columns", "chunks", "normalize_table", "open_both", "table_of"]
 
 _ROWS: Final = 1 << 18  # maximum rows of a chunk, so that its columns stay in the cache; most have at least half
+_READERS: Final = {
+    ".csv": "read_csv",
+    ".tsv": "read_csv",
+    ".json": "read_json",
+    ".xlsx": "read_excel",
+    ".orc": "read_orc",
+}
 T = TypeVar("T", pa.RecordBatch, pa.Table)
 
 
@@ -173,7 +180,9 @@ def _parquet(path: str | Path, wanted: Mapping[str, str], name: str) -> ds.Datas
         form = ds.ParquetFileFormat(dictionary_columns=dictionary_columns(files, text))
         return ds.dataset(found, format=form)
     except (OSError, pa.ArrowInvalid) as error:
-        raise AbeyantError(f"{name}: cannot read {path} as Parquet: {' '.join(str(error).split())}") from None
+        read = _READERS.get(Path(path).suffix.lower())
+        reason = f"give the table that pandas.{read}(...) makes of it" if read else " ".join(str(error).split())
+        raise AbeyantError(f"{name}: cannot read {path} as Parquet: {reason}") from None
 
 
 def _plain(table: T) -> T:

@@ -112,7 +112,7 @@ class Outcomes:
 
     @property
     def slowest(self) -> pd.Series[Any]:
-        """The row of `summary` whose kind waits longest; of kinds that often wait until the deadline, by their median."""
+        """The row of `summary` whose kind waits longest; of several with one p95, the one with the longest median."""
         return self.summary.sort_values(["p95_ms", "p50_ms"], ascending=False, kind="stable").iloc[0]
 
 
