@@ -34,6 +34,7 @@ from abeyant.broker.acls import (
     Acls,
     Client,
 )
+from abeyant.broker.groups.consumer.records import read_resolved
 from abeyant.broker.log.journal import Journal
 from abeyant.broker.metadata_store import MetadataStore
 from abeyant.broker.settings import AUTHORIZER, Settings
@@ -329,6 +330,41 @@ def test_a_group_is_hidden_from_who_may_not_describe_its_topics(api: str, topic:
 def test_another_authorizer_is_refused() -> None:
     with pytest.raises(AbeyantError, match=r"authorizer\.class\.name=an\.Authorizer is not there"):
         Cluster(settings={"authorizer.class.name": "an.Authorizer"})
+
+
+def test_a_pattern_assigns_topics_by_the_rights_of_the_member_that_resolves_it() -> None:
+    with Cluster(security="SASL_PLAINTEXT", users=USERS, settings=ON, clock="held") as kafka:
+        for topic in ("orders", "secret"):
+            kafka.create_topic(topic)
+        grant(kafka, "alice", "READ", "GROUP", "group")
+        grant(kafka, "alice", "DESCRIBE", "TOPIC", "orders")
+        with GroupClient(kafka, user=("alice", "a")) as alice, GroupClient(kafka, user=("root", "r")) as root:
+            subscribed = {"subscribed_topic_names": None, "subscribed_topic_regex": "orders|secret|ne.*"}
+            one, two = GroupMember(alice, "one", **subscribed), GroupMember(root, "two", **subscribed)
+            assert (one.beat(), two.beat()) == ("none", "none")
+            assert settled(kafka, one, two) == {"orders"}, "it is resolved for the group, as alice may have it"
+            grant(kafka, "alice", "DESCRIBE", "TOPIC", "secret")
+            assert settled(kafka, one, two) == {"orders"}, "until it is resolved anew"
+            kafka.clock.advance(44.0)
+            kafka.create_topic("news")
+            assert settled(kafka, one, two) == {"orders", "secret"}, "alice is the first after a new topic"
+            assert settled(kafka, two, one) == {"orders", "secret"}
+            for _ in range(16):  # the interval between refreshes is 10 minutes
+                kafka.clock.advance(40.0)
+                found = settled(kafka, two, one)
+            assert found == {"news", "orders", "secret"}
+        regexes = [record.value for record in kafka.records("__consumer_offsets") if record.key[:2] == b"\0\x10"]
+        found = [sorted(read_resolved(value).topics) for value in regexes if value is not None]
+        assert found == [["orders"], ["orders", "secret"], ["news", "orders", "secret"]]
+
+
+def settled(kafka: Cluster, *members: GroupMember) -> set[str]:
+    """The topics that members have in the end."""
+    for _ in range(4):
+        for member in members:
+            assert member.beat() == "none"
+    topics = kafka.controller.by_id
+    return {topics[topic].name for member in members for topic, _ in member.has}
 
 
 def acls(*rules: Acl, **settings: object) -> Acls:

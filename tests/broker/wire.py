@@ -19,16 +19,20 @@ from broker.conformance.times import accept_no_time
 
 accept_no_time()
 _PATIENCE = 30.0  # seconds
-_API_VERSIONS = 18
+_SASL_HANDSHAKE, _API_VERSIONS, _SASL_AUTHENTICATE = 17, 18, 36
 
 
 class WireClient:
-    """One connection."""
+    """One connection, authenticated as a user with a password if one is given."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, user: tuple[str, str] | None = None) -> None:
         host, _, port = bootstrap.partition(",")[0].rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=_PATIENCE)
         self._correlation = 0
+        if user is not None:
+            self.ask(_SASL_HANDSHAKE, 1, mechanism="PLAIN")
+            said = self.ask(_SASL_AUTHENTICATE, 2, auth_bytes="\0".join(("", *user)).encode())
+            assert said.error_code.name == "none", said
 
     def __enter__(self) -> Self:
         return self

@@ -90,6 +90,8 @@ class Controller:
         self.members: dict[int, Member] = {}  # brokers that are registered and not fenced
         self.topics: dict[str, Topic] = {}
         self.by_id: dict[uuid.UUID, Topic] = {}
+        self.topics_version = 0
+        """How many topics were created since the start."""
         # In Kafka's form of ids.
         self.cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self.changed: Callable[[PartitionState], object] | None = None  # called after every change; for tests
@@ -221,6 +223,7 @@ class Controller:
             self._store.put_topic(topic)
             self.topics[name] = topic
             self.by_id[topic.id] = topic
+            self.topics_version += 1
             for state in topic.partitions:
                 self._send(state, topic)
         return topic

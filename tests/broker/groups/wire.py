@@ -18,11 +18,13 @@ JOIN = 11
 class GroupClient:
     """At the broker that coordinates a group, or at a given one."""
 
-    def __init__(self, kafka: Cluster, group: str = "group", broker: int | None = None) -> None:
+    def __init__(
+        self, kafka: Cluster, group: str = "group", broker: int | None = None, user: tuple[str, str] | None = None
+    ) -> None:
         self.group = group
         self.kafka = kafka
-        where = coordinator(kafka, group) if broker is None else broker
-        self.client = WireClient(f"127.0.0.1:{kafka.brokers[where].port}")
+        where = coordinator(kafka, group, user) if broker is None else broker
+        self.client = WireClient(f"127.0.0.1:{kafka.brokers[where].port}", user)
 
     def __enter__(self) -> Self:
         return self
@@ -92,9 +94,9 @@ class GroupClient:
         return self.ask("DescribeGroups", groups=[self.group]).groups[0]
 
 
-def coordinator(kafka: Cluster, group: str) -> int:
+def coordinator(kafka: Cluster, group: str, user: tuple[str, str] | None = None) -> int:
     """The broker that coordinates a group."""
-    with WireClient(kafka.bootstrap) as client:
+    with WireClient(kafka.bootstrap, user) as client:
         (said,) = client.ask(10, 6, key_type=0, coordinator_keys=[group]).coordinators
     node: int = said.node_id
     return node

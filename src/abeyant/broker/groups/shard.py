@@ -67,7 +67,10 @@ class GroupShard(Shard):
         self.classic_protocol = ClassicProtocol(waits, self._store, rebalances, broker.now_ms, max_size=max_classic)
         controller = broker.cluster.controller
         max_consumers = settings["group.consumer.max.size"]
-        targets = Targets(lambda: controller.topics, lambda: controller.by_id, broker.now_ms)
+        targets = Targets(
+            lambda: controller.topics, lambda: controller.by_id, broker.now_ms, lambda: controller.topics_version,
+            settings["group.consumer.regex.refresh.interval.ms"],
+        )  # fmt: skip
         self.migration = Migration(
             settings["group.consumer.migration.policy"],
             targets,

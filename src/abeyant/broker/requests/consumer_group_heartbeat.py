@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
+from functools import partial
 from itertools import groupby
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.consumer.assignors import ASSIGNORS, Assignment
 from abeyant.broker.groups.consumer.group import LEAVES, LEAVES_FOR_A_WHILE
 from abeyant.broker.groups.consumer.protocol import HeartbeatRequest, HeartbeatResponse
+from abeyant.broker.requests.common.authorization import may_describe
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.coordinators import group_shard, host_of, milliseconds
 from abeyant.broker.requests.common.features import require_consumer_groups
@@ -93,6 +95,7 @@ def _heartbeat(call: Call) -> HeartbeatRequest:
         owned=None if owned is None else frozenset((row.topic_id, index) for row in owned for index in row.partitions),
         client_id=call.client_id,
         client_host=host_of(call),
+        may_describe=partial(may_describe, call),
     )
 
 

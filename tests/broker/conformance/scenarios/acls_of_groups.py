@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from ..client import Connection
 from ..grouped import Group
 from ..messages import Plain
 from ..rights import (
@@ -37,6 +38,7 @@ from ..rights import (
     granted,
 )
 from ..scenario import Stage, scenario, table
+from ..settings import ADMIN
 from .consumer_groups import beat as consumer_beat
 from .offsets import committing
 from .share_groups import beat as share_beat
@@ -245,6 +247,40 @@ def groups_listed(stage: Stage, api: str, body: Body, right: Right) -> None:
             said = stage.connect(group.node, user="alice").ask(api, 5, body)
             said["groups"] = [row for row in said["groups"] if row["group_id"] == group.id]
             stage.note("ListGroups v5", said)
+
+
+@table(alice_first=(True,), admin_first=(False,))
+def topics_of_a_pattern(stage: Stage, alice_first: bool) -> None:
+    """A group has the topics that its first member may describe, whoever else is there."""
+    group = Group(stage)
+    guest = Guest(stage, group.node)
+    guest.group = group.id
+    names = f"{guest.topic.name}|{guest.other.name}"
+    alice, admin = (stage.connect(group.node, user=user) for user in ("alice", ADMIN))
+
+    def beats(connection: Connection, member: str, epoch: int) -> Body:
+        body = {**consumer_beat(None, member, epoch), "group_id": group.id, "subscribed_topic_names": None}
+        if not epoch:
+            body |= {"rebalance_timeout": 60_000, "topic_partitions": [], "subscribed_topic_regex": names}
+        return connection.ask("ConsumerGroupHeartbeat", 1, body)
+
+    def settled(connection: Connection, member: str) -> Body:
+        answers = [beats(connection, member, 0)]
+
+        def given() -> bool:
+            if answers[-1]["error_code"] == "NONE" and not (answers[-1]["assignment"] or {}).get("topic_partitions"):
+                answers.append(beats(connection, member, answers[-1]["member_epoch"]))
+                return False
+            return True
+
+        stage.until(given, "what it has")
+        return answers[-1]
+
+    with granted(stage, guest.rule(GROUP_READ), guest.rule(SEEN)):
+        said = settled(*((alice, "alice") if alice_first else (admin, "admin")))
+        stage.note("first", [said["error_code"], len(said["assignment"]["topic_partitions"])])
+        second = beats(*((admin, "admin") if alice_first else (alice, "alice")), 0)
+        stage.note("second", [second["error_code"], second["assignment"]])
 
 
 def of_till(guest: Guest, **more: Plain) -> Body:

@@ -109,6 +109,17 @@ def regex_that_is_none(stage: Stage) -> None:
     stage.note("error", said["error_code"])
 
 
+@scenario("ConsumerGroupHeartbeat", at=(1,))
+def regex_that_matches_an_internal_topic(stage: Stage) -> None:
+    topic, group = stage.topic(), Group(stage)
+    names = f"{topic.name}|__consumer_off.*"
+    first = beat(topic, subscribed_topic_names=None, subscribed_topic_regex=names)
+    said = group.do("ConsumerGroupHeartbeat", first)
+    if not given(said):
+        said = await_given(stage, group, epoch=said["member_epoch"])
+    stage.note("topics", len(said["assignment"]["topic_partitions"]))
+
+
 @table(
     "ConsumerGroupHeartbeat",
     larger=({"member_epoch": 5},), unknown_member=({"member_id": "two", "member_epoch": 1},),

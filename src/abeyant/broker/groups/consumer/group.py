@@ -54,6 +54,16 @@ Subscription = tuple[tuple[str, ...], str | None]
 _NEVER: Mapping[Partition, int] = MappingProxyType({})
 
 
+class Resolved(NamedTuple):
+    """The topics of a pattern, as they were when it was last resolved."""
+
+    topics: frozenset[str]
+    version: int
+    """Which topics existed then: the version of `Targets`."""
+    time: int
+    """In ms since 1970."""
+
+
 class Classic(NamedTuple):
     """The metadata of a member that uses the classic protocol. Times are in ms."""
 
@@ -117,6 +127,7 @@ class ConsumerGroup:
         self.members: dict[str, ConsumerMember] = {}
         self.static: dict[str, str] = {}  # instance id -> member id
         self.subscriptions: Counter[Subscription] = Counter()  # how many members have each
+        self.resolved: dict[str, Resolved] = {}  # by pattern
         self.target: dict[str, Assignment] = {}
         self.topics: dict[str, tuple[object, int]] = {}  # of the target: id and partition count
         self.owners: dict[Partition, str] = {}  # the member that has a partition, or still has to revoke it
@@ -237,6 +248,12 @@ class ConsumerGroup:
         left.subtract(one.subscription for one in (known, self.members.get(without)) if one is not None)
         left[member.subscription] += 1
         return (+left).keys()
+
+    def matches_others(self, resolved: Mapping[str, Resolved]) -> bool:
+        """Return whether a pattern of the group has other topics in `resolved`."""
+        return any(
+            regex in self.resolved and one.topics != self.resolved[regex].topics for regex, one in resolved.items()
+        )
 
     def _remove_subscription(self, member: ConsumerMember) -> None:
         self.subscriptions[member.subscription] -= 1

@@ -19,6 +19,7 @@ from abeyant.broker.groups.consumer.group import (
     ConsumerGroup,
     ConsumerMember,
     MemberState,
+    Resolved,
     fenced_instance,
     reconcile,
 )
@@ -26,11 +27,15 @@ from abeyant.broker.groups.waits import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
-    from abeyant.broker.groups.consumer.targets import Subscribed, Targets
+    from abeyant.broker.groups.consumer.targets import MayDescribe, Subscribed, Targets
     from abeyant.broker.groups.waits import Waits
 
 Then = Callable[[ErrorCode], object]
 _JOINS = 0  # the epoch that a joining member sends
+
+
+def _any_topic(_: str) -> bool:
+    return True
 
 
 class HeartbeatRequest(NamedTuple):
@@ -47,6 +52,8 @@ class HeartbeatRequest(NamedTuple):
     owned: Assignment | None = None
     client_id: str = ""
     client_host: str = ""
+    may_describe: MayDescribe = _any_topic
+    """Returns whether the member may describe a topic, for its pattern."""
 
     @property
     def is_full(self) -> bool:
@@ -121,7 +128,10 @@ class ConsumerProtocol:
         before, target = self._find_member(group, request, entries)
         member = _update(before, request)
         owned = NOTHING if request.epoch == _JOINS else request.owned
-        after, topics = self.advance(group, before, member, target, owned, entries, replaced=_replaced(group, request))
+        after, topics = self.advance(
+            group, before, member, target, owned, entries, replaced=_replaced(group, request),
+            may_describe=request.may_describe,
+        )  # fmt: skip
         assignment = after.assigned if request.is_full or after.assigned != before.assigned else None
         response = HeartbeatResponse(ErrorCode.none, None, member.id, after.epoch, assignment)
         if not entries:
@@ -140,24 +150,32 @@ class ConsumerProtocol:
         entries: list[Entry],
         *,
         replaced: str = "",
+        may_describe: MayDescribe | None = None,
     ) -> tuple[ConsumerMember, Subscribed]:
         """Return the member after its next step, and the group's topics. Add the records of changes to `entries`.
 
         `before` and `member` are the member before and after its heartbeat. `target` is None if it has none, `owned` if
-        the heartbeat does not list its partitions. `replaced` is the id of the static member that it replaces.
+        the heartbeat does not list its partitions. `replaced` is the id of the static member that it replaces. Without
+        `may_describe`, patterns keep the topics that they have.
         """
         if member.id not in group.members or member != before:
             entries.append(records.member(group.id, member))
-        topics = self.targets.find_topics(group.subscribed_with(member, replaced))
+        subscriptions = group.subscribed_with(member, replaced)
+        resolved: Mapping[str, Resolved] = group.resolved
+        if may_describe is not None:
+            resolved = self.targets.resolve(group, subscriptions, may_describe)
+            entries += records.resolved_changes(group, resolved)
+        topics = self.targets.find_topics(subscriptions, resolved)
         epoch, target_epoch = group.epoch, group.target_epoch
         resubscribed = member.subscription != before.subscription
-        if resubscribed or (member.id not in group.members and target is None) or topics != group.topics:
+        joins = member.id not in group.members and target is None
+        if resubscribed or joins or topics != group.topics or group.matches_others(resolved):
             epoch += 1
             entries.append(records.group(group.id, epoch))
         if epoch > target_epoch and self._may_assign(group):
             members = {**group.members, member.id: member}
             members.pop(replaced, None)
-            target = self.targets.compute(group, members, topics, epoch, entries)[member.id]
+            target = self.targets.compute(group, members, topics, epoch, entries, resolved)[member.id]
             target_epoch = epoch
         owners = group.owners
         if replaced:
@@ -180,9 +198,9 @@ class ConsumerProtocol:
     def catch_up(self, group: ConsumerGroup) -> None:
         """Compute the target of the group's epoch if no consumer member's heartbeat has done so."""
         if group.epoch > group.target_epoch:
-            topics = self.targets.find_topics(group.subscriptions)
+            topics = self.targets.find_topics(group.subscriptions, group.resolved)
             entries: list[Entry] = []
-            self.targets.compute(group, group.members, topics, group.epoch, entries)
+            self.targets.compute(group, group.members, topics, group.epoch, entries, group.resolved)
             self.write(entries, ignore)
             group.topics = topics
 
@@ -270,6 +288,8 @@ class ConsumerProtocol:
         for member_id in gone:
             self.unwatch(group.id, member_id)
             entries += records.member_tombstones(group.id, member_id)
+        left = {member.regex for member in group.members.values() if member.id not in gone}
+        entries += [records.regex_tombstone(group.id, regex) for regex in group.resolved if regex not in left]
         entries.append(records.group(group.id, group.epoch + 1))
         self.write(entries, then)
 
@@ -277,8 +297,10 @@ class ConsumerProtocol:
 
     def resume(self, group: ConsumerGroup) -> None:
         """Start the sessions of a group that was loaded from the log or upgraded."""
+        # Topics may have been created meanwhile: the next heartbeat resolves the patterns anew.
+        group.resolved = {regex: one._replace(version=-1) for regex, one in group.resolved.items()}
         if group.epoch == group.target_epoch:
-            group.topics = self.targets.find_topics(group.subscriptions)
+            group.topics = self.targets.find_topics(group.subscriptions, group.resolved)
         for member in group.members.values():
             self.watch(group, member)
 

@@ -2,7 +2,7 @@
 
 3  a group: its epoch                    5  a member: its subscription
 6  the target assignment: its epoch      7  the target of one member
-8  the current assignment of a member
+8  the current assignment of a member  16  the topics of a pattern
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 from abeyant.broker.coordinator.schema import Field, Nullable, Schema
 from abeyant.broker.groups.consumer.assignors import Assignment, Partition
-from abeyant.broker.groups.consumer.group import Classic, ConsumerGroup, ConsumerMember, MemberState
+from abeyant.broker.groups.consumer.group import Classic, ConsumerGroup, ConsumerMember, MemberState, Resolved
 from abeyant.broker.wire.encoding import varint
 from abeyant.broker.wire.schema import Message
 
 if TYPE_CHECKING:
     from abeyant.broker.coordinator.shard import Entry
 
-GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT = 3, 5, 6, 7, 8
-KINDS = (GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT)
+GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT, REGEX = 3, 5, 6, 7, 8, 16
+KINDS = (GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT, REGEX)
 
 _GROUP_KEY = Schema("a consumer group's key", CURRENT, group_id="string")
 _MEMBER_KEY = Schema("a member's key", CURRENT, group_id="string", member_id="string")
+_REGEX_KEY = Schema("a pattern's key", REGEX, group_id="string", regex="string")
 _EPOCH = Schema("an epoch", flexible_since=0, epoch="int32")
 _TARGET_EPOCH = Schema("a target's epoch", flexible_since=0, epoch="int32", timestamp=Field("int64", default=0, tag=0))
 _TOPIC = Schema(
@@ -43,12 +44,16 @@ _MEMBER = Schema(
     client_host="string", topics=["string"], regex=Nullable("string"), rebalance_timeout="int32",
     assignor=Nullable("string"), classic=Field(Nullable(_CLASSIC), tag=0),
 )  # fmt: skip
+_RESOLVED = Schema("a pattern's topics", flexible_since=0, topics=["string"], version="int64", time="int64")
 
 
 def read_key(kind: int, data: bytes) -> tuple[str, str]:
-    """Return the group id, and the member id or "". Raises ValueError."""
+    """Return the group id, and the member id, the pattern or "". Raises ValueError."""
     if kind in (GROUP, TARGET):
         return _GROUP_KEY.read(data).group_id, ""
+    if kind == REGEX:
+        regex = _REGEX_KEY.read(data)
+        return regex.group_id, regex.regex
     key = _MEMBER_KEY.read(data)
     return key.group_id, key.member_id
 
@@ -129,6 +134,32 @@ def read_current(data: bytes, known: ConsumerMember) -> ConsumerMember:
     )  # fmt: skip
 
 
+def resolved(group_id: str, regex: str, one: Resolved) -> Entry:
+    """Return the record with the topics of a pattern."""
+    return _regex_key(group_id, regex), _RESOLVED.write(
+        0, Message(topics=sorted(one.topics), version=one.version, time=one.time)
+    )
+
+
+def resolved_changes(group: ConsumerGroup, after: Mapping[str, Resolved]) -> list[Entry]:
+    """Return the records of the group's patterns that are new or resolved anew, and tombstones of those it lost."""
+    return [
+        *(regex_tombstone(group.id, regex) for regex in group.resolved if regex not in after),
+        *(resolved(group.id, regex, one) for regex, one in after.items() if group.resolved.get(regex) != one),
+    ]
+
+
+def read_resolved(data: bytes) -> Resolved:
+    """Return the topics of a pattern. Raises ValueError."""
+    value = _RESOLVED.read(data)
+    return Resolved(frozenset(value.topics), value.version, value.time)
+
+
+def regex_tombstone(group_id: str, regex: str) -> Entry:
+    """Return the tombstone of the record of a pattern."""
+    return _regex_key(group_id, regex), None
+
+
 def all_records(consumers: ConsumerGroup) -> list[Entry]:
     """Return all records of a group whose target has the group's epoch."""
     group_id, epoch = consumers.id, consumers.epoch
@@ -142,7 +173,10 @@ def all_records(consumers: ConsumerGroup) -> list[Entry]:
 
 
 def replay(group: ConsumerGroup, kind: int, member_id: str, value: bytes | None) -> None:
-    """Apply a record to its group, which is not a tombstone of the whole group. Raises ValueError."""
+    """Apply a record to its group, which is not a tombstone of the whole group. Raises ValueError.
+
+    For a pattern's record, `member_id` is the pattern.
+    """
     if kind == GROUP and value is not None:
         group.epoch = read_epoch(value)
     elif kind == TARGET and value is not None:
@@ -151,6 +185,10 @@ def replay(group: ConsumerGroup, kind: int, member_id: str, value: bytes | None)
         group.target.pop(member_id, None)
         if value is not None:
             group.target[member_id] = read_target(value)
+    elif kind == REGEX:
+        group.resolved.pop(member_id, None)
+        if value is not None:
+            group.resolved[member_id] = read_resolved(value)
     elif kind == MEMBER and value is None:
         group.remove(member_id)
     elif kind in (MEMBER, CURRENT) and value is not None:
@@ -162,7 +200,8 @@ def tombstones(consumers: ConsumerGroup) -> list[Entry]:
     """Return the tombstones of a group's records."""
     group_id = consumers.id
     members = [entry for member_id in consumers.members for entry in member_tombstones(group_id, member_id)]
-    return [*members, (_group_key(TARGET, group_id), None), (_group_key(GROUP, group_id), None)]
+    regexes = [regex_tombstone(group_id, regex) for regex in consumers.resolved]
+    return [*members, *regexes, (_group_key(TARGET, group_id), None), (_group_key(GROUP, group_id), None)]
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Entry]:
@@ -176,6 +215,10 @@ def _group_key(kind: int, group_id: str) -> bytes:
 
 def _member_key(kind: int, group_id: str, member_id: str) -> bytes:
     return _MEMBER_KEY.write(kind, Message(group_id=group_id, member_id=member_id))
+
+
+def _regex_key(group_id: str, regex: str) -> bytes:
+    return _REGEX_KEY.write(REGEX, Message(group_id=group_id, regex=regex))
 
 
 def _topics(assignment: Assignment, since: Mapping[Partition, int] | None = None) -> list[Message]:

@@ -1,14 +1,26 @@
-"""Compute the target assignments of consumer groups, with an assignor."""
+"""Compute the target assignments of consumer groups, with an assignor, and resolve their patterns to topics.
+
+A pattern is resolved for the whole group, with the rights of the member whose heartbeat starts it: when it is new to
+the group, when topics were created, and every `group.consumer.regex.refresh.interval.ms`. Kafka: `TopicRegexResolver`,
+which runs in the background and at most every 10 s; here the heartbeat resolves at once.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from abeyant.broker.groups.consumer import records
 from abeyant.broker.groups.consumer.assignors import ASSIGNORS, Assignment
-from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember, Subscription, preferred_assignor
+from abeyant.broker.groups.consumer.group import (
+    ConsumerGroup,
+    ConsumerMember,
+    Resolved,
+    Subscription,
+    preferred_assignor,
+)
 from abeyant.broker.groups.consumer.patterns import matches
 from abeyant.broker.groups.subscription import NamedPartition
 
@@ -19,6 +31,11 @@ if TYPE_CHECKING:
 Subscribed = dict[str, tuple[object, int]]
 """Topic name -> id and partition count."""
 
+MayDescribe = Callable[[str], bool]
+"""Returns whether a client may describe a topic."""
+
+_NO_PATTERNS: Mapping[str, Resolved] = MappingProxyType({})
+
 
 class Targets:
     """Computes the target assignments of one shard's groups."""
@@ -28,9 +45,16 @@ class Targets:
         topics: Callable[[], Mapping[str, Topic]],
         by_id: Callable[[], Mapping[uuid.UUID, Topic]],
         now_ms: Callable[[], int],
+        version: Callable[[], int],
+        refresh_interval: int,
     ) -> None:
-        """`topics` and `by_id` return the cluster's topics, by name and by id; `now_ms` returns the time."""
+        """`topics` and `by_id` return the cluster's topics, by name and by id; `now_ms` returns the time.
+
+        `version` returns a number that changes when a topic is created. `refresh_interval`: of patterns, in ms.
+        """
         self._now_ms = now_ms
+        self._version = version
+        self._refresh_interval = refresh_interval
         self._topics = topics
         self._by_id = by_id
 
@@ -38,11 +62,28 @@ class Targets:
         """Return the cluster's topics by name."""
         return self._topics()
 
-    def find_topics(self, subscriptions: Iterable[Subscription]) -> Subscribed:
+    def find_topics(
+        self, subscriptions: Iterable[Subscription], resolved: Mapping[str, Resolved] = _NO_PATTERNS
+    ) -> Subscribed:
         """Return the existing topics of these subscriptions, with their ids and partition counts."""
         topics = self._topics()
-        names = {name for one in subscriptions for name in self._names(one)}
+        names = {name for one in subscriptions for name in _names(one, resolved)}
         return {name: (topics[name].id, len(topics[name].partitions)) for name in sorted(names) if name in topics}
+
+    def resolve(
+        self, group: ConsumerGroup, subscriptions: Collection[Subscription], may_describe: MayDescribe
+    ) -> Mapping[str, Resolved]:
+        """Return the group's patterns with their topics, resolved anew if that is due. O(topics) then."""
+        wanted = {regex for _, regex in subscriptions if regex}
+        known = {regex: one for regex, one in group.resolved.items() if regex in wanted}
+        version, now = self._version(), self._now_ms()
+        if len(known) == len(wanted) and not any(
+            one.version != version or now > one.time + self._refresh_interval for one in known.values()
+        ):
+            return known
+        found = {regex: {name for name in self._topics() if matches(regex, name)} for regex in wanted}
+        allowed = {name for name in set().union(*found.values()) if may_describe(name)}
+        return {regex: Resolved(frozenset(names & allowed), version, now) for regex, names in found.items()}
 
     def to_names(self, assignment: Assignment) -> list[NamedPartition]:
         """Return an assignment with topic names instead of ids, without deleted topics."""
@@ -61,10 +102,11 @@ class Targets:
         topics: Subscribed,
         epoch: int,
         entries: list[Entry],
+        resolved: Mapping[str, Resolved],
     ) -> dict[str, Assignment]:
         """Return the target assignment for an epoch. Add the records of changes to `entries`."""
         ids: dict[str, uuid.UUID] = {name: self._topics()[name].id for name in topics}
-        names = {one: self._names(one) for one in {member.subscription for member in members.values()}}
+        names = {one: _names(one, resolved) for one in {member.subscription for member in members.values()}}
         subscribed = {
             member.id: frozenset(ids[name] for name in names[member.subscription] if name in ids)
             for member in members.values()
@@ -77,10 +119,9 @@ class Targets:
         entries.append(records.target(group.id, epoch, self._now_ms()))
         return target
 
-    def _names(self, subscription: Subscription) -> set[str]:
-        """Return the topic names of a subscription, including those that match its pattern."""
-        topics, regex = subscription
-        names = set(topics)
-        if regex:
-            names.update(name for name, topic in self._topics().items() if not topic.internal and matches(regex, name))
-        return names
+
+def _names(subscription: Subscription, resolved: Mapping[str, Resolved]) -> Set[str]:
+    """Return the topic names of a subscription, including those of its pattern."""
+    topics, regex = subscription
+    found = resolved.get(regex) if regex else None
+    return set(topics) if found is None else found.topics.union(topics)
