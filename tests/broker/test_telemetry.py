@@ -11,6 +11,7 @@ from abeyant.broker import Cluster
 from abeyant.broker.log import compression
 from abeyant.broker.telemetry.clients import PushedMetrics
 from abeyant.broker.telemetry.otlp import metric_names
+from abeyant.broker.wire.encoding import varint
 from abeyant.metrics import Collector
 from broker.clients import consuming, producing, send, settle
 from broker.conformance.client import Connection
@@ -19,6 +20,7 @@ from broker.conformance.scenarios.telemetry import ALTER, CLIENT_METRICS, PAYLOA
 from waiting import wait_until
 
 TOPIC = "orders"
+TAGS = (b"\x0a", b"\x12", b"\x12", b"\x0a")  # of a name, and of what is around it in turn
 GET, PUSH = "GetTelemetrySubscriptions", "PushTelemetry"
 
 
@@ -128,6 +130,21 @@ def test_a_push_that_becomes_too_large_is_refused() -> None:
             assert len(data) < 1000
             body = pushing(said, data, compression_type=codec)
             assert client.ask(PUSH, 0, body)["error_code"] == "INVALID_RECORD"
+
+
+def test_what_is_kept_of_pushes_is_bounded_in_bytes() -> None:
+    """The names of the least recent push are forgotten first; what was counted stays."""
+    with Cluster() as kafka, connect(kafka) as client:
+        for number in range(25):
+            said = client.ask(GET, 0, {"client_instance_id": "00000000-0000-0000-0000-000000000000"})
+            data = b"%03d" % number + b"x" * 900_000
+            for tag in TAGS:
+                data = tag + varint(len(data)) + data
+            body = pushing(said, compression.compress(compression.ZSTD, data), compression_type=compression.ZSTD)
+            assert client.ask(PUSH, 0, body)["error_code"] == "NONE"
+        kept = [int(row.metrics[0][:3]) for row in kafka.pushed_metrics()]
+        assert kept == list(range(7, 25)), "18 names of 0.9 MB are less than 16 MiB"
+        assert kafka.brokers[1].telemetry.pushes == 25
 
 
 def test_no_client_is_left_where_a_broker_stops() -> None:

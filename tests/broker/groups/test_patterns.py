@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 import pytest
@@ -41,11 +42,34 @@ def test_it_matches_what_pythons_matches(regex: str, name: str) -> None:
 @pytest.mark.parametrize(
     "regex",
     ["(", "(?=a)a", "(?!internal).*", "(?<!a)b", r"(a)\1", "a*+", "(?>a)b", "a{1001}", "(" * 5_000 + ")" * 5_000,
-     "a" * 40_000],
+     "a" * 40_000, "(?x)a", "(?x:a)", "(?a)a", "[[:letters:]]", "[[:^alpha:]]", "[a", "[a-", "[", "\\", "[\\", "[z-a]"],
 )  # fmt: skip
 def test_what_re2_does_not_have_is_refused(regex: str) -> None:
     with pytest.raises(PatternError):
         check(regex)
+
+
+@pytest.mark.parametrize(
+    ("regex", "name", "expected"),
+    [
+        ("[[:alpha:]]+", "abc", True), ("[[:alpha:]]+", "a1", False), ("[^[:digit:]]+", "a1", False),
+        ("[[:alpha:]-]+", "ab-c", True), ("[[:punct:]]+", "[]^_", True), ("[[a]+", "[a", True), ("[a&&b]+", "a&b", True),
+        ("[a||b]+", "a|", True), ("[]a]+", "a]", True), ("[^]a]+", "b", True), ("[--/]", ".", True),
+        ("[a-c--.]+", "ab-.", True), ("[!--]+", "*-", True), ("[-a]+", "-a", True), ("[a-]+", "-a", True),
+        (r"[\]\[]+", "][", True), (r"\[[a-z0-9._-]+\]", "[x.y-1_]", True), ("[[:]", ":", True),
+    ],
+)  # fmt: skip
+def test_sets_are_those_of_re2(regex: str, name: str, expected: bool) -> None:
+    """Python would warn of some of them, as of sets to come."""
+    check(regex)
+    assert matches(regex, name) is expected
+
+
+@given(st.text(r"ab[]()^-&|~:\{}*?x1", max_size=12))
+def test_any_text_is_an_expression_or_refused(regex: str) -> None:
+    with contextlib.suppress(PatternError):
+        check(regex)
+    matches(regex, "ab-1")
 
 
 @pytest.mark.parametrize(

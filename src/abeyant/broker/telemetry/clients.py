@@ -31,6 +31,8 @@ ACCEPTED: Final = (ZSTD, LZ4, GZIP, SNAPPY)
 """Codecs of a push, in the order of preference."""
 
 _MOST: Final = 16_384  # clients at a time, as in Kafka
+_MOST_BYTES: Final = 16 << 20  # of what is kept of all pushes; the last push is kept in any case
+_BYTES_OF_TEXT: Final = 64  # beside its characters
 _EXPIRY: Final = 60.0  # seconds after which a silent client is forgotten, at least
 _RESERVED: Final = 2  # ids below this are not a client's
 _MAY_ASK_AGAIN: Final = (ErrorCode.unknown_subscription_id, ErrorCode.unsupported_compression_type)
@@ -60,6 +62,11 @@ class PushedMetrics(NamedTuple):
     """Names in the last push, sorted."""
     terminated: bool
     """Whether the client has sent its last push."""
+
+    @property
+    def memory(self) -> int:
+        """Return about how many bytes its texts take. O(metrics)."""
+        return sum(_BYTES_OF_TEXT + len(text) for text in (self.client_id, *self.software, *self.metrics))
 
 
 class ClientInstance:
@@ -116,6 +123,7 @@ class TelemetryClients:
         self._clients: OrderedDict[uuid.UUID, ClientInstance] = OrderedDict()  # least recent first
         self._by_connection: dict[Connection, uuid.UUID] = {}
         self._pushed: OrderedDict[uuid.UUID, PushedMetrics] = OrderedDict()
+        self._pushed_bytes = 0
         self.errors: Counter[str] = Counter()
         """Refused requests, by the error's name."""
         self.pushes = self.size = 0
@@ -125,7 +133,10 @@ class TelemetryClients:
         return len(self._clients)
 
     def pushed(self) -> list[PushedMetrics]:
-        """Return what each client has pushed, those that are gone included, the least recent first."""
+        """Return what each client has pushed, those that are gone included, the least recent first.
+
+        The least recent are forgotten beyond 16,384 clients, and beyond 16 MB of names.
+        """
         return list(self._pushed.values())
 
     def get(self, client: uuid.UUID | None, connection: Connection) -> ClientInstance:
@@ -166,7 +177,7 @@ class TelemetryClients:
         self.pushes += 1
         self.size += len(data)
         before = self._pushed.pop(client, None)
-        self._pushed[client] = PushedMetrics(
+        self._pushed[client] = row = PushedMetrics(
             self._broker,
             kafka_form(client),
             connection.client_id,
@@ -176,8 +187,9 @@ class TelemetryClients:
             names,
             terminating,
         )
-        if len(self._pushed) > _MOST:
-            self._pushed.popitem(last=False)
+        self._pushed_bytes += row.memory - (before.memory if before else 0)
+        while len(self._pushed) > _MOST or (self._pushed_bytes > _MOST_BYTES and len(self._pushed) > 1):
+            self._pushed_bytes -= self._pushed.popitem(last=False)[1].memory
 
     def disconnected(self, connection: Connection) -> None:
         """Forget the client of a connection that has ended."""

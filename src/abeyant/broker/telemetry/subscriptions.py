@@ -132,6 +132,6 @@ def _pattern(text: str) -> tuple[str, re.Pattern[str]]:
     try:
         if field in _CLIENT_FIELDS and expression and "=" not in expression:
             return field, re.compile(expression)
-    except (re.error, OverflowError, RecursionError):
+    except (re.error, ValueError, OverflowError, RecursionError, FutureWarning):  # a warning where they are errors
         pass
     raise ApiError(ErrorCode.invalid_config, f"Illegal client matching pattern: {text}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from re import IGNORECASE, error
+from re import ASCII, IGNORECASE, LOCALE, VERBOSE, error
 from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
@@ -27,6 +27,14 @@ _CATEGORIES: dict[Any, Callable[[str], bool]] = {
     ops.CATEGORY_WORD: lambda char: char in _WORD,
     ops.CATEGORY_NOT_WORD: lambda char: char not in _WORD,
 }
+_NOT_RE2 = ASCII | LOCALE | VERBOSE  # flags of Python's
+_FLAGS = "it has flags other than i, m and s"
+_POSIX = {
+    "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": r"\x00-\x7F", "blank": r"\t ", "cntrl": r"\x00-\x1F\x7F",
+    "digit": "0-9", "graph": "!-~", "lower": "a-z", "print": " -~", "punct": r"!-/:-@\[-`{-~", "space": r"\t\n\v\f\r ",
+    "upper": "A-Z", "word": r"0-9A-Za-z_", "xdigit": "0-9A-Fa-f",
+}  # fmt: skip
+"""What is in a set as [:alpha:]."""
 _CHARACTERS = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN)
 _REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT)
 
@@ -60,13 +68,62 @@ def _parse(regex: str) -> tuple[list[Any], int]:
     if len(regex) > _LONGEST:
         raise PatternError(f"it has {len(regex)} characters; the limit is {_LONGEST}")
     try:
-        found = parser.parse(regex)
+        found = parser.parse(_of_python(regex))
+        if found.state.flags & _NOT_RE2:
+            raise PatternError(_FLAGS)
         _require_supported(found)
     except RecursionError:
         raise PatternError("expression nests too deeply") from None
     except (error, ValueError, OverflowError) as wrong:
         raise PatternError(str(wrong)) from None
     return list(found), found.state.flags
+
+
+def _of_python(regex: str) -> str:
+    """Return the expression with its sets written for Python, where [[:alpha:]] is nothing and [&&] a warning.
+
+    Raises PatternError for an unknown class of characters.
+    """
+    parts: list[str] = []
+    at = 0
+    while at < len(regex):
+        if regex[at] == "\\":
+            parts.append(regex[at : at + 2])
+            at += 2
+        elif regex[at] == "[":
+            parts.append("[^" if regex.startswith("[^", at) else "[")
+            at = _set_of_python(regex, at + len(parts[-1]), parts)
+        else:
+            parts.append(regex[at])
+            at += 1
+    return "".join(parts)
+
+
+def _set_of_python(regex: str, at: int, parts: list[str]) -> int:
+    """Add what is in a set to `parts`. Return the position after its end, or that of the expression."""
+    begin = at
+    while at < len(regex) and (regex[at] != "]" or at == begin):
+        end = regex.find(":]", at + 2) if regex.startswith("[:", at) else -1
+        if end > 0:
+            name = regex[at + 2 : end]
+            if name not in _POSIX:
+                raise PatternError(f"there is no class of characters [:{name}:]")
+            parts.append(_POSIX[name])
+            at = end + 2
+            continue
+        at = _character_of_python(regex, at, parts)
+        if regex[at : at + 1] == "-" and regex[at + 1 : at + 2] not in ("]", ""):  # a range
+            parts.append("-")
+            at = _character_of_python(regex, at + 1, parts)
+    parts.append(regex[at : at + 1])
+    return at + 1
+
+
+def _character_of_python(regex: str, at: int, parts: list[str]) -> int:
+    """Add a set's next character to `parts`. Return the position after it."""
+    size = 2 if regex[at] == "\\" else 1
+    parts.append(("\\" if regex[at] in "[]&~|-" else "") + regex[at : at + size])
+    return at + size
 
 
 def _require_supported(tree: Any) -> None:
@@ -77,6 +134,8 @@ def _require_supported(tree: Any) -> None:
                 raise PatternError(f"invalid repeat count: the limit is {_MOST_TIMES}")
             _require_supported(inner)
         elif op is ops.SUBPATTERN:
+            if argument[1] & _NOT_RE2:
+                raise PatternError(_FLAGS)
             _require_supported(argument[3])
         elif op is ops.BRANCH:
             for inner in argument[1]:
