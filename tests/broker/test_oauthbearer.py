@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import time
-from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Producer
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
-from cryptography.hazmat.primitives.hashes import SHA256
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
 
 from abeyant.broker import Cluster
-from abeyant.broker.security.jwt import InvalidTokenError, Token, validator
-from abeyant.broker.settings import AUTHORIZER, Settings
+from abeyant.broker.security.jwt import InvalidTokenError
+from abeyant.broker.settings import AUTHORIZER
 from abeyant.errors import AbeyantError
-from broker.wire import WireClient
+from broker.tokens import NOW, Keys, Session, at, close_sessions, first, part, unsecured, valid
 from waiting import wait_until
 
 ON: dict[str, object] = {"sasl.enabled.mechanisms": "OAUTHBEARER"}
-NOW = 1_700_000_000  # seconds
-HANDSHAKE, AUTHENTICATE, METADATA = 17, 36, 3
 
 
-def part(value: object) -> str:
-    data = value if isinstance(value, bytes) else json.dumps(value).encode()
-    return urlsafe_b64encode(data).decode().rstrip("=")
-
-
-def unsecured(header: object = None, **claims: object) -> str:
-    """A token without a signature; of alice, for an hour, unless the claims say otherwise."""
-    given = {"sub": "alice", "exp": NOW + 3600} | claims
-    return f"{part(header or {'alg': 'none'})}.{part({key: one for key, one in given.items() if one is not None})}."
-
-
-def at(text: str, settings: Mapping[str, object] | None = None, seconds: float = NOW) -> Token:
-    return validator(Settings(settings).__getitem__)(text, int(seconds * 1000))
+@pytest.fixture(autouse=True)
+def _close() -> Iterator[None]:
+    yield
+    close_sessions()
 
 
 def test_an_unsecured_token_says_who_and_until_when() -> None:
@@ -62,45 +51,6 @@ def test_an_unsecured_token_says_who_and_until_when() -> None:
 def test_other_unsecured_tokens_are_refused(token: str) -> None:
     with pytest.raises(InvalidTokenError):
         at(token)
-
-
-class Keys:
-    """A key of each kind, their file, and tokens that they sign."""
-
-    def __init__(self, folder: Path) -> None:
-        self._rsa = rsa.generate_private_key(65537, 2048)
-        self._curve = ec.generate_private_key(ec.SECP256R1())
-        self._secret = b"a secret of 32 bytes at the least"
-        numbers, point = self._rsa.public_key().public_numbers(), self._curve.public_key().public_numbers()
-        self.keys = [
-            {"kty": "RSA", "kid": "rsa", "n": part(numbers.n.to_bytes(256)), "e": part(numbers.e.to_bytes(3))},
-            {
-                "kty": "EC", "kid": "curve", "crv": "P-256", "alg": "ES256",
-                "x": part(point.x.to_bytes(32)), "y": part(point.y.to_bytes(32)),
-            },
-            {"kty": "oct", "kid": "secret", "k": part(self._secret)},
-        ]  # fmt: skip
-        self.path = folder / "jwks.json"
-        self.path.write_text(json.dumps({"keys": self.keys}))
-        self.settings = {"sasl.oauthbearer.jwks.endpoint.url": self.path.as_uri()}
-
-    def signed(self, key: str, claims: Mapping[str, object] | None = None, algorithm: str | None = None) -> str:
-        """A token that a key signs."""
-        kinds = {"rsa": "RS256", "curve": "ES256", "secret": "HS256"}
-        header = {"alg": algorithm or kinds[key], "kid": key}
-        given: dict[str, object] = {"sub": "alice", "exp": NOW + 3600, "iat": NOW, **(claims or {})}
-        text = f"{part(header)}.{part({name: one for name, one in given.items() if one is not None})}"
-        return f"{text}.{part(getattr(self, f'_by_{key}')(text.encode()))}"
-
-    def _by_rsa(self, data: bytes) -> bytes:
-        return self._rsa.sign(data, padding.PKCS1v15(), SHA256())
-
-    def _by_curve(self, data: bytes) -> bytes:
-        first, second = utils.decode_dss_signature(self._curve.sign(data, ec.ECDSA(SHA256())))
-        return first.to_bytes(32) + second.to_bytes(32)
-
-    def _by_secret(self, data: bytes) -> bytes:
-        return hmac.digest(self._secret, data, hashlib.sha256)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +97,7 @@ def test_a_token_with_a_critical_extension_is_refused(keys: Keys) -> None:
     _, claims, _ = keys.signed("secret").split(".")
     for extension, refused in (({}, False), ({"crit": ["b64"], "b64": False}, True)):
         text = f"{part({'alg': 'HS256', 'kid': 'secret', **extension})}.{claims}"
-        token = f"{text}.{part(keys._by_secret(text.encode()))}"
+        token = f"{text}.{part(keys.sign_by_secret(text.encode()))}"
         if refused:
             with pytest.raises(InvalidTokenError, match="b64"):
                 at(token, keys.settings)
@@ -189,7 +139,9 @@ def test_a_file_without_usable_keys_is_refused(tmp_path: Path, written: str, why
     path.write_text(written)
     for url, reason in (
         (path.as_uri(), why),
-        ("https://issuer/keys", "is not read here"),
+        ("ftp://issuer/keys", "give file:///path/of/jwks.json"),
+        ("http:///keys", "give file:///path/of/jwks.json"),
+        ("http://127.0.0.1:1/keys", "refused"),
         ("file://[issuer/keys", "Invalid IPv6 URL"),
         ("file:/no/such", "No such"),
     ):
@@ -239,52 +191,9 @@ def test_confluents_client_comes_with_a_signed_token_by_tls(keys: Keys) -> None:
         assert "invalid_token" in errors[0].str()
 
 
-def first(token: str, acts_as: str = "") -> bytes:
-    return f"n,{f'a={acts_as}' if acts_as else ''},\x01auth=Bearer {token}\x01\x01".encode()
-
-
-_OPEN: list[WireClient] = []
-
-
-@pytest.fixture(autouse=True)
-def _close() -> Iterator[None]:
-    yield
-    while _OPEN:
-        _OPEN.pop().socket.close()
-
-
-class Session:
-    """One connection, whose client authenticates when it is told to."""
-
-    def __init__(self, kafka: Cluster) -> None:
-        self.wire = WireClient(kafka.bootstrap)
-        _OPEN.append(self.wire)
-
-    def begin(self, mechanism: str = "OAUTHBEARER") -> str:
-        error: str = self.wire.ask(HANDSHAKE, 1, mechanism=mechanism).error_code.name
-        return error
-
-    def send(self, token: bytes) -> tuple[str, str, float]:
-        """The error, its message or the broker's token, and the session's seconds."""
-        said = self.wire.ask(AUTHENTICATE, 2, auth_bytes=token)
-        lifetime: timedelta = said.session_lifetime
-        return said.error_code.name, said.error_message or said.auth_bytes.decode(), lifetime.total_seconds()
-
-    def is_served(self) -> bool:
-        try:
-            self.wire.ask(METADATA, 12, topics=[])
-        except ConnectionError:
-            return False
-        return True
-
-
 def held(**settings: object) -> Cluster:
     given = {name.replace("_", "."): value for name, value in settings.items()}
     return Cluster(clock="held", security="SASL_PLAINTEXT", settings={**ON, **given})
-
-
-def valid(kafka: Cluster, seconds: float = 60, **claims: object) -> str:
-    return unsecured(exp=kafka.clock.now_ms() / 1000 + seconds, **claims)
 
 
 def test_a_session_ends_when_its_token_expires_unless_it_is_renewed() -> None:
@@ -394,6 +303,41 @@ def test_another_identity_than_the_tokens_is_refused() -> None:
             client = Session(kafka)
             client.begin()
             assert client.send(first(valid(kafka), acts_as))[0] == error
+
+
+def test_extensions_are_accepted() -> None:
+    with Cluster(security="SASL_PLAINTEXT", settings=ON) as kafka:
+        kafka.create_topic("orders")
+        token = unsecured(exp=time.time() + 3600)
+        given = {"oauth_cb": lambda _: (token, time.time() + 3600, "alice", {"traceId": "123", "tenant": "shop a"})}
+        assert produced(Producer({**config(kafka, token), **given})) is None
+
+
+def test_a_broker_takes_other_mechanisms_up_when_it_starts(caplog: pytest.LogCaptureFixture) -> None:
+    name = "listener.name.sasl_plaintext.sasl.enabled.mechanisms"
+    with Cluster(2, security="SASL_PLAINTEXT", users={"alice": "secret"}, clock="held") as kafka:
+        login = {"sasl.mechanism": "PLAIN", "sasl.username": "alice", "sasl.password": "secret"}
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "security.protocol": "SASL_PLAINTEXT", **login})
+        entry = ConfigEntry(name, "PLAIN,OAUTHBEARER,GSSAPI", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource("BROKER", "1", incremental_configs=[entry])
+        admin.incremental_alter_configs([resource])[resource].result(20)
+        known = "PLAIN", "SCRAM-SHA-256", "OAUTHBEARER", "GSSAPI"
+
+        def session(broker: int) -> Session:
+            return Session(kafka, f"127.0.0.1:{kafka.brokers[broker].port}")
+
+        def enabled(broker: int) -> list[str]:
+            return [one for one in known if session(broker).begin(one) == "none"]
+
+        assert enabled(1) == ["PLAIN", "SCRAM-SHA-256"], "as in Kafka, until it starts again"
+        kafka.stop(1)
+        kafka.start(1)
+        assert enabled(1) == ["PLAIN", "OAUTHBEARER"]
+        assert enabled(2) == ["PLAIN", "SCRAM-SHA-256"]
+        assert "broker 1 leaves GSSAPI out: sasl.enabled.mechanisms: 'GSSAPI' is not supported" in caplog.text
+        client = session(1)
+        client.begin()
+        assert client.send(first(valid(kafka)))[0] == "none"
 
 
 def test_it_is_there_only_where_it_is_named() -> None:

@@ -201,6 +201,7 @@ class Broker:
             return Connection(loop, self, self.cluster._staging, self._max_request)
 
         tls = self.cluster.security.tls_context(self.cluster.settings, self.id)
+        self.cluster.security.start(self.cluster.settings, self.id)
         self._listener = Listener(self.host, port, connection, self._quotas, self.timer, self.now, tls)
         self.port = self._listener.port
 
@@ -387,7 +388,7 @@ class Broker:
         if self.stopped:
             connection.abort()
             return
-        connection.login = self.cluster.security.login()
+        connection.login = self.cluster.security.login(self.id)
         connection.user = self.cluster.security.user_of(connection.certificate)
         self.connections[connection] = None
         self._idle.seen(connection)
@@ -462,7 +463,7 @@ class Broker:
         """Return whether the client's session has ended. Begin another authentication if the request does (KIP-368)."""
         now_ms = self.now_ms()
         if api == "SaslHandshake" and session.is_renewable(now_ms):
-            connection.login = self.cluster.security.login(session)
+            connection.login = self.cluster.security.login(self.id, session)
             return False
         return session.is_over(now_ms)
 

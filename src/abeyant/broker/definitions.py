@@ -28,6 +28,12 @@ _PER_MECHANISM = (
     "connections.max.reauth.ms", "sasl.jaas.config", "sasl.login.callback.handler.class", "sasl.login.class",
     "sasl.server.callback.handler.class",
 )  # fmt: skip
+OAUTHBEARER_OPTIONS = ".oauthbearer.sasl.jaas.config"
+"""The end of the only setting of this kind that has an effect here."""
+_OF_TOKENS = (
+    "The options of OAUTHBEARER's login module, by Kafka's names: what unsecured tokens need to have, or which "
+    "authorities sign the certificate of the server of keys. A broker takes a change up when it starts."
+)
 SHARED_BY_LISTENERS = ("max.connection.creation.rate", "max.connections", "num.network.threads")
 _ONE_OF = re.compile(r"(\(case insensitive\) )?\[([\w, ]+)\]")
 _DURATION = re.compile(r"by_duration:P(?=\d|T\d)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE)
@@ -212,7 +218,8 @@ def definition(scope: Scope, name: str) -> Definition:
     if name in known:
         return known[name]
     if scope == "broker" and (base := _base(name)) in known:
-        return replace(known[base], name=name, base=base, change="listener")
+        text = _OF_TOKENS if name.endswith(OAUTHBEARER_OPTIONS) else known[base].text
+        return replace(known[base], name=name, base=base, change="listener", text=text)
     kafka = f"Unknown {scope} config name: {name}"
     raise ConfigError(f"{kafka}{did_you_mean(name, known)}", kafka)
 

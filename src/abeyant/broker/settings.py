@@ -125,6 +125,10 @@ class Settings:
         self._own[broker] = {**self._static, **own}
         self._values.clear()
 
+    def names_of(self, broker: int) -> set[str]:
+        """Return the names of the settings that were changed for a broker, or for all, while brokers ran."""
+        return {*self._all_brokers, *self._brokers.get(broker, {})}
+
     def dynamic(self, broker: int | None) -> dict[str, str]:
         """Return the dynamic settings of one broker, or with None those of all brokers."""
         return dict(self._all_brokers if broker is None else self._brokers.get(broker, {}))

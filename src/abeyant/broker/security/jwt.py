@@ -6,17 +6,17 @@ Kafka: `OAuthBearerUnsecuredValidatorCallbackHandler`, `BrokerJwtValidator`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
-from urllib.parse import unquote, urlsplit
 
-from abeyant.broker.security.jwk import Key, decode, read_keys
+from abeyant.broker.security.jwk import decode
+from abeyant.broker.security.jwks import URL, Keys, keys_of
 from abeyant.errors import AbeyantError
 
 __all__ = ["InvalidTokenError", "Token", "Validator", "validator"]
 
-_HEADER_OF_KEYS: Final = "sasl.oauthbearer.jwks.endpoint.url"
 _AUDIENCE: Final = "sasl.oauthbearer.expected.audience"
 _ISSUER: Final = "sasl.oauthbearer.expected.issuer"
 
@@ -24,8 +24,23 @@ Values = Callable[[str], Any]
 """Returns the value of a setting for one listener."""
 
 
+_PREFIX: Final = "unsecuredValidator"
+_OF_UNSECURED: Final = tuple(
+    _PREFIX + name for name in ("PrincipalClaimName", "ScopeClaimName", "RequiredScope", "AllowableClockSkewMs")
+)
+_OF_LOGIN: Final = "unsecuredLogin"  # options of the client in a broker of Kafka's; here there is none
+_TRUST: Final = "ssl.truststore.location"
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+_NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 class InvalidTokenError(Exception):
     """A token that is not valid; the message says why, for the broker's log."""
+
+    def __init__(self, message: str, missing_scope: tuple[str, ...] = ()) -> None:
+        """`missing_scope`: what its scope needs to have, if it is otherwise valid."""
+        super().__init__(message)
+        self.missing_scope = missing_scope
 
 
 class Token(NamedTuple):
@@ -40,61 +55,73 @@ Validator = Callable[[str, int], Token]
 """Returns what a token claims, at a time in milliseconds since 1970. Raises InvalidTokenError."""
 
 
-def validator(values: Values) -> Validator:
-    """Return the validator that the settings ask for: of unsecured tokens, unless they name a file of keys.
+def validator(values: Values, options: Mapping[str, str] = _NO_OPTIONS) -> Validator:
+    """Return the validator that the settings ask for: of unsecured tokens, unless they say where keys are.
 
-    Raises AbeyantError for a file that cannot be read.
+    `options` are those of the login module. Raises AbeyantError for keys that cannot be read, and for other options.
     """
-    url = values(_HEADER_OF_KEYS)
+    url = values(URL)
+    known = _OF_UNSECURED if url is None else (_TRUST,)
+    for name in options:
+        if name not in known and not name.startswith(_OF_LOGIN):
+            raise AbeyantError(f"sasl.jaas.config: {name} has no effect here, only {', '.join(known)}")
     if url is not None:
-        return _Signed(_keys(url), values)
+        return _Signed(keys_of(url, values, options), values)
     for name in (_AUDIENCE, _ISSUER):
         if values(name):
-            raise AbeyantError(f"{name} has no effect without {_HEADER_OF_KEYS}: anybody can make unsecured tokens")
-    return _Unsecured()
-
-
-def _keys(url: str) -> dict[str | None, Key]:
-    try:
-        parts = urlsplit(url)
-        if parts.scheme == "file":
-            return read_keys(Path(unquote(parts.path)).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise AbeyantError(f"{_HEADER_OF_KEYS}: cannot use {url}: {error}; it has to be a JSON Web Key Set") from None
-    raise AbeyantError(f"{_HEADER_OF_KEYS}: {url} is not read here; save it, and give file:///path/of/jwks.json")
+            raise AbeyantError(f"{name} has no effect without {URL}: anybody can make unsecured tokens")
+    return _Unsecured(options)
 
 
 class _Unsecured:
     """Tokens with {"alg": "none"}: anybody can make them."""
 
+    def __init__(self, options: Mapping[str, str]) -> None:
+        subject, scope, required, skew = (options.get(name, "").strip() for name in _OF_UNSECURED)
+        self._subject, self._scope, self._required = subject or "sub", scope or "scope", tuple(required.split())
+        if wrong := [one for one in self._required if not _SCOPE.fullmatch(one)]:
+            raise AbeyantError(f"sasl.jaas.config: {_PREFIX}RequiredScope: {wrong[0]!r} is no scope")
+        if not (skew or "0").isdecimal():
+            raise AbeyantError(f"sasl.jaas.config: {_PREFIX}AllowableClockSkewMs is {skew!r}, not a number of ms")
+        self._skew_ms = int(skew or 0)
+
     def __call__(self, text: str, now_ms: int) -> Token:
         header, claims, _, signature = _parts(text)
         if header.get("alg") != "none" or signature:
             raise InvalidTokenError("an unsecured token has alg none and an empty signature")
-        principal = _name(claims, "sub")
+        principal = _name(claims, self._subject)
         ends, issued = _time(claims, "exp"), _time(claims, "iat", required=False)
-        if ends <= now_ms:
+        if ends <= now_ms - self._skew_ms:
             raise InvalidTokenError("it has expired")
-        if issued is not None and (issued > now_ms or ends <= issued):
+        if issued is not None and (issued > now_ms + self._skew_ms or ends <= issued):
             raise InvalidTokenError("it was issued in the future, or after its expiry")
+        found = claims.get(self._scope)
+        if found is not None and not isinstance(found, (str, list)):
+            raise InvalidTokenError(f"its claim {self._scope} is {found!r}, not a scope or a list of them")
+        scope = {str(one).strip() for one in ([found] if isinstance(found, str) else found or ())}
+        if missing := [one for one in self._required if one not in scope]:
+            raise InvalidTokenError(f"its scope lacks {missing[0]}", self._required)
         return Token(principal, ends)
 
 
 class _Signed:
     """Tokens that are signed with one of some keys."""
 
-    def __init__(self, keys: dict[str | None, Key], values: Values) -> None:
+    def __init__(self, keys: Keys, values: Values) -> None:
         self._keys = keys
         self._skew_ms: int = 1000 * values("sasl.oauthbearer.clock.skew.seconds")
         self._audience: tuple[str, ...] = values(_AUDIENCE) or ()
         self._issuer: str | None = values(_ISSUER)
         self._subject: str = values("sasl.oauthbearer.sub.claim.name")
+        self._scope: str = values("sasl.oauthbearer.scope.claim.name")
 
     def __call__(self, text: str, now_ms: int) -> Token:
         header, claims, signed, signature = _parts(text)
         if "crit" in header:  # RFC 7515: refuse what is critical and not understood
             raise InvalidTokenError(f"its header needs {header['crit']!r}, which is not known here")
-        key = self._key(header.get("kid"))
+        key = self._keys.key(header.get("kid"), now_ms)
+        if key is None:
+            raise InvalidTokenError(f"there is no key {header.get('kid')!r}")
         if header.get("alg") != key.algorithm or not key.verify(signed, signature):
             raise InvalidTokenError("its signature is not that of the key")
         ends = _time(claims, "exp")
@@ -108,16 +135,8 @@ class _Signed:
             raise InvalidTokenError(f"its audience is {audience!r}")
         if self._issuer is not None and claims.get("iss") != self._issuer:
             raise InvalidTokenError(f"its issuer is {claims.get('iss')!r}")
+        _check_scope(self._scope, claims.get(self._scope))
         return Token(_name(claims, self._subject), ends)
-
-    def _key(self, number: object) -> Key:
-        """Return the key with this id, or the only one. Raises InvalidTokenError."""
-        found = self._keys.get(number) if number is None or isinstance(number, str) else None
-        if found is None and len(self._keys) == 1:
-            [found] = self._keys.values()
-        if found is None:
-            raise InvalidTokenError(f"there is no key {number!r}")
-        return found
 
 
 def _parts(text: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
@@ -134,6 +153,14 @@ def _json(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError("no object")
     return found
+
+
+def _check_scope(claim: str, scope: object) -> None:
+    """Raise InvalidTokenError for a signed token's scope that Kafka refuses: blank, or named twice."""
+    given = scope if isinstance(scope, list) else [scope] if isinstance(scope, str) else []
+    names = [one.strip() if isinstance(one, str) else "" for one in given]
+    if not all(names) or len(set(names)) < len(names):
+        raise InvalidTokenError(f"its claim {claim} is {scope!r}: a scope is blank, or there twice")
 
 
 def _name(claims: dict[str, Any], claim: str) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hmac
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any, Final, NamedTuple
 
 from abeyant.broker.security.conversation import AuthenticationError, Conversation, Refused
@@ -85,10 +86,21 @@ class Users:
         self._validate = validate
         self._credentials = credentials
         self._scram: dict[str, tuple[Any, dict[str, Credential]]] = {}
-        for mechanism in mechanisms:
-            if mechanism in SCRAM:
-                known = credentials.of(mechanism)
-                for name, password in passwords.items():
+        self._prepare()
+
+    def with_mechanisms(self, mechanisms: tuple[str, ...], validate: Validator | None) -> Users:
+        """Return the same users, who authenticate by these mechanisms. Raises AbeyantError if a library is missing."""
+        other = copy(self)
+        other.mechanisms, other._validate = mechanisms, validate
+        other._prepare()
+        return other
+
+    def _prepare(self) -> None:
+        """Hash the passwords for each SCRAM mechanism that is enabled for the first time."""
+        for mechanism in self.mechanisms:
+            if mechanism in SCRAM and mechanism not in self._scram:
+                known = self._credentials.of(mechanism)
+                for name, password in self.passwords.items():
                     known[name] = Credential.of_password(mechanism, password)
                 self._scram[mechanism] = _scramp().ScramMechanism(mechanism), known
 

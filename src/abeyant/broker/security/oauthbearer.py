@@ -1,4 +1,7 @@
-"""OAUTHBEARER (RFC 7628): a client authenticates with a token. Kafka: `OAuthBearerSaslServer`."""
+"""OAUTHBEARER (RFC 7628): a client authenticates with a token. Kafka: `OAuthBearerSaslServer`.
+
+Extensions, which a client may add, are accepted and not used, as by Kafka's own validators.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,8 @@ _FIRST: Final = re.compile(
     rb"n,(?:a=(?P<acts_as>(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+))?,\x01"
     rb"(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
 )
-_BEARER: Final = re.compile(rb"bearer +([-_.+/=a-zA-Z0-9]+)", re.IGNORECASE)
+_BEARER: Final = re.compile(rb"bearer +([-_~.+/a-zA-Z0-9]+=*)", re.IGNORECASE)
 _SEEN: Final = b"\x01"  # by which a client acknowledges a refusal
-_INVALID: Final = '{"status":"invalid_token"}'
 
 
 class OAuthBearer(Conversation):
@@ -26,12 +28,12 @@ class OAuthBearer(Conversation):
 
     def __init__(self, validate: Validator) -> None:
         self._validate = validate
-        self._refused = False
+        self._refusal = ""
 
     def answer(self, token: bytes, now_ms: int) -> bytes:
         """Return nothing for a valid token, or why it is refused. Raises AuthenticationError."""
-        if self._refused and token == _SEEN:
-            raise AuthenticationError(_INVALID)
+        if self._refusal and token == _SEEN:
+            raise AuthenticationError(self._refusal)
         first = _FIRST.fullmatch(token)
         pairs = dict(one.split(b"=", 1) for one in first["pairs"].split(b"\x01") if one) if first else {}
         bearer = _BEARER.fullmatch(pairs.get(b"auth", b""))
@@ -44,8 +46,8 @@ class OAuthBearer(Conversation):
             found = self._validate(bearer[1].decode(), now_ms)
         except InvalidTokenError as error:
             logger("broker").warning("a client's token is refused: %.200s", error)  # as long as a client likes
-            self._refused = True
-            return _INVALID.encode()
+            self._refusal = _refusal(error)
+            return self._refusal.encode()
         acts_as = (first["acts_as"] or b"").decode().replace("=2C", ",").replace("=3D", "=")
         if acts_as not in ("", found.principal):
             raise AuthenticationError(
@@ -54,3 +56,10 @@ class OAuthBearer(Conversation):
             )
         self.ended, self.user, self.ends_ms = True, found.principal, found.ends_ms
         return b""
+
+
+def _refusal(error: InvalidTokenError) -> str:
+    """Return what the client is told, as Kafka writes it."""
+    if error.missing_scope:
+        return f'{{"status":"insufficient_scope", "scope":"[{", ".join(error.missing_scope)}]"}}'
+    return '{"status":"invalid_token"}'

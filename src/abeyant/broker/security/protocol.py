@@ -1,16 +1,21 @@
-"""The security protocol of a cluster's clients: one of Kafka's four, for all brokers."""
+"""The security protocol of a cluster's clients: one of Kafka's four, for all brokers.
+
+The SASL mechanisms may differ by broker once their settings have changed: a broker takes them up when it starts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from abeyant.broker.definitions import definition
+from abeyant.broker.definitions import OAUTHBEARER_OPTIONS, definition
 from abeyant.broker.security.credentials import Credentials
-from abeyant.broker.security.jwt import validator
+from abeyant.broker.security.jaas import read_options
+from abeyant.broker.security.jwt import Validator, validator
 from abeyant.broker.security.login import MECHANISMS, Login, SaslSession, Users
 from abeyant.broker.security.oauthbearer import MECHANISM as OAUTHBEARER
 from abeyant.errors import AbeyantError
+from abeyant.reporting import logger
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -18,11 +23,12 @@ if TYPE_CHECKING:
     from abeyant.broker.security.certificates import Certificates
     from abeyant.broker.settings import Settings
 
+_MECHANISMS: Final = "sasl.enabled.mechanisms"
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class Security:
-    """The security protocol of a cluster's clients. Created before the loop runs; then only credentials change."""
+    """The security protocol of a cluster's clients."""
 
     def __init__(self, protocol: str, users: Mapping[str, str] | None, host: str, settings: Settings) -> None:
         """`users` maps names to passwords. Raises ValueError for invalid arguments, AbeyantError for bad settings."""
@@ -35,6 +41,7 @@ class Security:
                 raise AbeyantError(f"{name} has no effect: the only listener's settings begin with {own}")
         self.certificates: Certificates | None = None
         self._users: Users | None = None
+        self._of_brokers: dict[int, Users] = {}  # of those whose mechanisms were changed
         self.credentials = Credentials()
 
         def values(name: str) -> Any:
@@ -45,8 +52,8 @@ class Security:
             mechanisms = _mechanisms(settings, protocol)
             if not users and mechanisms != (OAUTHBEARER,):
                 raise ValueError(f'{protocol} needs users, for instance users={{"alice": "a-password"}}')
-            longest = {one: _longest(settings, protocol, one) for one in mechanisms}
-            bearer = validator(values) if OAUTHBEARER in mechanisms else None
+            longest = {one: _longest(settings, protocol, one) for one in MECHANISMS}
+            bearer = _validator(settings, protocol) if OAUTHBEARER in mechanisms else None
             self._users = Users(users or {}, mechanisms, self.credentials, bearer, longest)
         elif users:
             raise ValueError(f"users need SASL_PLAINTEXT or SASL_SSL, not {protocol}")
@@ -64,14 +71,36 @@ class Security:
             return None
         return self.certificates.context(lambda name: settings.of_listener(name, self.protocol, broker))
 
+    def start(self, settings: Settings, broker: int) -> None:
+        """Take up the SASL mechanisms that a broker's settings name now, without those that cannot be."""
+        self._of_brokers.pop(broker, None)
+        if self._users is None:
+            return
+        names = settings.names_of(broker)
+        if not any(name.endswith((_MECHANISMS, OAUTHBEARER_OPTIONS)) for name in names):
+            return
+        wanted = settings.of_listener(_MECHANISMS, self.protocol, broker)
+        bearer = None
+        found = []
+        for one in wanted:
+            try:
+                if one == OAUTHBEARER:
+                    bearer = _validator(settings, self.protocol, broker)
+                _require_supported(one)
+                found.append(one)
+            except AbeyantError as error:
+                logger("broker").error("broker %d leaves %s out: %s", broker, one, error)
+        self._of_brokers[broker] = self._users.with_mechanisms(tuple(found), bearer)
+
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """Return the enabled SASL mechanisms; none without SASL."""
+        """Return the SASL mechanisms that the cluster started with; none without SASL."""
         return self._users.mechanisms if self._users else ()
 
-    def login(self, before: SaslSession | None = None) -> Login | None:
+    def login(self, broker: int, before: SaslSession | None = None) -> Login | None:
         """Return an authentication, of a new connection or to renew a session; None without SASL."""
-        return Login(self._users, self._largest, before) if self._users else None
+        users = self._of_brokers.get(broker, self._users)
+        return Login(users, self._largest, before) if users else None
 
     def user_of(self, certificate: Mapping[str, Any] | None) -> str:
         """Return the user that a client's certificate names, by its subject: "ANONYMOUS" without one, or with SASL."""
@@ -89,14 +118,28 @@ class Security:
 
 def _mechanisms(settings: Settings, protocol: str) -> tuple[str, ...]:
     """Return the mechanisms set, by default those with passwords. Kafka's default, GSSAPI, is not supported."""
-    name = "sasl.enabled.mechanisms"
-    if not {name, f"listener.name.{protocol.lower()}.{name}"} & {*settings.static}:
+    if not {_MECHANISMS, f"listener.name.{protocol.lower()}.{_MECHANISMS}"} & {*settings.static}:
         return tuple(one for one in MECHANISMS if one != OAUTHBEARER)  # by which anyone may come, with no key set
-    wanted = tuple(settings.of_listener(name, protocol))
+    wanted = tuple(settings.of_listener(_MECHANISMS, protocol))
     for one in wanted:
-        if one not in MECHANISMS:
-            raise AbeyantError(f"{name}: {one!r} is not supported, only {', '.join(MECHANISMS)}")
+        _require_supported(one)
     return wanted
+
+
+def _require_supported(mechanism: str) -> None:
+    if mechanism not in MECHANISMS:
+        raise AbeyantError(f"{_MECHANISMS}: {mechanism!r} is not supported, only {', '.join(MECHANISMS)}")
+
+
+def _validator(settings: Settings, protocol: str, broker: int | None = None) -> Validator:
+    """Return the validator of OAUTHBEARER's tokens. Raises AbeyantError."""
+    name = f"listener.name.{protocol.lower()}{OAUTHBEARER_OPTIONS}"
+    text: str | None = settings.value(name, broker)
+    try:
+        options = {} if text is None else read_options(text)
+    except ValueError as error:
+        raise AbeyantError(f"{name}: {error}") from None
+    return validator(lambda one: settings.of_listener(one, protocol, broker), options)
 
 
 def _longest(settings: Settings, protocol: str, mechanism: str) -> int:

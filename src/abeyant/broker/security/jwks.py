@@ -1,0 +1,129 @@
+"""Where the keys of signed tokens come from: a file, which is read once, or a server, which is asked again.
+
+Kafka: `JwksFileVerificationKeyResolver`, `RefreshingHttpsJwks`. Nothing here waits but the start: a refresh runs in a
+thread of its own, and until it ends tokens are held to the keys of before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from abeyant.broker.security.jwk import Key, read_keys
+from abeyant.errors import AbeyantError
+from abeyant.reporting import logger
+
+__all__ = ["URL", "Keys", "keys_of"]
+
+URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
+_PATIENCE: Final = 10.0  # seconds, of real time
+_MOST_BYTES: Final = 1 << 20
+_MISSING_MS: Final = 60_000  # after which a key that is missing is looked for again, as in Kafka
+_MOST_MISSING: Final = 16
+_LONGEST_ID: Final = 1000  # characters
+
+Found = dict[str | None, Key]
+
+
+class Keys:
+    """The keys of a file."""
+
+    def __init__(self, found: Found) -> None:
+        self.found = found
+
+    def key(self, number: object, now_ms: int) -> Key | None:
+        """Return the key with an id; without one, or if it has none itself, the only key. `now_ms`: since 1970."""
+        if number is not None and not isinstance(number, str):
+            return None
+        found = self.found.get(number)
+        if found is None and len(self.found) == 1 and (number is None or None in self.found):
+            [found] = self.found.values()
+        return found
+
+
+class _ServedKeys(Keys):
+    """The keys of a server."""
+
+    def __init__(self, fetch: Callable[[], Found], values: Callable[[str], Any]) -> None:
+        super().__init__(fetch())
+        self._fetch = fetch
+        self._refresh_ms: int = values("sasl.oauthbearer.jwks.endpoint.refresh.ms")
+        self._backoff_ms: int = values("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms")
+        self._longest_backoff_ms: int = values("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms")
+        self._next_ms: int | None = None  # when to refresh
+        self._failures = 0
+        self._missing: OrderedDict[str, int] = OrderedDict()  # an id -> when to look for it again
+        self._thread: threading.Thread | None = None
+
+    def key(self, number: object, now_ms: int) -> Key | None:
+        """Return the key as `Keys` does. Refresh the keys for later tokens if that is due, or the id is unknown."""
+        found = super().key(number, now_ms)
+        if self._next_ms is None:
+            self._next_ms = now_ms + self._refresh_ms
+        unknown = found is None and isinstance(number, str) and self._is_newly_missing(number, now_ms)
+        if (unknown or now_ms >= self._next_ms) and (self._thread is None or not self._thread.is_alive()):
+            wait = min(self._backoff_ms << min(self._failures, 20), self._longest_backoff_ms)
+            self._next_ms = now_ms + (wait if self._failures else self._refresh_ms)
+            self._thread = threading.Thread(target=self._refresh, args=(now_ms,), name="abeyant-jwks", daemon=True)
+            self._thread.start()
+        return found
+
+    def _is_newly_missing(self, number: str, now_ms: int) -> bool:
+        if len(number) > _LONGEST_ID or now_ms < self._missing.get(number, now_ms):
+            return False
+        self._missing[number] = now_ms + _MISSING_MS
+        if len(self._missing) > _MOST_MISSING:
+            self._missing.popitem(last=False)
+        return True
+
+    def _refresh(self, now_ms: int) -> None:
+        try:
+            self.found = self._fetch()
+        except AbeyantError as error:
+            self._failures += 1
+            self._next_ms = now_ms + min(self._backoff_ms << min(self._failures, 20), self._longest_backoff_ms)
+            logger("broker").warning("%s; tokens are held to the keys of before", error)
+        else:
+            self._failures = 0
+            self._next_ms = now_ms + self._refresh_ms
+
+
+def keys_of(url: str, values: Callable[[str], Any], options: Mapping[str, str]) -> Keys:
+    """Return the keys at a URL. `options` are those of the login module.
+
+    Raises AbeyantError for another URL, and for keys that cannot be read.
+    """
+    try:
+        parts = urlsplit(url)
+        if parts.scheme == "file":
+            return Keys(read_keys(Path(unquote(parts.path)).read_text("utf-8")))
+    except (OSError, ValueError) as error:
+        raise _unusable(url, error) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise AbeyantError(f"{URL}: {url} is none; give file:///path/of/jwks.json, or an http or https URL")
+    return _ServedKeys(lambda: _fetched(url, options.get("ssl.truststore.location")), values)
+
+
+def _fetched(url: str, authorities: str | None) -> Found:
+    """Return the keys that a server answers with. Raises AbeyantError."""
+    import http.client
+    import ssl
+    import urllib.request
+
+    try:
+        context = ssl.create_default_context(cafile=authorities) if url.startswith("https:") else None
+        with urllib.request.urlopen(url, timeout=_PATIENCE, context=context) as answer:
+            data: bytes = answer.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise ValueError(f"it has more than {_MOST_BYTES} bytes")
+        return read_keys(data.decode("utf-8"))
+    except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
+        raise _unusable(url, error) from None
+
+
+def _unusable(url: str, error: Exception) -> AbeyantError:
+    return AbeyantError(f"{URL}: cannot use {url}: {error}; it has to be a JSON Web Key Set")
