@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
 
 from abeyant import broker
 from abeyant.broker.definitions import ConfigError, definitions
@@ -50,6 +57,52 @@ def test_what_a_setting_does_is_said_of_those_that_the_code_asks_for_and_of_no_o
     told = {one.name for one in found if one.has_effect and not limits.fullmatch(one.name)}
     asked = {one.name for one in found if one.unsupported is None and (one.name in named or one.name in fallbacks)}
     assert told == asked - without
+
+
+def test_what_may_change_without_effect_is_listed_on_its_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "broker-settings.md").read_text("utf-8")
+    table = page.partition("## Settings that change nothing\n")[2].partition("\n## ")[0]
+    listed = {
+        scope: set(re.findall(r"`([a-z0-9.]+)`", "".join(re.findall(rf"^\| {scope}s.*", table, re.MULTILINE))))
+        for scope in ("broker", "topic")
+    }
+    for scope in ("broker", "topic", "group", "client-metrics"):
+        without = {one.name for one in definitions(scope).values() if one.dynamic and not one.has_effect}
+        assert listed.get(scope, set()) == without
+
+
+def test_what_may_change_is_not_only_read_when_something_is_made() -> None:
+    """A value kept since then would make a change without effect."""
+    changing = {
+        one.name for scope in ("broker", "topic", "group") for one in definitions(scope).values()
+        if one.dynamic and one.has_effect
+    }  # fmt: skip
+    kept = []
+    for path in Path(broker.__file__).parent.rglob("*.py"):
+        if path.name == "settings.py" or "genuine" in path.parts:
+            continue  # a topic's settings are made anew for each change
+        for made in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(made, ast.FunctionDef) and made.name == "__init__":
+                names = {one.value for one in ast.walk(made) if isinstance(one, ast.Constant)}
+                kept += [(path.name, name) for name in names & changing]
+    assert kept == []
+
+
+def test_a_change_without_effect_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    with broker.Cluster() as kafka:
+        kafka.create_topic("t")
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        for kind, name, setting, value in (
+            ("BROKER", "1", "num.io.threads", "9"), ("TOPIC", "t", "preallocate", "true"),
+            ("TOPIC", "t", "retention.ms", "5"),
+        ):  # fmt: skip
+            entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+            resource = ConfigResource(kind, name, incremental_configs=[entry])
+            admin.incremental_alter_configs([resource])[resource].result(20)
+    assert [text for text in caplog.messages if "without effect" in text] == [
+        "settings without effect in this broker: num.io.threads",
+        "settings without effect in this broker: preallocate",
+    ]
 
 
 def test_settings_without_effect_are_named(caplog: pytest.LogCaptureFixture) -> None:

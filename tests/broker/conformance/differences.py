@@ -11,6 +11,7 @@ _WHOLE_BATCHES = "Kafka cuts the last batch off where the bytes end, and consume
 _DELAY = "rebalance delays and assignment intervals are 0 by default, so that tests need not wait"
 
 DIFFERENCES: dict[tuple[str, str], str] = {
+    ("api_versions", "every_api"): "there is no quorum, whose voters and brokers three of Kafka's APIs change",
     ("group_settings", "of_a_group ["): _DELAY,
     ("share_groups", "limits: unknown_mode"): "Kafka fails inside; ours refuses it",
     ("share_groups", "first_fetch_that_cannot_be: unknown_topic"): "Kafka fails inside; ours names the topic",

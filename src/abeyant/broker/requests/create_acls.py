@@ -1,5 +1,6 @@
 """CreateAcls (key 30, versions 1-3): add ACLs.
 
+For a rule with ANY or MATCH Kafka answers UNKNOWN_SERVER_ERROR for all rules; here that rule alone is refused.
 Kafka: `AclApis.handleCreateAcls`, `AclControlManager.createAcls`.
 """
 

@@ -29,6 +29,14 @@ def what_is_there(stage: Stage) -> None:
     stage.note("versions", rows)
 
 
+@scenario("ApiVersions", at=(4,))
+def every_api(stage: Stage) -> None:
+    names = {key: api for api, key in API_KEYS.items()}
+    said = stage.do("ApiVersions", CLIENT, version=stage.version("ApiVersions"))
+    found = {names.get(row["api_key"], str(row["api_key"])) for row in said["api_keys"]}
+    stage.note("names", sorted(found - WITH_PLUGIN))
+
+
 @scenario("ApiVersions", at=(2, 3, 4))
 def supported_features(stage: Stage) -> None:
     said = stage.do("ApiVersions", CLIENT, version=stage.version("ApiVersions"))

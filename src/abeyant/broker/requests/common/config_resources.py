@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from abeyant.broker.definitions import ConfigError
+from abeyant.broker.definitions import ConfigError, Scope, definition
 from abeyant.broker.errors import ApiError
 from abeyant.broker.features import ELIGIBLE_REPLICAS
 from abeyant.broker.placement import check_name
@@ -17,6 +17,7 @@ from abeyant.broker.requests.common.results import results
 from abeyant.broker.settings import MIN_ISR, ConfigEntry
 from abeyant.broker.wire.schema import ErrorCode, Message
 from abeyant.errors import AbeyantError
+from abeyant.reporting import logger
 
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 _NAMELESS = {
@@ -119,6 +120,7 @@ def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], di
         changed = change(topic.settings.own, resource)
         controller.topic_settings(changed)
         if not call.request.validate_only:
+            _warn("topic", resource, changed)
             controller.configure(topic, changed)
     elif resource.resource_type == BROKER:
         broker = broker_of(call, resource.resource_name)
@@ -135,6 +137,7 @@ def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], di
         if controller.features.level(ELIGIBLE_REPLICAS):
             _check_min_isr(broker, resource, changed)
         if not call.request.validate_only:
+            _warn("broker", resource, changed)
             controller.configure_brokers(broker, changed)
     elif resource.resource_type in _NAMELESS:
         if not resource.resource_name:
@@ -146,6 +149,13 @@ def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], di
             named.change(resource.resource_name, changed)
     else:
         raise ApiError(ErrorCode.invalid_request, f"Unknown resource type {resource.resource_type}")
+
+
+def _warn(scope: Scope, resource: Any, changed: Mapping[str, str]) -> None:
+    """Log the names of settings that were set and have no effect."""
+    names = {config.name for config in resource.configs} & changed.keys()
+    if found := sorted(name for name in names if not definition(scope, name).has_effect):
+        logger("broker").warning("settings without effect in this broker: %s", ", ".join(found))
 
 
 def _check_min_isr(broker: int | None, resource: Any, changes: Mapping[str, str]) -> None:
