@@ -15,6 +15,7 @@ from abeyant.broker.wire.encoding import varint
 from abeyant.metrics import Collector
 from broker.clients import consuming, producing, send, settle
 from broker.conformance.client import Connection
+from broker.conformance.messages import API_KEYS
 from broker.conformance.scenarios.configs import DELETE, SET, stepwise
 from broker.conformance.scenarios.telemetry import ALTER, CLIENT_METRICS, PAYLOAD, pushing
 from waiting import wait_until
@@ -86,6 +87,21 @@ def test_a_subscription_is_kept_by_a_data_directory(tmp_path: Path) -> None:
     with Cluster(data=tmp_path) as kafka, connect(kafka) as client:
         said = client.ask(GET, 0, {"client_instance_id": "00000000-0000-0000-0000-000000000000"})
         assert (said["push_interval"], said["requested_metrics"]) == (5000, ["a.", "b."])
+
+
+def test_the_apis_are_listed_while_there_is_a_subscription() -> None:
+    """As in a Kafka without a plugin, clients do not ask where nobody wants to know."""
+    with Cluster() as kafka, connect(kafka) as client:
+
+        def listed() -> set[str]:
+            said = client.ask("ApiVersions", 4, {"client_software_name": "a", "client_software_version": "1"})
+            return {name for name in (GET, PUSH) if API_KEYS[name] in {row["api_key"] for row in said["api_keys"]}}
+
+        assert listed() == set()
+        subscribe(kafka, metrics="a.")
+        assert listed() == {GET, PUSH}
+        client.ask(ALTER, 1, stepwise(CLIENT_METRICS, "all", (DELETE, "metrics", None)))
+        assert listed() == set()
 
 
 def test_a_client_that_is_silent_is_forgotten() -> None:

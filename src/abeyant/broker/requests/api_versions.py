@@ -22,6 +22,9 @@ _LISTED_FROM = {0: 0}
 _KEYS = tuple(
     Message(api_key=api.key, min_version=_LISTED_FROM.get(api.key, api.lowest), max_version=api.highest) for api in APIS
 )
+# Kafka lists them where a plugin takes metrics. Clients that see them ask every five minutes, and librdkafka logs it.
+_OF_METRICS = tuple(BY_NAME[name].key for name in ("GetTelemetrySubscriptions", "PushTelemetry"))
+_WITHOUT_METRICS = tuple(key for key in _KEYS if key.api_key not in _OF_METRICS)
 _THIS = tuple(key for key in _KEYS if key.api_key == BY_NAME["ApiVersions"].key)
 
 _FROM_ZERO_SINCE = 4  # older clients fail on a feature whose lowest level is 0, so they do not get it (KIP-1022)
@@ -45,13 +48,14 @@ def handle(call: Call) -> None:
             for name, least, greatest, _ in FEATURES
             if least or call.version >= _FROM_ZERO_SINCE
         ]
-        features = call.broker.cluster.controller.features
+        controller = call.broker.cluster.controller
+        features = controller.features
         finalized = [
             Message(name=name, min_version_level=level, max_version_level=level) for name, level in features.finalized()
         ]
         call.answer(
             Message(
-                api_keys=_KEYS,
+                api_keys=_KEYS if controller.client_metrics.names() else _WITHOUT_METRICS,
                 supported_features=supported,
                 finalized_features_epoch=features.epoch,
                 finalized_features=finalized,
