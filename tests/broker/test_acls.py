@@ -353,9 +353,11 @@ def test_a_pattern_assigns_topics_by_the_rights_of_the_member_that_resolves_it()
                 kafka.clock.advance(40.0)
                 found = settled(kafka, two, one)
             assert found == {"news", "orders", "secret"}
-        regexes = [record.value for record in kafka.records("__consumer_offsets") if record.key[:2] == b"\0\x10"]
-        found = [sorted(read_resolved(value).topics) for value in regexes if value is not None]
-        assert found == [["orders"], ["orders", "secret"], ["news", "orders", "secret"]]
+        regexes = [
+            record.value for record in kafka.records("__consumer_offsets") if (record.key or b"")[:2] == b"\0\x10"
+        ]
+        resolved = [sorted(read_resolved(value).topics) for value in regexes if value is not None]
+        assert resolved == [["orders"], ["orders", "secret"], ["news", "orders", "secret"]]
 
 
 def settled(kafka: Cluster, *members: GroupMember) -> set[str]:
