@@ -31,6 +31,11 @@ class Network:
         self._last: deque[tuple[Receiver, Callable[..., object], tuple[Any, ...]]] = deque()
         self._scheduled = False
 
+    @property
+    def idle(self) -> bool:
+        """Return whether every message has been delivered."""
+        return not self._queue
+
     def send(self, receiver: Receiver, action: Callable[..., object], *args: Any) -> None:
         """Have `receiver` run `action(*args)`. O(1)."""
         self._queue.append((receiver, action, args))

@@ -8,8 +8,8 @@ broker's purgatories.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from abeyant.broker.clock import until_scan
 from abeyant.broker.errors import ApiError
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from abeyant.broker.log import Appended, Batch, Log
     from abeyant.broker.replica.ports import Broker
     from abeyant.purgatory.ports import Stoppable
+
+
+_NONE: Mapping[Any, Any] = {}
 
 
 class Partition:
@@ -155,20 +158,44 @@ class Partition:
         if all_in_sync and len(self.state.isr) < self.min_isr:
             raise ApiError(ErrorCode.not_enough_replicas)
         before = self.log.end_offset
-        appended = self.log.append(records, self.state.leader_epoch, self.broker.now_ms(), from_client=from_client)
+        now_ms = self.broker.now_ms()
+        appended = self.log.append(records, self.state.leader_epoch, now_ms, from_client=from_client)
         if not appended.duplicate:
-            for remote in self.remotes.values():
-                if remote.end == before:
-                    remote.record_lag(before)
-                if remote.session is not None:
-                    remote.session.ready[self] = None
-            if self._lag_check is None and self.remotes:
-                self._watch_lag()
-            if self.raise_high_watermark():
+            current = self._deliver(before, now_ms)
+            if len(current) < len(self.remotes):
+                for remote in self.remotes.values():
+                    if remote.end == before:
+                        remote.record_lag(before)
+                    if remote.session is not None and remote not in current:
+                        remote.session.ready[self] = None
+                if self._lag_check is None:
+                    self._watch_lag()
+            if self.raise_high_watermark(current):
                 self._check_all()
             else:
                 self.broker.fetch_purgatory.check_and_complete(self)
         return appended
+
+    def _deliver(self, before: int, now_ms: int) -> dict[Remote, Partition]:
+        """Append what was appended at `before` to the followers that wait for it. Return them, with their replicas."""
+        broker = self.broker
+        cluster = broker.cluster
+        current: dict[Remote, Partition] = {}
+        if not self.remotes or cluster._gate is not None or cluster._observer is not None:
+            return current
+        if broker.paused or not cluster.network.idle:
+            return current
+        log, isr, now = self.log, self.state.isr, broker.now()
+        batches = log.read_batches(before, 0, log.end_offset, min_one=True)
+        for remote in self.remotes.values():
+            session = remote.session
+            if session is not None and remote.end == before and remote.broker in isr:
+                replica = session.deliver(self, remote, batches, now, now_ms)
+                if replica is not None:
+                    broker.answered["ReplicaFetch"] += 1
+                    remote.record_fetch(log.end_offset, remote.start, log.end_offset, now)
+                    current[remote] = replica
+        return current
 
     def end_transaction(self, batch: Batch, *, newer_epoch: bool) -> Appended:
         """Append a coordinator's transaction marker. Raises ApiError, or the log's LogError.
@@ -228,8 +255,10 @@ class Partition:
         elif start != low_before:
             self.broker.delete_records_purgatory.check_and_complete(self)
 
-    def raise_high_watermark(self) -> bool:
+    def raise_high_watermark(self, current: Mapping[Remote, Partition] = _NONE) -> bool:
         """Advance to the lowest in-sync log end offset. Return whether it moved. Kafka: `maybeIncrementLeaderHW`.
+
+        The replicas of `current` followers adopt it at once, and others by their next fetch.
 
         A replica that has nearly caught up counts too, or it could never join while producers write. The high watermark
         does not move while fewer than `min.insync.replicas` are in sync.
@@ -244,7 +273,10 @@ class Partition:
         if mark <= self.high_watermark:
             return False
         self.high_watermark = mark
-        self._notify_followers()
+        self._notify_followers(current)
+        for remote, replica in current.items():
+            remote.sent_high_watermark = mark
+            replica.adopt_high_watermark(mark, replica.log.start_offset)
         return True
 
     def follow_leader(self, records: Sequence[Batch] | None, high_watermark: int, start: int) -> None:
@@ -258,6 +290,11 @@ class Partition:
             records = [batch for batch in records if batch.base_offset >= log.end_offset]
         if records:
             log.append_replicated(records, self.broker.now_ms())
+        self.adopt_high_watermark(high_watermark, start)
+
+    def adopt_high_watermark(self, high_watermark: int, start: int) -> None:
+        """Adopt the leader's high watermark and log start."""
+        log = self.log
         mark = min(high_watermark, log.end_offset)
         if mark > self.high_watermark or start > log.start_offset:
             self.high_watermark = max(mark, self.high_watermark)
@@ -348,9 +385,9 @@ class Partition:
 
     # -- helpers
 
-    def _notify_followers(self) -> None:
+    def _notify_followers(self, but: Mapping[Remote, Partition] = _NONE) -> None:
         for remote in self.remotes.values():
-            if remote.session is not None:
+            if remote.session is not None and remote not in but:
                 remote.session.ready[self] = None
 
     def _set_min_isr(self, wanted: int) -> None:

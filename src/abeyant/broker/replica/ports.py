@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from abeyant import Purgatory
+from abeyant.broker.clock import Clock
 from abeyant.broker.controller import Controller
 from abeyant.broker.network import Network, Receiver
 from abeyant.broker.partition_state import PartitionState
@@ -24,6 +25,9 @@ class Timer(Protocol):
 
 class Fetchers(Protocol):
     """The follower side of a broker: see `fetcher.Fetchers`."""
+
+    def waiting_replica(self, leader: int, number: int, key: Key, /) -> Any:
+        """Return the replica of a partition whose fetcher only waits for the response to its fetch, else None."""
 
     def follow(self, partition: Any, /) -> None:
         """Start fetching a partition from its leader."""
@@ -70,6 +74,14 @@ class Cluster(Protocol):
     controller: Controller
     network: Network
     settings: Settings
+
+    @property
+    def clock(self) -> Clock:
+        """Return the cluster's clock."""
+
+    @property
+    def _gate(self) -> object:
+        """Return what holds or refuses calls for faults; None without faults."""
 
     @property
     def _observer(self) -> Observer | None:

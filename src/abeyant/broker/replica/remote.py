@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
+
+from abeyant.broker.log import Batch
 
 UNKNOWN = -1  # an offset before the follower's first fetch
 
@@ -17,6 +20,9 @@ class FollowerSession(Protocol):
 
     def leave(self, partition: Any, /) -> None:
         """Forget a partition."""
+
+    def deliver(self, partition: Any, remote: Any, batches: Sequence[Batch], now: float, now_ms: int, /) -> Any:
+        """Append `batches` to the follower's replica and return it; None if messages are needed for that."""
 
 
 class Remote:

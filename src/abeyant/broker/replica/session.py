@@ -3,16 +3,20 @@
 The follower has one fetch in flight for all partitions that it follows here, and lists those whose position changed.
 `ready` is the set of partitions with something new for it, updated as logs grow and high watermarks advance. So a
 waiting fetch reads no log (K3): it completes when `ready` is not empty.
+
+Most appends find every follower's fetch waiting, with no message on its way and no fault ordered. Then nothing can come
+between the response, the follower's append and its next fetch, and `deliver` does all three without a message: five
+calls for each follower, in place of eighty. The fetch goes on waiting, as the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from abeyant.broker.delayed.operation import BrokerOperation, follower_name
+from abeyant.broker.delayed.operation import BrokerOperation, Waiting, follower_name
 from abeyant.broker.errors import ApiError
-from abeyant.broker.log import LogError
+from abeyant.broker.log import Batch, LogError
 from abeyant.broker.replica.messages import Key, PartitionResponse, Position, ReplicaFetch, ReplicaResponse
 from abeyant.broker.replica.remote import UNKNOWN, Remote
 from abeyant.broker.wire.schema import ErrorCode
@@ -54,14 +58,46 @@ class Session:
         self._fetch = fetch
         for position in fetch.positions:
             self._add_position(position, now)
-        operation = DelayedReplicaFetch(self, self._broker.replica_fetch_wait, now)
-        self._operation = operation
-        self._broker.fetch_purgatory.try_complete_else_watch(operation, [*self._partitions] or [self])
+        self._wait(self._broker.replica_fetch_wait)
+
+    def deliver(
+        self, partition: Partition, remote: Remote, batches: Sequence[Batch], now: float, now_ms: int
+    ) -> Partition | None:
+        """Append what the leader has just appended to the follower's replica, and take that for its next fetch.
+
+        Return the replica. Return None, with nothing changed, if messages are needed: then `ready` is the way.
+        """
+        if self._operation is None or self.ready or self._errors or partition.leader_throttled:
+            return None
+        broker = self._broker
+        follower = broker.cluster.brokers.get(self.follower)
+        if follower is None or follower.paused or follower.stopped:
+            return None
+        replica: Partition | None = follower.fetchers.waiting_replica(broker.id, self._number, partition.key)
+        if replica is None or replica.state.leader_epoch != partition.state.leader_epoch or replica.follower_throttled:
+            return None
+        log = replica.log
+        if log.end_offset != batches[0].base_offset or log.start_offset != remote.start:
+            return None
+        try:
+            log.append_replicated(batches, now_ms)
+        except LogError:
+            return None  # its fetcher will meet the same error, log it and try again later
+        self.fetched_at = now
+        if broker.cluster.clock.held:  # where every deadline is exact
+            broker.fetch_purgatory.cancel(self._operation)
+            self._wait(broker.replica_fetch_wait)
+        return replica
 
     def leave(self, partition: Partition) -> None:
         """Forget a partition that the follower no longer follows here."""
         self._partitions.pop(partition, None)
         self.ready.pop(partition, None)
+
+    @property
+    def fetch_wait(self) -> float:
+        """Return for how many seconds a fetch waits: `replica.fetch.wait.max.ms`."""
+        return self._broker.replica_fetch_wait
 
     def partition_keys(self) -> list[Key]:
         """Return the partitions that the follower follows here."""
@@ -72,7 +108,19 @@ class Session:
         """Return whether there is something new for the follower."""
         return bool(self.ready or self._errors)
 
-    def respond_soon(self) -> None:
+    def end_wait(self, since: float) -> None:
+        """Respond to the fetch that has waited since `since`, or let the one that `deliver` took for the next wait."""
+        waited = self.fetched_at - since
+        if waited > 0 and not self.has_news:
+            self._wait(waited)
+        else:
+            self._respond_soon()
+
+    def _wait(self, seconds: float) -> None:
+        self._operation = operation = DelayedReplicaFetch(self, seconds, self.fetched_at)
+        self._broker.fetch_purgatory.try_complete_else_watch(operation, [*self._partitions] or [self])
+
+    def _respond_soon(self) -> None:
         """Send the response after the pending messages are handled, so that one response covers them all."""
         self._operation = None
         self._broker.cluster.network.send(self._broker, self._answer, self._number)
@@ -199,7 +247,7 @@ class DelayedReplicaFetch(BrokerOperation):
     kind = "Fetch"
 
     def __init__(self, session: Session, timeout: float, since: float) -> None:
-        """Wait for at most `timeout` seconds: `replica.fetch.wait.max.ms`."""
+        """Wait for at most `timeout` seconds: what is left of `replica.fetch.wait.max.ms`."""
         super().__init__(timeout, session.client_id, since)
         self._session = session
 
@@ -212,5 +260,10 @@ class DelayedReplicaFetch(BrokerOperation):
         return self._session.has_news and self.force_complete()
 
     def on_complete(self) -> None:
-        """Send the response, even an empty one."""
-        self._session.respond_soon()
+        """Send the response, even an empty one, unless the session has fetched since."""
+        self._session.end_wait(self.since)
+
+    def describe(self, broker: int) -> Waiting:
+        """Return its row in `Cluster.waiting`: that of the session's last fetch."""
+        since, seconds = self._session.fetched_at, self._session.fetch_wait
+        return super().describe(broker)._replace(since=since, deadline=since + seconds)

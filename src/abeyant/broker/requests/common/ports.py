@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from abeyant import Purgatory
-from abeyant.broker.clock import Clock
 from abeyant.broker.coordinator import ports
 from abeyant.broker.coordinator.coordinator import Coordinator
 from abeyant.broker.delayed.throttle import ThrottledChannels
@@ -44,10 +43,6 @@ class Cluster(replica_ports.Cluster, Protocol):
     @property
     def brokers(self) -> Mapping[int, Broker]:
         """Return all brokers by id, stopped ones included."""
-
-    @property
-    def clock(self) -> Clock:
-        """Return the cluster's clock."""
 
     @property
     def directory(self) -> DataDirectory | None:
