@@ -116,7 +116,7 @@ class Log(ReadableLog):
                 start = self.start_offset  # the leader's log starts in the middle of this batch
                 self.truncate_fully(batch.base_offset, now_ms)
                 self.start_offset = start
-            self._write(batch, _marker_in(batch), now_ms)
+            self._write(batch, _marker_in(batch) if batch.is_control else None, now_ms)
         return self.end_offset
 
     def _write(self, batch: Batch, marker: Marker | None, now_ms: int) -> None:
@@ -127,11 +127,10 @@ class Log(ReadableLog):
         self.end_offset = batch.next_offset
         self.size += batch.size
         self.epochs.assign(batch.leader_epoch, batch.base_offset)
-        self._note_producer(batch, marker)
+        if batch.producer_id != NO_PRODUCER:
+            self._note_producer(batch, marker)
 
     def _note_producer(self, batch: Batch, marker: Marker | None) -> None:
-        if batch.producer_id == NO_PRODUCER:
-            return
         if not batch.is_control:
             self.producers.note_data(batch)
         elif marker is not None:
@@ -140,7 +139,8 @@ class Log(ReadableLog):
     def _replay(self, batches: Iterable[Batch]) -> None:
         """Rebuild producer state from batches in the log."""
         for batch in batches:
-            self._note_producer(batch, _marker_in(batch))
+            if batch.producer_id != NO_PRODUCER:
+                self._note_producer(batch, _marker_in(batch))
 
     def _is_full(self, segment: Segment, batch: Batch, now_ms: int) -> bool:
         size = segment.size

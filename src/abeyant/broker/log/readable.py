@@ -42,6 +42,9 @@ class ReadableLog:
         With `min_one` the first may exceed `max_bytes`. Raises OffsetOutOfRangeError below the start or above the end.
         Returns a single batch without a copy; joins several.
         """
+        tail = self._segments[-1].tail
+        if tail is not None and tail.base_offset == offset >= self.start_offset and tail.next_offset == up_to:
+            return tail.data if tail.size <= max_bytes or min_one else b""  # most reads want what was just appended
         parts = [segment.read(first, last) for segment, first, last in self._runs(offset, max_bytes, up_to, min_one)]
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -49,7 +52,7 @@ class ReadableLog:
         """Return what `read` does as batches, whose bytes a follower in this process shares."""
         tail = self._segments[-1].tail
         if tail is not None and tail.base_offset == offset >= self.start_offset and tail.next_offset == up_to:
-            return [tail] if tail.size <= max_bytes or min_one else []  # most reads want what was just appended
+            return [tail] if tail.size <= max_bytes or min_one else []  # as in `read`
         return [
             batch
             for segment, first, last in self._runs(offset, max_bytes, up_to, min_one)
@@ -81,6 +84,9 @@ class ReadableLog:
         """
         if up_to <= offset or offset >= self.end_offset:
             return 0
+        tail = self._segments[-1].tail
+        if tail is not None and tail.base_offset == offset and tail.next_offset == up_to:
+            return tail.size
         count = 0
         for segment in self._segments[self._segment_index(offset) :]:
             if segment.base_offset >= up_to:

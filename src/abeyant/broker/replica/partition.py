@@ -18,6 +18,7 @@ from abeyant.broker.partition_state import NO_LEADER, PartitionState, Topic
 from abeyant.broker.replica.remote import Remote
 from abeyant.broker.replica.verification import Verifications
 from abeyant.broker.wire.schema import ErrorCode
+from abeyant.broker.wire.single import compact_name
 
 if TYPE_CHECKING:
     from abeyant.broker.log import Appended, Batch, Log
@@ -37,6 +38,7 @@ class Partition:
         self.topic_id: uuid.UUID = state.topic_id
         self.index = state.partition
         self.key = (self.topic, self.index)
+        self.wire_name, self.wire_id = compact_name(self.topic), self.topic_id.bytes  # as responses have them
         self.internal = topic.internal
         self.log = log
         self.state = state._replace(leader=NO_LEADER, leader_epoch=-1, partition_epoch=-1)  # until `become`

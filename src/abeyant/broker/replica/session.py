@@ -35,7 +35,7 @@ class Session:
         self.client_id = follower_name(follower)
         self._number = 0
         self._partitions: dict[Partition, None] = {}  # in the order in which they were added
-        self._errors: list[PartitionResponse] = []  # for the next response
+        self.errors: list[PartitionResponse] = []  # for the next response
         self._operation: DelayedReplicaFetch | None = None
         self._fetch: ReplicaFetch | None = None  # the last one
         self.ready: dict[Partition, None] = {}  # in the order in which they became so
@@ -67,7 +67,7 @@ class Session:
 
         Return the replica. Return None, with nothing changed, if messages are needed: then `ready` is the way.
         """
-        if self._operation is None or self.ready or self._errors or partition.leader_throttled:
+        if self._operation is None or self.ready or self.errors or partition.leader_throttled:
             return None
         broker = self._broker
         follower = broker.cluster.brokers.get(self.follower)
@@ -106,7 +106,7 @@ class Session:
     @property
     def has_news(self) -> bool:
         """Return whether there is something new for the follower."""
-        return bool(self.ready or self._errors)
+        return bool(self.ready or self.errors)
 
     def end_wait(self, since: float) -> None:
         """Respond to the fetch that has waited since `since`, or let the one that `deliver` took for the next wait."""
@@ -135,7 +135,7 @@ class Session:
                 remote.session = None
         self._partitions.clear()
         self.ready.clear()
-        self._errors.clear()
+        self.errors.clear()
 
     def _add_position(self, position: Position, now: float) -> None:
         """Record one position, after the checks that Kafka's leader makes."""
@@ -148,7 +148,7 @@ class Session:
             if remote is None:
                 raise ApiError(ErrorCode.unknown_topic_or_partition)
         except ApiError as error:
-            self._errors.append(PartitionResponse(*position[:3], error.code))
+            self.errors.append(PartitionResponse(*position[:3], error.code))
             return
         if remote.session is not self:
             self._partitions[partition] = None
@@ -164,7 +164,7 @@ class Session:
                 self._out_of_range(partition, position)
                 return
             if epoch < position.last_epoch or end < position.offset:
-                self._errors.append(PartitionResponse(*position[:3], None, truncate_to=end, end=epoch))
+                self.errors.append(PartitionResponse(*position[:3], None, truncate_to=end, end=epoch))
                 return
         elif not log.start_offset <= position.offset <= log.end_offset:
             self._out_of_range(partition, position)
@@ -179,12 +179,12 @@ class Session:
 
     def _out_of_range(self, partition: Partition, position: Position) -> None:
         error, log = ErrorCode.offset_out_of_range, partition.log
-        self._errors.append(PartitionResponse(*position[:3], error, start=log.start_offset, end=log.end_offset))
+        self.errors.append(PartitionResponse(*position[:3], error, start=log.start_offset, end=log.end_offset))
 
     def _answer(self, number: int) -> None:
         if number != self._number or self._operation is not None:
             return  # the follower has started a new session meanwhile
-        responses, self._errors = self._errors, []
+        responses, self.errors = self.errors, []
         left = self._broker.replica_fetch_bytes
         ready, self.ready = self.ready, {}
         for partition in ready:
@@ -257,7 +257,8 @@ class DelayedReplicaFetch(BrokerOperation):
 
     def try_complete(self) -> bool:
         """Complete when a partition is ready, which an append marks. Reads no log."""
-        return self._session.has_news and self.force_complete()
+        session = self._session
+        return bool(session.ready or session.errors) and self.force_complete()
 
     def on_complete(self) -> None:
         """Send the response, even an empty one, unless the session has fetched since."""

@@ -24,6 +24,7 @@ from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.fetch_sessions import NO_SESSION, FetchSession, Key
 from abeyant.broker.requests.common.topics import MOVED, leaders_of, name_leader
 from abeyant.broker.wire.schema import ErrorCode, Message
+from abeyant.broker.wire.single import FETCH_SINCE, fetch_response
 
 _NO_REPLICA = Message(replica_id=-1, replica_epoch=-1)
 FILL: dict[str, dict[str, object]] = {
@@ -369,10 +370,29 @@ def _answer(call: Call, results: list[PartitionResult], session: FetchSession | 
         return
     if in_session is not None:
         in_session.sent(news)
+    if call.is_plain and _answer_single(call, results, number):
+        return
     responses = _by_topic([_response(result, call) for result in results])
     moved = [result.query.key for result in results if result.error in MOVED]
     leaders = leaders_of(call, moved) if moved else ()
     call.answer(Message(error_code=ErrorCode.none, session_id=number, responses=responses, node_endpoints=leaders))
+
+
+def _answer_single(call: Call, results: list[PartitionResult], session: int) -> bool:
+    """Answer with a single partition's records in one call, if there is nothing else to say."""
+    if len(results) != 1 or call.version < FETCH_SINCE:
+        return False
+    (result,) = results
+    partition = result.partition
+    if partition is None or result.error is not ErrorCode.none or result.ends_wait or result.aborted:
+        return False
+    topic = partition.wire_id if call.version >= _WITH_IDS else partition.wire_name
+    marks = result.high_watermark, result.stable, result.start
+    committed = result.aborted is not None
+    call.answer_encoded(
+        fetch_response(call.correlation_id, session, topic, partition.index, marks, result.records, committed=committed)
+    )
+    return True
 
 
 def _is_throttled(call: Call, results: list[PartitionResult], number: int) -> bool:

@@ -18,6 +18,7 @@ from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.topics import MOVED, leaders_of, name_leader
 from abeyant.broker.requests.common.verified_produce import Verified, verify_then
 from abeyant.broker.wire.schema import ErrorCode, Message
+from abeyant.broker.wire.single import PRODUCE_SINCE, produce_response
 
 FILL: dict[str, dict[str, object]] = {"TopicProduceData": {"name": None, "topic_id": None}}
 _ALL = -1
@@ -89,7 +90,7 @@ def _append_all(call: Call, verified: Verified | None) -> None:
                 waiting.append(result.acked)
             results.append(result)
         topics.append((topic, results))
-    if not waiting:
+    if all(not ack.poll() for ack in waiting):
         # Consumers first: their long polls wait for the followers, which fetch in this turn.
         call.broker.cluster.network.send_last(call.broker, _answer, call, topics)
     else:
@@ -180,6 +181,8 @@ def _any_transactional(request: Any) -> bool:
 
 
 def _answer(call: Call, topics: list[tuple[Any, list[_Result]]]) -> None:
+    if call.is_plain and _answer_single(call, topics):
+        return
     if call.broker.client_quotas.table.enabled:
         call.charge(PRODUCE, call.size)
     failed = any(_error(result) is not _NONE for _, results in topics for result in results)
@@ -205,6 +208,20 @@ def _answer(call: Call, topics: list[tuple[Any, list[_Result]]]) -> None:
         for topic, results in topics
     ]
     call.answer(Message(responses=responses, node_endpoints=leaders_of(call, moved) if moved else ()))
+
+
+def _answer_single(call: Call, topics: list[tuple[Any, list[_Result]]]) -> bool:
+    """Answer a successful append to a single partition in one call, if this is one."""
+    if len(topics) != 1 or len(topics[0][1]) != 1 or call.version < PRODUCE_SINCE or not call.request.acks:
+        return False
+    (result,) = topics[0][1]
+    partition, appended = result.partition, result.appended
+    if partition is None or appended is None or _error(result) is not _NONE:
+        return False
+    topic = partition.wire_name if topics[0][0].topic_id is None else partition.wire_id
+    time, start = max(appended.append_time_ms, -1), partition.log.start_offset
+    call.answer_encoded(produce_response(call.correlation_id, topic, result.index, appended.base_offset, time, start))
+    return True
 
 
 def _error(result: _Result) -> ErrorCode:

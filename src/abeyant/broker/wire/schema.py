@@ -45,6 +45,7 @@ from kio.serial.errors import SerialError  # noqa: E402
 
 from abeyant.broker.wire.bounds import checked_reader  # noqa: E402
 from abeyant.broker.wire.encoding import Encode, encoder  # noqa: E402
+from abeyant.broker.wire.single import request_fits  # noqa: E402
 
 __all__ = ["NO_TIME", "Codec", "ErrorCode", "Message", "SerialError", "entity_reader"]
 
@@ -85,7 +86,9 @@ class Codec:
                     setattr(entity, field, value)
         read: Callable[..., Any] = entity_reader
         self.read_header: Callable[[memoryview, int], tuple[Any, int]] = read(request.__header_schema__)
-        self.read_request: Callable[[memoryview, int], Any] = checked_reader(request, read(request))
+        self.read_request: Callable[[memoryview, int], Any] = checked_reader(
+            request, read(request), request_fits(key, version)
+        )
         self.write_response: Encode = encoder(response)
         # Response header version 1 is the correlation id and one byte for no tags. ApiVersions never uses it (KIP-511).
         self.response_tags = b"\0" if response.__flexible__ and key != _API_VERSIONS else b""

@@ -40,8 +40,15 @@ class BaseCall:
         self.local: float | None = None  # seconds that handling it took, set when it starts to wait
         self._lost = False
 
+    is_plain = False
+    """Whether the response may be sent with `answer_encoded`, as nobody else wants to see or to change it."""
+
     def answer(self, response: Any) -> None:
         """Send a response: an object with the fields of all versions."""
+        raise NotImplementedError
+
+    def answer_encoded(self, parts: list[bytes]) -> None:
+        """Send a response that is encoded already: its header and its fields, in parts."""
         raise NotImplementedError
 
     def partition(self, name: str | None, topic_id: uuid.UUID | None, index: int) -> Partition:
@@ -130,6 +137,23 @@ class Call(BaseCall):
         if observer is not None:
             observer.log_response(self, response)
         self._send(parts)
+
+    @property
+    def is_plain(self) -> bool:  # type: ignore[override]
+        """Return whether the response may be sent with `answer_encoded`."""
+        return not (
+            self.amendments
+            or self._lost
+            or self.throttle_seconds
+            or self.broker.client_quotas.table.enabled
+            or self.broker.cluster._observer is not None
+        )
+
+    def answer_encoded(self, parts: list[bytes]) -> None:
+        """Send a response that is encoded already, for a call that `is_plain`."""
+        if not self.connection.closed:
+            self.broker.answered[self.api.name] += 1
+            self.connection.answer(parts)
 
     def _send(self, parts: list[bytes]) -> None:
         seconds = self.throttle_seconds
