@@ -108,7 +108,7 @@ class Broker:
         self.started_ms = self.now_ms()  # the periodic scans count from here, as in Kafka
         self.timer: Timer = BrokerTimer(self)
         self.partitions: dict[Key, Partition] = {}
-        self.by_id: dict[tuple[uuid.UUID, int], Partition] = {}
+        self.by_id: dict[tuple[int, int], Partition] = {}  # by the number of a topic id
         self.fetchers = Fetchers(self)
         self.sessions: dict[int, Session] = {}
         self.answered: defaultdict[str, int] = defaultdict(int)  # requests by API, for the metrics
@@ -258,7 +258,7 @@ class Broker:
 
     def apply_state(self, state: PartitionState, topic: Topic) -> None:
         """Apply the new state of a partition: open, change or delete this broker's replica."""
-        partition = self.by_id.get((state.topic_id, state.partition))
+        partition = self.by_id.get((state.topic_id.int, state.partition))
         if self.id not in state.replicas:
             if partition is not None and partition.state.partition_epoch <= state.partition_epoch:
                 self._forget(partition)
@@ -274,7 +274,7 @@ class Broker:
             partition = Partition(self, state, topic, log)
             self.housekeeping.add(partition)
             self.partitions[state.topic, state.partition] = partition
-            self.by_id[state.topic_id, state.partition] = partition
+            self.by_id[state.topic_id.int, state.partition] = partition
         partition.become(state)
         self._update_coordinator(partition)
         for broker in self.cluster.brokers.values():
@@ -339,7 +339,7 @@ class Broker:
 
     def _forget(self, partition: Partition) -> None:
         del self.partitions[partition.topic, partition.index]
-        del self.by_id[partition.topic_id, partition.index]
+        del self.by_id[partition.topic_id.int, partition.index]
         partition.close()
         self.housekeeping.remove(partition)
         self._update_coordinator(partition)

@@ -77,7 +77,10 @@ class Settings:
 
     def __getitem__(self, name: str) -> Any:
         """Return the typed value for all brokers. Raises ConfigError for an unknown name."""
-        return self.value(name)
+        try:
+            return self._values[name, None]
+        except KeyError:
+            return self.value(name)
 
     def value(self, name: str, broker: int | None = None) -> Any:
         """Return the typed value for one broker, or with None for all. Raises ConfigError. O(1)."""

@@ -46,10 +46,10 @@ _MAGIC = 16
 _SMALLEST = 14  # bytes: Kafka rejects a shorter record of any format
 _LARGEST_SEQUENCE = (1 << 31) - 1
 
-_COMPRESSION = 0x07
-_APPEND_TIME = 0x08
+COMPRESSION = 0x07
+APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
-_CONTROL = 0x20
+CONTROL = 0x20
 _DELETE_HORIZON = 0x40
 
 
@@ -105,13 +105,13 @@ class Batch:
     @property
     def compression(self) -> int:
         """Return the codec of its records: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
-        codec: int = self.attributes & _COMPRESSION
+        codec: int = self.attributes & COMPRESSION
         return codec
 
     @property
     def timestamp_is_append_time(self) -> bool:
         """Return whether all its records have the time `max_timestamp`."""
-        return bool(self.attributes & _APPEND_TIME)
+        return bool(self.attributes & APPEND_TIME)
 
     @property
     def is_transactional(self) -> bool:
@@ -121,7 +121,7 @@ class Batch:
     @property
     def is_control(self) -> bool:
         """Return whether it holds a transaction marker instead of data."""
-        return bool(self.attributes & _CONTROL)
+        return bool(self.attributes & CONTROL)
 
     @property
     def delete_horizon(self) -> int | None:
@@ -135,7 +135,7 @@ class Batch:
 
     def payload(self) -> bytes:
         """Return the bytes of its records, decompressed. Raises UndecodableError."""
-        codec: int = self.attributes & _COMPRESSION
+        codec: int = self.attributes & COMPRESSION
         return self.data[HEADER_SIZE:] if codec == NONE else decompress(codec, self.records)
 
     def crc_is_valid(self) -> bool:
@@ -151,10 +151,10 @@ class Batch:
 
     def with_timestamp(self, max_timestamp: int, *, append_time: bool) -> Batch:
         """Return the batch with this greatest timestamp and timestamp type, and a new CRC."""
-        if max_timestamp == self.max_timestamp and append_time == bool(self.attributes & _APPEND_TIME):
+        if max_timestamp == self.max_timestamp and append_time == bool(self.attributes & APPEND_TIME):
             return self
         changed = bytearray(self.data)
-        attributes = self.attributes & ~_APPEND_TIME | (_APPEND_TIME if append_time else 0)
+        attributes = self.attributes & ~APPEND_TIME | (APPEND_TIME if append_time else 0)
         struct.pack_into(">h", changed, _CRC_FIRST, attributes)
         _TIMES.pack_into(changed, 27, self.base_timestamp, max_timestamp)
         struct.pack_into(">I", changed, 17, crc_of(changed))
@@ -167,7 +167,7 @@ class Batch:
         return make_batch(
             compress(codec, encode(records, self.base_offset, base_timestamp)), record_count=len(records),
             base_offset=self.base_offset, last_offset_delta=self.last_offset_delta, leader_epoch=self.leader_epoch,
-            attributes=self.attributes & (_APPEND_TIME | _TRANSACTIONAL | _CONTROL) | codec | flag,
+            attributes=self.attributes & (APPEND_TIME | _TRANSACTIONAL | CONTROL) | codec | flag,
             base_timestamp=base_timestamp,
             max_timestamp=max((record.timestamp for record in records), default=self.max_timestamp),
             producer_id=self.producer_id, producer_epoch=self.producer_epoch, base_sequence=self.base_sequence,

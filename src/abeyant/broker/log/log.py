@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from abeyant.broker.log import validation
-from abeyant.broker.log.batch import NO_PRODUCER, Batch, split
+from abeyant.broker.log.batch import APPEND_TIME, CONTROL, NO_PRODUCER, Batch, split
 from abeyant.broker.log.compaction import Compaction
 from abeyant.broker.log.config import LogConfig
 from abeyant.broker.log.epochs import LeaderEpochs
@@ -88,7 +88,7 @@ class Log(ReadableLog):
             else:
                 self.producers.check_data(batch, sequenced=from_client)
         self._write(batch, marker, now_ms)
-        append_time = batch.max_timestamp if batch.timestamp_is_append_time else -1
+        append_time = batch.max_timestamp if batch.attributes & APPEND_TIME else -1
         return Appended(batch.base_offset, batch.last_offset, append_time, False, batch.size)
 
     def append_replicated(self, records: bytes | Sequence[Batch], now_ms: int) -> int:
@@ -116,7 +116,7 @@ class Log(ReadableLog):
                 start = self.start_offset  # the leader's log starts in the middle of this batch
                 self.truncate_fully(batch.base_offset, now_ms)
                 self.start_offset = start
-            self._write(batch, _marker_in(batch) if batch.is_control else None, now_ms)
+            self._write(batch, _marker_in(batch) if batch.attributes & CONTROL else None, now_ms)
         return self.end_offset
 
     def _write(self, batch: Batch, marker: Marker | None, now_ms: int) -> None:

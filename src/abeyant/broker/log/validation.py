@@ -7,7 +7,7 @@ compressed again only if the topic's `compression.type` differs from its codec.
 from __future__ import annotations
 
 from abeyant.broker.log import compression
-from abeyant.broker.log.batch import NO_PRODUCER, NO_TIMESTAMP, Batch, split
+from abeyant.broker.log.batch import APPEND_TIME, COMPRESSION, CONTROL, NO_PRODUCER, NO_TIMESTAMP, Batch, split
 from abeyant.broker.log.config import LogConfig
 from abeyant.broker.log.errors import (
     CorruptRecordError,
@@ -53,7 +53,7 @@ def _check_header(batch: Batch) -> None:
         raise InvalidRecordError(
             f"Inconsistent batch offset range [{batch.base_offset}, {last}] and count of records {batch.record_count}"
         )
-    if batch.is_control:
+    if batch.attributes & CONTROL:
         raise InvalidRecordError("Clients are not allowed to write control records")
     if batch.producer_id != NO_PRODUCER and batch.base_sequence < 0:
         raise InvalidRecordError(
@@ -66,16 +66,17 @@ def validate(batch: Batch, config: LogConfig, now_ms: int) -> Batch:
 
     Raises InvalidRecordError, InvalidTimestampError, UndecodableError, RecordTooLargeError (after compressing again).
     """
-    if batch.is_control:
+    attributes = batch.attributes
+    if attributes & CONTROL:
         return batch
-    codec = batch.compression
+    codec = attributes & COMPRESSION
     payload = batch.payload()
     try:
         found = survey(payload, batch.record_count)
     except MalformedRecordsError as error:
         raise InvalidRecordError(str(error)) from None
     append_time = config.message_timestamp_type == "LogAppendTime"
-    times_from_header = batch.timestamp_is_append_time
+    times_from_header = attributes & APPEND_TIME
     least = batch.max_timestamp if times_from_header else batch.base_timestamp + found.least_delta
     greatest = batch.max_timestamp if times_from_header else batch.base_timestamp + found.greatest_delta
     if (

@@ -275,7 +275,8 @@ class Partition:
         if mark <= self.high_watermark:
             return False
         self.high_watermark = mark
-        self._notify_followers(current)
+        if len(current) < len(self.remotes):
+            self._notify_followers(current)
         for remote, replica in current.items():
             remote.sent_high_watermark = mark
             replica.adopt_high_watermark(mark, replica.log.start_offset)
@@ -400,9 +401,9 @@ class Partition:
         self.broker.produce_purgatory.check_and_complete(self)
         self.broker.fetch_purgatory.check_and_complete(self)
         self.broker.delete_records_purgatory.check_and_complete(self)
-        self._call_watchers()
+        if self.watchers:
+            self._call_watchers()
 
     def _call_watchers(self) -> None:
-        if self.watchers:
-            for changed in list(self.watchers.values()):
-                changed()
+        for changed in list(self.watchers.values()):
+            changed()

@@ -321,14 +321,9 @@ def handle(call: Call) -> None:
 def _session_and_queries(call: Call) -> tuple[FetchSession | None, list[PartitionQuery]]:
     """Return the session, if any, and the partitions to read. Raises ApiError."""
     request = call.request
-    # If a partition is repeated, its last query counts.
-    queries = list(
-        {
-            (topic.topic, topic.topic_id, one.partition): PartitionQuery(topic.topic, topic.topic_id, one)
-            for topic in request.topics
-            for one in topic.partitions
-        }.values()
-    )
+    queries = [PartitionQuery(topic.topic, topic.topic_id, one) for topic in request.topics for one in topic.partitions]
+    if len(queries) > 1:  # if a partition is repeated, its last query counts
+        queries = list({one.key: one for one in queries}.values())
     forgotten = [
         (topic.topic, topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions
     ]

@@ -32,7 +32,9 @@ _LONGEST_STRING = 32_767  # bytes
 
 
 def checked_reader(
-    entity: Any, read: Callable[[memoryview, int], tuple[Any, int]], fits: Callable[[memoryview, int], bool] | None
+    entity: Any,
+    read: Callable[[memoryview, int], tuple[Any, int]],
+    fits: Callable[[memoryview, int], bool] | None = None,
 ) -> Callable[[memoryview, int], Any]:
     """Return a function that walks a request in a frame, then reads it with `read`, kio's reader.
 

@@ -94,19 +94,22 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- for the broker
 
-    def answer(self, parts: list[bytes], *, mute: bool = False) -> None:
+    def answer(self, parts: list[bytes], *, mute: bool = False) -> bool:
         """Send a response, prefixed with its length, and go on to the next request. Send nothing without parts.
+
+        Return False if the connection is closed.
 
         With `mute`, go on only after `unmute`.
         """
         transport = self._transport
         if transport is None or transport.is_closing():
-            return
+            return False
         if parts:
             parts.insert(0, _LENGTH.pack(sum(map(len, parts))))
             transport.write(b"".join(parts))
         if not mute:
             self.unmute()
+        return True
 
     def authenticated(self, session: SaslSession) -> None:
         """Handle further requests as those of this session's user."""

@@ -64,7 +64,7 @@ def _produce_fits(*, with_ids: bool) -> Fits:
                 shift += 7
             size |= byte << shift
         position += size or 1  # the length is written plus one, and 0 is null
-        return data[position : position + 3] == _UNTAGGED
+        return bytes(data[position : position + 3]) == _UNTAGGED
 
     return fits
 

@@ -57,7 +57,7 @@ class BaseCall:
         if name is not None:
             partition = broker.partitions.get((name, index))
         else:
-            partition = None if topic_id is None else broker.by_id.get((topic_id, index))
+            partition = None if topic_id is None else broker.by_id.get((topic_id.int, index))
         if partition is not None:
             return partition
         if name is None and topic_id is None:
@@ -151,9 +151,8 @@ class Call(BaseCall):
 
     def answer_encoded(self, parts: list[bytes]) -> None:
         """Send a response that is encoded already, for a call that `is_plain`."""
-        if not self.connection.closed:
+        if self.connection.answer(parts):
             self.broker.answered[self.api.name] += 1
-            self.connection.answer(parts)
 
     def _send(self, parts: list[bytes]) -> None:
         seconds = self.throttle_seconds

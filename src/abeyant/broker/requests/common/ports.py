@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -59,7 +58,7 @@ class Broker(ports.Broker, Protocol):
     host: str
     port: int
     partitions: dict[Key, Partition]
-    by_id: dict[tuple[uuid.UUID, int], Partition]
+    by_id: dict[tuple[int, int], Partition]  # by the number of a topic id: its hash and comparison are quicker
     client_quotas: ClientQuotas
     fetch_sessions: FetchSessions
     telemetry: TelemetryClients
