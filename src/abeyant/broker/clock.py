@@ -97,7 +97,7 @@ class MachineClock(Clock):
         if slept - self._slept > _SLEPT:
             self._epoch += slept - self._slept
             self._slept = slept
-        return super().now_ms()
+        return int((self._epoch + self.now()) * 1000)
 
 
 def machine_slept() -> float:

@@ -257,7 +257,8 @@ class TopicSettings:
             "segment_bytes": self["internal.segment.bytes"] or self.value("segment.bytes", broker),
             "producer_expiration_ms": self._brokers.value("producer.id.expiration.ms", broker),
         }
-        others = (field.name for field in fields(LogConfig) if field.name not in values)  # `retention_ms`: retention.ms
+        # Of the others the names are the same, with underscores for dots.
+        others = (field.name for field in fields(LogConfig) if field.init and field.name not in values)
         return LogConfig(**values, **{name: self.value(name.replace("_", "."), broker) for name in others})
 
     def describe(self, names: Iterable[str] | None = None, broker: int | None = None) -> list[ConfigEntry]:

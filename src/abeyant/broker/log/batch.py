@@ -54,7 +54,7 @@ _DELETE_HORIZON = 0x40
 
 
 class Batch:
-    """One batch: its bytes, and the fields of its header. Immutable.
+    """One batch: its bytes, and the fields of its header. Immutable once the leader has given it its place.
 
     `size` is in bytes, header included. `last_offset` is the last record's (compaction may remove the record but keeps
     the offset), and `next_offset` is one more.
@@ -145,9 +145,17 @@ class Batch:
 
     def at_offset(self, base_offset: int, leader_epoch: int) -> Batch:
         """Return a copy with this base offset and leader epoch. Its CRC stays valid."""
-        length = len(self.data) - LENGTH_END
-        head = _PLACE.pack(base_offset, length, leader_epoch)
-        return Batch(b"".join((head, memoryview(self.data)[_PLACE.size :])))
+        placed = Batch(self.data)
+        placed.place(base_offset, leader_epoch)
+        return placed
+
+    def place(self, base_offset: int, leader_epoch: int) -> None:
+        """Set the base offset and leader epoch of a batch that nobody else has yet. Its CRC stays valid."""
+        head = _PLACE.pack(base_offset, self.size - LENGTH_END, leader_epoch)
+        self.data = b"".join((head, memoryview(self.data)[_PLACE.size :]))
+        self.base_offset, self.leader_epoch = base_offset, leader_epoch
+        self.last_offset = last = base_offset + self.last_offset_delta
+        self.next_offset = last + 1
 
     def with_timestamp(self, max_timestamp: int, *, append_time: bool) -> Batch:
         """Return the batch with this greatest timestamp and timestamp type, and a new CRC."""

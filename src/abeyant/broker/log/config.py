@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 FOREVER = (1 << 63) - 1  # milliseconds: Kafka's Long.MAX_VALUE
 
@@ -29,6 +29,14 @@ class LogConfig:
     flush_messages: int = FOREVER
     flush_ms: int = FOREVER
     producer_expiration_ms: int = 86_400_000
+    roll_ms: int = field(init=False, repr=False, compare=False)
+    """The time after which a new segment begins: `segment.ms`, or `max.compaction.lag.ms` if that is shorter."""
+
+    def __post_init__(self) -> None:
+        longest = self.segment_ms
+        if self.compact:
+            longest = min(longest, self.max_compaction_lag_ms)
+        object.__setattr__(self, "roll_ms", longest)
 
     @property
     def compact(self) -> bool:

@@ -72,7 +72,8 @@ class Log(ReadableLog):
         Raises a LogError, and appends nothing then.
         """
         batch = validation.parse_batch(records, self.config, from_client=from_client)
-        batch = validation.validate(batch, self.config, now_ms).at_offset(self.end_offset, leader_epoch)
+        batch = validation.validate(batch, self.config, now_ms)
+        batch.place(self.end_offset, leader_epoch)
         if batch.size > self.config.segment_bytes:
             raise BatchTooLargeError(
                 f"Message batch size is {batch.size} bytes, which exceeds the maximum configured segment size of"
@@ -147,17 +148,13 @@ class Log(ReadableLog):
         if not size:
             return False
         config = self.config
-        if size + batch.size > config.segment_bytes:
+        if size + batch.size > config.segment_bytes or batch.last_offset - segment.base_offset > LARGEST_OFFSET_DELTA:
             return True
-        if batch.last_offset - segment.base_offset > LARGEST_OFFSET_DELTA:
-            return True
-        longest = config.segment_ms
-        if config.max_compaction_lag_ms < longest and config.compact:
-            longest = config.max_compaction_lag_ms
-        age = now_ms - segment.created_ms
-        if segment.first_timestamp is not None and batch.max_timestamp >= 0:
-            age = batch.max_timestamp - segment.first_timestamp  # so a replica built anew gets the same segments
-        return age > longest
+        first, last = segment.first_timestamp, batch.max_timestamp
+        if first is None or last < 0:
+            first, last = segment.created_ms, now_ms
+        is_old: bool = last - first > config.roll_ms  # by timestamps, so a replica built anew gets the same segments
+        return is_old
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Start a new segment at the end, or at an offset after it. O(producers)."""
@@ -346,7 +343,10 @@ class Log(ReadableLog):
 
         At least the log start, since the transaction's first records may have been deleted.
         """
-        unstable = self.producers.first_unstable_offset(high_watermark)
+        producers = self.producers
+        if not (producers.open or producers.ended):
+            return high_watermark
+        unstable = producers.first_unstable_offset(high_watermark)
         return high_watermark if unstable is None else min(max(unstable, self.start_offset), high_watermark)
 
 

@@ -88,8 +88,8 @@ class Producers:
     def __init__(self) -> None:
         """Start without producers."""
         self._states: dict[int, ProducerState] = {}
-        self._open: dict[int, int] = {}  # producer id -> first offset
-        self._ended: list[tuple[int, int]] = []  # (first offset, marker's offset) until the high watermark passes it
+        self.open: dict[int, int] = {}  # producer id -> first offset
+        self.ended: list[tuple[int, int]] = []  # (first offset, marker's offset) until the high watermark passes it
         self._aborted: list[AbortedTransaction] = []  # sorted by the marker's offset
 
     def __len__(self) -> int:
@@ -175,20 +175,20 @@ class Producers:
         state.last_timestamp = batch.max_timestamp
         if batch.is_transactional and state.transaction_start is None:
             state.transaction_start = batch.base_offset
-            self._open[batch.producer_id] = batch.base_offset
+            self.open[batch.producer_id] = batch.base_offset
 
     def note_marker(self, batch: Batch, marker: Marker) -> None:
         """Record a marker that was appended."""
         state = self._state_for(batch)
         state.coordinator_epoch = marker.coordinator_epoch
         state.last_timestamp = batch.max_timestamp
-        first = self._open.pop(batch.producer_id, None)
+        first = self.open.pop(batch.producer_id, None)
         state.transaction_start = None
         if first is None:
             return
-        self._ended.append((first, batch.last_offset))
+        self.ended.append((first, batch.last_offset))
         if not marker.commits:
-            stable = min(self._open.values(), default=batch.last_offset + 1)
+            stable = min(self.open.values(), default=batch.last_offset + 1)
             self._aborted.append(AbortedTransaction(batch.producer_id, first, batch.last_offset, stable))
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
@@ -196,11 +196,11 @@ class Producers:
 
         O(transactions open or just ended). Forgets those that ended below the high watermark, which never falls.
         """
-        if not self._open and not self._ended:
+        if not self.open and not self.ended:
             return None
-        self._ended = [ended for ended in self._ended if ended[1] >= high_watermark]
-        offsets = [first for first, _ in self._ended]
-        offsets.extend(self._open.values())
+        self.ended = [ended for ended in self.ended if ended[1] >= high_watermark]
+        offsets = [first for first, _ in self.ended]
+        offsets.extend(self.open.values())
         return min(offsets, default=None)
 
     @property
@@ -220,7 +220,7 @@ class Producers:
 
     def in_transaction(self, producer_id: int, epoch: int) -> bool:
         """Return whether a producer has an open transaction here in this epoch."""
-        return producer_id in self._open and self._states[producer_id].epoch == epoch
+        return producer_id in self.open and self._states[producer_id].epoch == epoch
 
     def expire(self, now_ms: int, after_ms: int) -> int:
         """Forget producers without an open transaction that wrote nothing for `after_ms`; return how many."""
@@ -235,7 +235,7 @@ class Producers:
 
     def forget_before(self, start: int) -> None:
         """Forget transactions that ended before the new start of the log. Producers stay known."""
-        self._ended = [ended for ended in self._ended if ended[1] >= start]
+        self.ended = [ended for ended in self.ended if ended[1] >= start]
         del self._aborted[: bisect_left(self._aborted, start, key=_marker_offset)]
 
     def forget_aborted(self, last_offset: int) -> None:
@@ -248,19 +248,19 @@ class Producers:
         """Return everything, as plain lists that JSON can write."""
         return {
             "producers": [state.to_list() for state in self._states.values()],
-            "ended": [list(ended) for ended in self._ended],
+            "ended": [list(ended) for ended in self.ended],
             "aborted": [list(aborted) for aborted in self._aborted],
         }
 
     def restore(self, content: dict[str, Any]) -> None:
         """Undo `snapshot`. Raises KeyError, TypeError or ValueError for other content; discard the object then."""
         self._states = {state[0]: ProducerState.from_list(state) for state in content["producers"]}
-        self._open = {
+        self.open = {
             state.producer_id: state.transaction_start
             for state in self._states.values()
             if state.transaction_start is not None
         }
-        self._ended = [(first, last) for first, last in content["ended"]]
+        self.ended = [(first, last) for first, last in content["ended"]]
         self._aborted = [AbortedTransaction(*aborted) for aborted in content["aborted"]]
 
     def _state_for(self, batch: Batch) -> ProducerState:

@@ -64,14 +64,11 @@ class Segment:
         timestamp: int = batch.max_timestamp
         if self.first_timestamp is None and timestamp >= 0:
             self.first_timestamp = timestamp
-        end = batch.size
-        if self._ends:
-            timestamp = max(timestamp, self._times[-1])
-            end += self._ends[-1]
-        self._times.append(max(timestamp, NO_TIMESTAMP))
+        before, latest = (self._ends[-1], self._times[-1]) if self._ends else (0, NO_TIMESTAMP)
+        self._times.append(timestamp if timestamp > latest else latest)
         self._offsets.append(batch.base_offset)
         self._lasts.append(batch.last_offset)
-        self._ends.append(end)
+        self._ends.append(before + batch.size)
 
     def index_of(self, offset: int) -> int:
         """Return the batch that holds `offset`, or else the first after it; `len` for none. O(log batches).

@@ -143,6 +143,11 @@ def _append(call: Call, topic: Any, data: Any, acks: int, verified: Verified | N
 
 def _check(records: bytes, version: int) -> None:
     """Raise ApiError unless this is one whole batch of format 2. Kafka: `ProduceRequest.validateRecords`."""
+    size = len(records)
+    if size > _UP_TO_MAGIC and version >= _ZSTD_SINCE:
+        length, magic = _LENGTH.unpack_from(records)
+        if magic == 2 and length >= _LEAST_LENGTH and length + 12 == size:
+            return
     end = _batch_end(records, 0)
     if end is None or records[_UP_TO_MAGIC - 1] != 2:
         raise ApiError(ErrorCode.invalid_record)

@@ -254,6 +254,8 @@ def varint(value: int) -> bytes:
     """Return the bytes of an unsigned varint: seven bits a byte, the lowest first."""
     if value < len(_SMALL):
         return _SMALL[value]
+    if value < 1 << 14:
+        return bytes((value & 127 | 128, value >> 7))
     found = bytearray()
     while value >= len(_SMALL):
         found.append(value & 127 | 128)
