@@ -1,1 +1,1 @@
-"""The base of delayed operations, and the wait for acks=all. Other operations are beside their requests."""
+"""The base of delayed operations, and those of produces and fetches. Others are beside their requests."""

@@ -117,8 +117,12 @@ class Log(ReadableLog):
                 start = self.start_offset  # the leader's log starts in the middle of this batch
                 self.truncate_fully(batch.base_offset, now_ms)
                 self.start_offset = start
-            self._write(batch, _marker_in(batch) if batch.attributes & CONTROL else None, now_ms)
+            self.append_next(batch, now_ms)
         return self.end_offset
+
+    def append_next(self, batch: Batch, now_ms: int) -> None:
+        """Append one of the leader's batches unchanged, at the end of the log or after a gap."""
+        self._write(batch, _marker_in(batch) if batch.attributes & CONTROL else None, now_ms)
 
     def _write(self, batch: Batch, marker: Marker | None, now_ms: int) -> None:
         segment = self._segments[-1]

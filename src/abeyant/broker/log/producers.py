@@ -204,6 +204,11 @@ class Producers:
         return min(offsets, default=None)
 
     @property
+    def has_transactions(self) -> bool:
+        """Return whether a transaction is open, ended just now, or was aborted."""
+        return bool(self.open or self.ended or self._aborted)
+
+    @property
     def has_aborted(self) -> bool:
         """Return whether any aborted transaction is known."""
         return bool(self._aborted)

@@ -188,15 +188,16 @@ class Partition:
         if broker.paused or not cluster.network.idle:
             return current
         log, isr, now = self.log, self.state.isr, broker.now()
-        batches = log.read_batches(before, 0, log.end_offset, min_one=True)
+        end = log.end_offset
+        (batch,) = log.read_batches(before, 0, end, min_one=True)
         for remote in self.remotes.values():
             session = remote.session
             if session is not None and remote.end == before and remote.broker in isr:
-                replica = session.deliver(self, remote, batches, now, now_ms)
+                replica = session.deliver(self, remote, batch, now, now_ms)
                 if replica is not None:
-                    broker.answered["ReplicaFetch"] += 1
-                    remote.record_fetch(log.end_offset, remote.start, log.end_offset, now)
+                    remote.record_fetch(end, remote.start, end, now)
                     current[remote] = replica
+        broker.answered["ReplicaFetch"] += len(current)
         return current
 
     def end_transaction(self, batch: Batch, *, newer_epoch: bool) -> Appended:

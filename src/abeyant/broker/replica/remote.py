@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 from abeyant.broker.log import Batch
@@ -21,8 +20,8 @@ class FollowerSession(Protocol):
     def leave(self, partition: Any, /) -> None:
         """Forget a partition."""
 
-    def deliver(self, partition: Any, remote: Any, batches: Sequence[Batch], now: float, now_ms: int, /) -> Any:
-        """Append `batches` to the follower's replica and return it; None if messages are needed for that."""
+    def deliver(self, partition: Any, remote: Any, batch: Batch, now: float, now_ms: int, /) -> Any:
+        """Append `batch` to the follower's replica and return it; None if messages are needed for that."""
 
 
 class Remote:

@@ -11,7 +11,7 @@ calls for each follower, in place of eighty. The fetch goes on waiting, as the n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from abeyant.broker.delayed.operation import BrokerOperation, Waiting, follower_name
@@ -60,9 +60,7 @@ class Session:
             self._add_position(position, now)
         self._wait(self._broker.replica_fetch_wait)
 
-    def deliver(
-        self, partition: Partition, remote: Remote, batches: Sequence[Batch], now: float, now_ms: int
-    ) -> Partition | None:
+    def deliver(self, partition: Partition, remote: Remote, batch: Batch, now: float, now_ms: int) -> Partition | None:
         """Append what the leader has just appended to the follower's replica, and take that for its next fetch.
 
         Return the replica. Return None, with nothing changed, if messages are needed: then `ready` is the way.
@@ -77,10 +75,10 @@ class Session:
         if replica is None or replica.state.leader_epoch != partition.state.leader_epoch or replica.follower_throttled:
             return None
         log = replica.log
-        if log.end_offset != batches[0].base_offset or log.start_offset != remote.start:
+        if log.end_offset != batch.base_offset or log.start_offset != remote.start:
             return None
         try:
-            log.append_replicated(batches, now_ms)
+            log.append_next(batch, now_ms)
         except LogError:
             return None  # its fetcher will meet the same error, log it and try again later
         self.fetched_at = now

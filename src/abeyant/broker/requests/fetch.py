@@ -9,10 +9,10 @@ Not implemented: fetches by brokers of other processes.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from abeyant.broker.delayed.operation import BrokerOperation
+from abeyant.broker.delayed.fetch import DelayedFetch, PendingFetch
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log import LogError
 from abeyant.broker.partition_state import NO_LEADER
@@ -98,79 +98,10 @@ class PartitionResult:
         return self.diverging is not None or self.preferred != NO_LEADER
 
 
-class PendingFetch:
-    """One partition of a pending fetch: its offset, and the bytes available from there."""
-
-    __slots__ = ("_counted_to", "_leader_epoch", "_leads", "_max_bytes", "_offset", "bytes", "committed", "partition")
-
-    def __init__(self, partition: Partition, offset: int, max_bytes: int, committed: bool) -> None:
-        self.partition = partition
-        self.committed = committed
-        self.bytes = 0
-        self._offset = offset
-        self._max_bytes = max_bytes
-        self._leader_epoch = partition.state.leader_epoch
-        self._leads = partition.leads
-        self._counted_to = offset
-
-    def poll(self) -> bool:
-        """Count new bytes. Return False if the fetch must complete now, because reading the partition will fail."""
-        partition = self.partition
-        if partition.leads is not self._leads or partition.state.leader_epoch != self._leader_epoch:
-            return False
-        end = partition.last_stable_offset if self.committed else partition.high_watermark
-        if end != self._counted_to:
-            if end < self._offset or self._offset < partition.log.start_offset:
-                return False  # the offset was truncated or deleted
-            self.bytes = min(partition.log.bytes_between(self._offset, end), self._max_bytes)
-            self._counted_to = end
-        return self._offset >= partition.log.start_offset
-
-
-class DelayedFetch(BrokerOperation):
-    """A consumer's fetch in the Fetch purgatory, keyed by its partitions. Kafka: `DelayedFetch`."""
-
-    __slots__ = ("_answer", "_min_bytes", "_pending")
-
-    kind = "Fetch"
-
-    def __init__(
-        self,
-        timeout: float,
-        min_bytes: int,
-        pending: list[PendingFetch],
-        client_id: str,
-        since: float,
-        answer: Callable[[], object],
-    ) -> None:
-        """Wait at most `timeout` seconds, then call `answer`, which reads the records."""
-        super().__init__(timeout, client_id, since)
-        self._min_bytes = min_bytes
-        self._pending = pending
-        self._answer = answer
-
-    def keys(self) -> Iterable[tuple[str, int]]:
-        """Return all partitions of the fetch."""
-        return ((pending.partition.topic, pending.partition.index) for pending in self._pending)
-
-    def try_complete(self) -> bool:
-        """Complete when `min_bytes` are available. Only partitions that have grown are counted again."""
-        total = 0
-        for pending in self._pending:
-            if not pending.poll():
-                return self.force_complete()
-            total += pending.bytes
-        return total >= self._min_bytes and self.force_complete()
-
-    def on_complete(self) -> None:
-        """Read the records and answer."""
-        self._answer()
-
-
 class FetchReader:
     """Reads the partitions of a fetch: at once, and `again` after a wait."""
 
-    __slots__ = ("_call", "_committed", "_from_a_replica", "_max_bytes", "_rack", "min_bytes", "queries")
+    __slots__ = ("_call", "_committed", "_from_a_replica", "_rack", "max_bytes", "min_bytes", "queries")
 
     def __init__(self, call: Call, queries: list[PartitionQuery]) -> None:
         request = call.request
@@ -180,20 +111,25 @@ class FetchReader:
         self._from_a_replica = max(request.replica_id, request.replica_state.replica_id) >= 0
         settings = call.broker.cluster.settings
         self._rack: str = request.rack_id if settings["replica.selector.class"] else ""
-        self._max_bytes = min(request.max_bytes, settings["fetch.max.bytes"])
+        self.max_bytes = min(request.max_bytes, settings["fetch.max.bytes"])
         self.min_bytes = request.min_bytes
         if call.broker.client_quotas.table.enabled:
             most = call.broker.client_quotas.most(FETCH, call.connection.user, call.client_id)
-            self._max_bytes = int(min(self._max_bytes, most))
-            self.min_bytes = min(self.min_bytes, self._max_bytes)
+            self.max_bytes = int(min(self.max_bytes, most))
+            self.min_bytes = min(self.min_bytes, self.max_bytes)
         self.queries = queries
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether all may read, and from every replica."""
+        return not (self._rack or self._call.broker.cluster.controller.acls.enabled)
 
     def read(self, *, in_session: bool = False, again: bool = False) -> list[PartitionResult]:
         """Read within the request's limits, which the first batch may exceed (KIP-74).
 
         After a wait (`again`) and in a fetch session, a deleted topic gets the error for names even if it has an id.
         """
-        left = self._max_bytes
+        left = self.max_bytes
         min_one = True
         results = []
         for query in self.queries:
@@ -313,9 +249,28 @@ def handle(call: Call) -> None:
         pending,
         call.client_id,
         call.since,
-        lambda: _answer(call, reader.read(again=True), session),
+        lambda: _answer_waited(call, reader, pending, session),
     )
     call.broker.fetch_purgatory.try_complete_else_watch(operation, [one.partition for one in pending])
+
+
+def _answer_waited(call: Call, reader: FetchReader, pending: list[PendingFetch], session: FetchSession | None) -> None:
+    """Read what the fetch has waited for, and answer: in one step for a single partition that only has grown."""
+    if session is None and len(pending) == 1 and call.version >= FETCH_SINCE and call.is_plain and reader.is_plain:
+        (one,) = pending
+        partition = one.partition
+        records = one.read(reader.max_bytes)
+        if records is not None:
+            mark = partition.high_watermark
+            topic = partition.wire_id if call.version >= _WITH_IDS else partition.wire_name
+            marks = mark, mark, partition.log.start_offset
+            call.answer_encoded(
+                fetch_response(
+                    call.correlation_id, NO_SESSION, topic, partition.index, marks, records, committed=one.committed
+                )
+            )
+            return
+    _answer(call, reader.read(again=True), session)
 
 
 def _session_and_queries(call: Call) -> tuple[FetchSession | None, list[PartitionQuery]]:

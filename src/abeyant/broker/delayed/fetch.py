@@ -1,0 +1,101 @@
+"""Wait for records: until `min.bytes` are there over all partitions of a consumer's fetch (K3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from abeyant.broker.delayed.operation import BrokerOperation
+from abeyant.broker.log import LogError
+
+if TYPE_CHECKING:
+    from abeyant.broker.replica.partition import Partition
+
+
+class PendingFetch:
+    """One partition of a pending fetch: its offset, and the bytes available from there."""
+
+    __slots__ = ("_counted_to", "_leader_epoch", "_leads", "_max_bytes", "_offset", "bytes", "committed", "partition")
+
+    def __init__(self, partition: Partition, offset: int, max_bytes: int, committed: bool) -> None:
+        self.partition = partition
+        self.committed = committed
+        self.bytes = 0
+        self._offset = offset
+        self._max_bytes = max_bytes
+        self._leader_epoch = partition.state.leader_epoch
+        self._leads = partition.leads
+        self._counted_to = offset
+
+    def poll(self) -> bool:
+        """Count new bytes. Return False if the fetch must complete now, because reading the partition will fail."""
+        partition = self.partition
+        if partition.leads is not self._leads or partition.state.leader_epoch != self._leader_epoch:
+            return False
+        end = partition.last_stable_offset if self.committed else partition.high_watermark
+        if end != self._counted_to:
+            if end < self._offset or self._offset < partition.log.start_offset:
+                return False  # the offset was truncated or deleted
+            self.bytes = min(partition.log.bytes_between(self._offset, end), self._max_bytes)
+            self._counted_to = end
+        return self._offset >= partition.log.start_offset
+
+    def read(self, most: int) -> bytes | None:
+        """Return its records, at most `most` bytes or one batch.
+
+        Return None if something else changed than its high watermark: then it has to be read as at first. So it has if
+        the log has, or had, transactions, or fails.
+        """
+        partition = self.partition
+        log = partition.log
+        if (
+            partition.leads is not self._leads
+            or partition.state.leader_epoch != self._leader_epoch
+            or not log.start_offset <= self._offset < partition.high_watermark
+            or log.producers.has_transactions
+        ):
+            return None
+        try:
+            return log.read(self._offset, min(self._max_bytes, most), partition.high_watermark, min_one=True)
+        except LogError:
+            return None
+
+
+class DelayedFetch(BrokerOperation):
+    """A consumer's fetch in the Fetch purgatory, keyed by its partitions. Kafka: `DelayedFetch`."""
+
+    __slots__ = ("_answer", "_min_bytes", "_pending")
+
+    kind = "Fetch"
+
+    def __init__(
+        self,
+        timeout: float,
+        min_bytes: int,
+        pending: list[PendingFetch],
+        client_id: str,
+        since: float,
+        answer: Callable[[], object],
+    ) -> None:
+        """Wait at most `timeout` seconds, then call `answer`, which reads the records."""
+        super().__init__(timeout, client_id, since)
+        self._min_bytes = min_bytes
+        self._pending = pending
+        self._answer = answer
+
+    def keys(self) -> Iterable[tuple[str, int]]:
+        """Return all partitions of the fetch."""
+        return ((pending.partition.topic, pending.partition.index) for pending in self._pending)
+
+    def try_complete(self) -> bool:
+        """Complete when `min_bytes` are available. Only partitions that have grown are counted again."""
+        total = 0
+        for pending in self._pending:
+            if not pending.poll():
+                return self.force_complete()
+            total += pending.bytes
+        return total >= self._min_bytes and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Read the records and answer."""
+        self._answer()
