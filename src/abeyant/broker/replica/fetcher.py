@@ -51,8 +51,10 @@ class Fetchers:
 
     def waiting_replica(self, leader: int, number: int, key: Key) -> Partition | None:
         """Return a partition's replica if its fetcher only waits for a response, in session `number`; else None."""
-        fetcher = self._by_leader.get(leader)
-        return None if fetcher is None else fetcher.waiting_replica(number, key)
+        one = self._by_leader.get(leader)
+        if one is None or number != one._number or one._changed or one._forgotten or one._scheduled:
+            return None
+        return one._partitions.get(key)
 
     def receive(self, response: ReplicaResponse) -> None:
         """Handle a leader's response."""
@@ -103,12 +105,6 @@ class Fetcher:
         """Start a new session after the backoff, because the fetch was lost."""
         if number == self._number:
             self._broker.timer.call_later(self._broker.replica_fetch_backoff, self._begin_unless_new, number)
-
-    def waiting_replica(self, number: int, key: Key) -> Partition | None:
-        """Return the replica of a partition if its last fetch said all there is to say; else None."""
-        if number != self._number or self._changed or self._forgotten or self._scheduled:
-            return None
-        return self._partitions.get(key)
 
     def receive(self, response: ReplicaResponse) -> None:
         """Append the leader's records and fetch again."""
