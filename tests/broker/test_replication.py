@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from abeyant import broker
@@ -49,11 +52,13 @@ def test_k2_a_follower_that_comes_back_lets_it_succeed() -> None:
 
 def test_a_record_reaches_the_waiting_consumer_before_its_acks_1_producer(monkeypatch: pytest.MonkeyPatch) -> None:
     answered: list[str] = []
-    answer = Call.answer
 
-    def note(call: Call, response: object) -> None:
-        answered.append(call.api.name)
-        answer(call, response)
+    def noting(answer: Callable[[Call, Any], None]) -> Callable[[Call, Any], None]:
+        def note(call: Call, response: Any) -> None:
+            answered.append(call.api.name)
+            answer(call, response)
+
+        return note
 
     with broker.Cluster(brokers=3, clock="held") as kafka:
         kafka.create_topic(TOPIC)
@@ -61,7 +66,8 @@ def test_a_record_reaches_the_waiting_consumer_before_its_acks_1_producer(monkey
             assert settle(producer, send(producer, TOPIC, b"before")) == [None]
             take(consumer, 1)
             wait_until(lambda: "rdkafka" in [one.client for one in kafka.waiting() if one.kind == "Fetch"])
-            monkeypatch.setattr(Call, "answer", note)
+            for name in ("answer", "answer_encoded"):
+                monkeypatch.setattr(Call, name, noting(getattr(Call, name)))
             assert settle(producer, send(producer, TOPIC, b"after")) == [None]
             assert [message.value() for message in take(consumer, 1)] == [b"after"]
     assert answered.index("Fetch") < answered.index("Produce")
