@@ -49,11 +49,11 @@ def check_epochs(epochs: LeaderEpochs) -> None:
 def check_producers(producers: Producers, end_offset: int) -> None:
     for producer_id, state in producers._states.items():
         assert state.producer_id == producer_id
-        assert producers._open.get(producer_id) == state.transaction_start
+        assert producers.open.get(producer_id) == state.transaction_start
         assert len(state.batches) <= 5
         for one, next_one in pairwise(state.batches):
             assert one.last_offset < next_one.base_offset, state.batches
         assert not state.batches or state.batches[-1].last_offset < end_offset, state.batches
-    assert set(producers._open) <= set(producers._states)
+    assert set(producers.open) <= set(producers._states)
     markers = [aborted.last_offset for aborted in producers._aborted]
     assert markers == sorted(set(markers))
