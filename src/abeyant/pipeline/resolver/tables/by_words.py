@@ -9,7 +9,8 @@ keys, by way of the shard of each key, which knows where it is needed. So an eve
 operations that watch its key, and to none if nobody does; one that may serve a single operation meets all of them,
 since they have one home. Where every operation names one key, events go there at once.
 
-A hot key is cut, where the words permit it: see `hot_times`.
+A hot key is cut, where the words permit it: see `hot_times`. Events in plain Parquet files are read by the workers: see
+`plain_parquet`.
 
 Rows are packed on the map side, and shuffled as few binary values; see `packing`.
 
@@ -19,7 +20,7 @@ three times.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any, Final, NamedTuple
@@ -33,15 +34,17 @@ from abeyant.kernels.dealing import deal
 from abeyant.pipeline.resolver.tables.hot_keys import Sample
 from abeyant.pipeline.resolver.tables.hot_times import HotTime, HotTimes, find_hot_times, may_be_cut
 from abeyant.pipeline.resolver.tables.packing import binary
+from abeyant.pipeline.resolver.tables.plain_parquet import Task, chunks_of, plain_table, read_by_workers, tasks_of
 from abeyant.pipeline.resolver.tables.small import SmallTablePlan
 from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import distinct_operations, valid_events, valid_operations
 from abeyant.pipeline.resolver.words import HashedWatches, outcomes_of_rows, read_batch
-from abeyant.pipeline.schemas import DETAILS, OUTCOMES
+from abeyant.pipeline.schemas import DETAILS, EVENTS, OUTCOMES, columns_of
 from abeyant.pipeline.spark.chunks import chunks, freeze_imports
 from abeyant.pipeline.spark.session import shuffle_partitions
 from abeyant.tables.columns import integers, microseconds
 from abeyant.tables.keys import Integers, PairHash, draw_seed
+from abeyant.tables.validity import valid_events as valid_event_rows
 from abeyant.tables.words import Words
 
 __all__ = ["SEVERAL_KEYS", "Shards", "resolve_by_words"]
@@ -54,7 +57,10 @@ _FEW_SHARDS: Final = 8  # of small tables
 _PACKED: Final = "shard int, kind int, packed binary"
 _NEEDS, _EVENTS, _OPERATIONS = range(3)
 _ROWS: Final = 1 << 18  # of a batch of outcomes
+_EVENTS_AT_ONCE: Final = 1 << 16  # of events that are forwarded: all shards may need each of them
 _EVENT: Final = ("instance", "key", "progress", "at")
+_NO_ROWS: Final = np.empty((0, 4), np.int64)
+_GOLDEN: Final = np.int64(-7046029254386353131)  # 2**64 over the golden ratio: multiples of it are spread evenly
 
 
 def resolve_by_words(
@@ -73,6 +79,7 @@ def resolve_by_words(
     """
     valid = valid_operations(operations) if unique_ids else distinct_operations(operations)
     happened = valid_events(events).select(*_EVENT)
+    plain = plain_table(columns_of(events, EVENTS), EVENTS) if small is None else None
 
     def by_shard(packed: DataFrame) -> DataFrame:
         if small is not None:
@@ -88,7 +95,11 @@ def resolve_by_words(
         hot = find_hot_times(valid_operations(operations), happened, sample, seed, number)
     shards = Shards(seed, number, words, tuple(hot))
     packed = valid.mapInArrow(partial(shards.pack_operations, needs=several), _PACKED)
-    rows = by_shard(packed.union(happened.mapInArrow(shards.pack_events, _PACKED)))
+    if plain is None:
+        packed_events = happened.mapInArrow(shards.pack_events, _PACKED)
+    else:
+        packed_events = read_by_workers(events.sparkSession, tasks_of("events", plain), shards.pack_files, _PACKED)
+    rows = by_shard(packed.union(packed_events))
     if several:
         rows = by_shard(rows.mapInArrow(shards.forward, _PACKED))
     return rows.mapInArrow(shards.resolve, DETAILS if words.details else OUTCOMES)
@@ -108,9 +119,16 @@ class Shards(NamedTuple):
     def pack_events(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """(instance, key, progress, at) -> `_PACKED`: rows of place, identity, progress, at."""
         freeze_imports()
+        return self._packed_events(pa.Table.from_batches([chunk]) for chunk in chunks(batches))
+
+    def pack_files(self, task: Task, _: int) -> Iterator[pa.RecordBatch]:
+        """Pack the events of a task that reads plain files in the same way."""
+        tables = map(valid_event_rows, chunks_of(task, EVENTS.fieldNames()))
+        return self._packed_events(table for table in tables if table.num_rows)
+
+    def _packed_events(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         pairs, hot = PairHash(self.seed), HotTimes(self.hot, self.words)
-        for chunk in chunks(batches):
-            table = pa.Table.from_batches([chunk])
+        for table in tables:
             places, identities = pairs(table["instance"], table["key"])
             progress, at = integers(table["progress"], "events: progress"), microseconds(table["at"], "events: at")
             if hot:
@@ -143,42 +161,44 @@ class Shards(NamedTuple):
             values = [_to_bytes(by_home.slice(ends[n] - counts[n], counts[n])) for n in used.tolist()]
             yield _batch(used, _OPERATIONS, binary([len(value) for value in values], b"".join(values)))
             if needs:
-                of = home[watches.operation]
-                rows = _distinct(np.stack([watches.places, watches.identities, of, np.zeros_like(of)], axis=1))
-                yield self._dealt(_NEEDS, *rows.T)
+                places, of = watches.places, home[watches.operation]
+                each = _distinct(np.argsort(places ^ (of * _GOLDEN)), places, watches.identities, of)
+                yield self._dealt(_NEEDS, *each, np.zeros_like(each[0]))
 
     def forward(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """`_PACKED` -> the same without needs: events go to each home that needs them, and operations are there."""
         freeze_imports()
         for shard, values in groupby(_values(batches), key=lambda value: value[0]):
-            needs = np.empty((0, 4), np.int64)
+            needs = list(_NO_ROWS.T[:3])
             for kind, some in groupby(values, key=lambda value: value[1]):
+                packed = [value for _, _, value in some]
                 if kind == _NEEDS:
-                    needs = _distinct(np.concatenate([_rows(value) for _, _, value in some]))
-                    continue
-                for _, _, value in some:
-                    if kind == _OPERATIONS:
-                        yield _batch(np.array([shard]), kind, binary([len(value)], value))
-                        continue
-                    home, rows = _needed(needs, _rows(value))
-                    if len(home):
-                        by_home = rows[np.argsort(home, kind="stable")]
-                        yield _packed_rows(kind, np.bincount(home, minlength=self.shards), by_home)
+                    places, identities, homes, _ = _rows(packed).T
+                    needs = _distinct(np.lexsort((homes, identities, places)), places, identities, homes)
+                elif kind == _EVENTS:
+                    events = _rows(packed)
+                    for begin in range(0, len(events), _EVENTS_AT_ONCE):
+                        home, rows = _needed(needs, events[begin : begin + _EVENTS_AT_ONCE])
+                        order = np.argsort(home.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort
+                        yield _packed_rows(kind, np.bincount(home, minlength=self.shards), rows[order])
+                else:
+                    sizes = [len(value) for value in packed]
+                    yield _batch(np.full(len(packed), shard), kind, binary(sizes, b"".join(packed)))
 
     def resolve(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """`_PACKED` by home, with events and operations -> outcomes, shard by shard: two may have the same event."""
         freeze_imports()
         pairs = PairHash(self.seed)
         for _, values in groupby(_values(batches), key=lambda value: value[0]):
-            rows: list[Integers] = []
-            tables: list[pa.Table] = []
-            for _, kind, value in values:
+            events = _NO_ROWS
+            for kind, some in groupby(values, key=lambda value: value[1]):
+                packed = [value for _, _, value in some]
                 if kind == _EVENTS:
-                    rows.append(_rows(value))
-                else:
-                    tables.append(pa.ipc.open_stream(value).read_all())
-            if tables:
-                found = outcomes_of_rows(read_batch(pa.concat_tables(tables)), rows, self.words, pairs)
+                    events = _rows(packed)
+                    continue
+                tables = [pa.ipc.open_stream(value).read_all() for value in packed]
+                operations = read_batch(pa.concat_tables(tables).combine_chunks())
+                found = outcomes_of_rows(operations, [events], self.words, pairs)
                 yield from found.to_batches(max_chunksize=_ROWS)
 
     def _shard_of(self, places: Integers) -> Integers:
@@ -193,14 +213,18 @@ class Shards(NamedTuple):
         return _packed_rows(kind, np.diff(ends, prepend=0), rows)
 
 
-def _needed(needs: Integers, rows: Integers) -> tuple[Integers, Integers]:
+def _needed(needs: Sequence[Integers], rows: Integers) -> tuple[Integers, Integers]:
     """Return each event that is needed, once for each home that needs it, and which home that is."""
-    begin, end = (np.searchsorted(needs[:, 0], rows[:, 0], side=side) for side in ("left", "right"))
-    counts = end - begin
+    places, identities, homes = needs
+    known, begins = np.unique(places, return_index=True)
+    if not len(known):
+        return places, rows[:0]
+    nearest = np.searchsorted(known, rows[:, 0]).clip(max=len(known) - 1)
+    counts = np.where(known[nearest] == rows[:, 0], np.diff(begins, append=len(places))[nearest], 0)
     of = np.repeat(np.arange(len(rows)), counts)
-    need = needs[np.repeat(begin - (np.cumsum(counts) - counts), counts) + np.arange(len(of))]
-    mine = need[:, 1] == rows[of, 1]
-    return need[mine, 2], rows[of[mine]]
+    need = np.repeat(begins[nearest] - (np.cumsum(counts) - counts), counts) + np.arange(len(of))
+    mine = identities[need] == rows[of, 1]
+    return homes[need[mine]], rows[of[mine]]
 
 
 def _values(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, Any]]:
@@ -213,8 +237,8 @@ def _values(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, Any]]
         )
 
 
-def _rows(value: Any) -> Integers:
-    return np.frombuffer(value, np.int64).reshape(-1, 4)
+def _rows(values: Sequence[Any]) -> Integers:
+    return np.frombuffer(values[0] if len(values) == 1 else b"".join(values), np.int64).reshape(-1, 4)
 
 
 def _packed_rows(kind: int, counts: Integers, rows: Integers) -> pa.RecordBatch:
@@ -235,8 +259,9 @@ def _to_bytes(batch: pa.RecordBatch) -> Any:
     return sink.getvalue()
 
 
-def _distinct(rows: Integers) -> Integers:
-    """Return the rows, each once, in their order."""
-    rows = rows[np.lexsort(rows.T[::-1])]
-    distinct: Integers = rows[np.append(True, (rows[1:] != rows[:-1]).any(axis=1))[: len(rows)]]
-    return distinct
+def _distinct(order: Integers, *columns: Integers) -> list[Integers]:
+    """Return the rows of these columns in an order, of equal neighbours one."""
+    there = [column[order] for column in columns]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in there])
+    return [column[first] for column in there]

@@ -80,7 +80,7 @@ def _pack_events(batches: Iterable[pa.RecordBatch], sample: Sample) -> Iterator[
     freeze_imports()
     pack, profiled = EventPacker(), profiler(sample)
     for some in gathered(batches):
-        place, identity, progress, at_us = _columns(some, _EVENT_NUMBERS)
+        place, identity, progress, at_us = np.ascontiguousarray(_columns(some, _EVENT_NUMBERS))
         yield from profiled(pack(place, identity, progress, at_us), place, identity, progress)
 
 
@@ -107,6 +107,6 @@ def _pack_operations(batches: Iterable[pa.RecordBatch], sample: Sample, ids: boo
 
 
 def _columns(some: Sequence[pa.RecordBatch], width: int) -> Integers:
-    """Return the `numbers` of some batches, a column each."""
+    """Return the `numbers` of some batches, a column each; columns are views of rows."""
     rows = np.concatenate([batch.column("numbers").flatten().to_numpy() for batch in some])
-    return np.ascontiguousarray(rows.reshape(-1, width).T)
+    return rows.reshape(-1, width).T

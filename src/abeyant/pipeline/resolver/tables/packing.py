@@ -52,7 +52,6 @@ __all__ = [
     "Packed",
     "Watches",
     "binary",
-    "pack_events",
     "pack_operations",
     "shards_of",
     "unpacked_events",
@@ -136,13 +135,8 @@ def shards_of(places: Integers) -> Integers:
     return (places >> (64 - _SHARD_BITS)) + SHARDS // 2
 
 
-def pack_events(events: Integers) -> Packed:
-    """Pack rows of place, identity, progress and time, reduced to their steps."""
-    return _steps(events)[0]
-
-
 def _steps(events: Integers) -> tuple[Packed, int]:
-    """Pack the steps of events; return how many there are, too."""
+    """Pack the steps of events, rows of place, identity, progress and time; return how many there are, too."""
     rows = np.frombuffer(Staircases(events.ravel().data).steps, np.int64).reshape(-1, 4)
     ends = np.append(np.searchsorted(rows[:, 0], _FIRST_PLACES), len(rows))
     return _packed_events(np.arange(SHARDS), rows, ends, (rows[:, 2], rows[:, 3])), len(rows)

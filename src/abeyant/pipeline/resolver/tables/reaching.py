@@ -7,6 +7,7 @@ Memory: the steps of one shard, twice while its staircases are built, and a chun
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby, pairwise
 from typing import Final, Literal, NamedTuple
@@ -25,9 +26,9 @@ from abeyant.pipeline.resolver.tables.packing import (
     ORDERS,
     RIVALS,
     SHARDS,
+    EventPacker,
     Watches,
     binary,
-    pack_events,
     pack_operations,
     shards_of,
     unpacked_events,
@@ -42,6 +43,7 @@ REACHED: Final = "instance string, op_id string, kind string, start_us long, dea
 TO_COMBINE: Final = f"{REACHED}, key string, required long, flags long, version long, repeated boolean"
 
 _CHUNK_BYTES: Final = 1 << 25
+_CUT_BYTES: Final = 1 << 23  # of values of hot keys, which are cut together
 _Deadline = Literal["inclusive", "exclusive"]
 
 
@@ -80,6 +82,22 @@ def cut_hot_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     whole, to_cut = set(profile["shards"].as_py()), set(shards_of(hot.places).tolist())
     combines = profile["several"].as_py() or profile["repeated"].is_valid
     ways = ORDERS * ((DIRECT if whole else 0) + (SLOW if combines else 0))
+    packers: defaultdict[int, EventPacker] = defaultdict(EventPacker)
+    waiting: defaultdict[tuple[int, int], list[memoryview]] = defaultdict(list)
+    size = 0
+
+    def cut() -> Iterator[pa.RecordBatch]:
+        for (shard, kind), values in waiting.items():
+            if kind == EVENTS:
+                rows = np.frombuffer(unpacked_events(b"".join(values), shard), np.int64).reshape(-1, 4)
+                packed = packers[shard](*np.ascontiguousarray(hot.cut_events(rows).T))
+            else:
+                watches, texts = unpacked_operations(values, shard)
+                hot.cut_operations(watches.place, watches.identity, watches.required)
+                packed = pack_operations(texts, watches)
+            yield packed._replace(order=packed.order + ways).batch()
+        waiting.clear()
+
     for run in _runs(batches):
         shard, kind = run.order // KINDS % SHARDS, run.order % KINDS
         if shard not in to_cut:
@@ -88,15 +106,13 @@ def cut_hot_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             packed = binary(np.diff(run.ends, prepend=0), run.packed)
             yield pa.record_batch({"order": pa.array(order), "packed": packed})
             continue
-        for values in _together(run.values()):
-            if kind == EVENTS:
-                rows = np.frombuffer(unpacked_events(b"".join(values), shard), np.int64).reshape(-1, 4)
-                cut = pack_events(hot.cut_events(rows))
-            else:
-                watches, texts = unpacked_operations(values, shard)
-                hot.cut_operations(watches.place, watches.identity, watches.required)
-                cut = pack_operations(texts, watches)
-            yield cut._replace(order=cut.order + ways).batch()
+        for value in run.values():
+            waiting[shard, kind].append(value)
+            size += len(value)
+            if size >= _CUT_BYTES:
+                yield from cut()
+                size = 0
+    yield from cut()
 
 
 class _Reached(NamedTuple):

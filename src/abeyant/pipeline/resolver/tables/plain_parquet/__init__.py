@@ -4,7 +4,25 @@
 `from_spark` does over any other table. `batch` enters here.
 """
 
-from abeyant.pipeline.resolver.tables.plain_parquet.footers import PlainTable
-from abeyant.pipeline.resolver.tables.plain_parquet.map_side import Files, files_of, may_have_steps, plain_operations
+from abeyant.pipeline.resolver.tables.plain_parquet.footers import PlainTable, plain_table
+from abeyant.pipeline.resolver.tables.plain_parquet.map_side import (
+    Files,
+    files_of,
+    may_have_steps,
+    plain_operations,
+    read_by_workers,
+)
+from abeyant.pipeline.resolver.tables.plain_parquet.tasks import Task, chunks_of, tasks_of
 
-__all__ = ["Files", "PlainTable", "files_of", "may_have_steps", "plain_operations"]
+__all__ = [
+    "Files",
+    "PlainTable",
+    "Task",
+    "chunks_of",
+    "files_of",
+    "may_have_steps",
+    "plain_operations",
+    "plain_table",
+    "read_by_workers",
+    "tasks_of",
+]

@@ -12,7 +12,7 @@ Arrow holds of a row group while it reads it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Final
@@ -35,7 +35,7 @@ from abeyant.tables.duplicates import id_hashes
 from abeyant.tables.keys import PairHash, draw_seed
 from abeyant.tables.validity import Operations, valid_events, valid_operations
 
-__all__ = ["Files", "files_of", "may_have_steps", "plain_operations"]
+__all__ = ["Files", "files_of", "may_have_steps", "plain_operations", "read_by_workers"]
 
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # odd
 
@@ -51,12 +51,7 @@ def files_of(operations: PlainTable | None, events: DataFrame) -> Files | None:
     if operations is None or of_events is None:
         return None
     tasks = [*tasks_of("operations", operations), *tasks_of("events", of_events)]
-    # The longest first, so that no core waits long for another at the end. One at least, so that there is a table.
-    return Files(
-        events.sparkSession,
-        sorted(tasks, key=attrgetter("size"), reverse=True) or [Task("events", [])],
-        draw_seed(),
-    )
+    return Files(events.sparkSession, tasks, draw_seed())
 
 
 def may_have_steps(operations: PlainTable | None) -> bool:
@@ -72,26 +67,37 @@ class Files:
 
     def packed(self, sample: Sample, *, ids: bool) -> DataFrame:
         """Return `packing.PACKED`, and what the profile is made from; ids are not looked at unless `ids`."""
-        each_task = self._spark.range(0, len(self._tasks), 1, len(self._tasks))
-        return each_task.mapInArrow(partial(_pack, tasks=self._tasks, seed=self._seed, sample=sample, ids=ids), PACKED)
+        pack = partial(_pack, seed=self._seed, sample=sample, ids=ids)
+        return read_by_workers(self._spark, self._tasks, pack, PACKED)
+
+
+def read_by_workers(
+    spark: SparkSession, tasks: Iterable[Task], pack: Callable[[Task, int], Iterator[pa.RecordBatch]], packed: str
+) -> DataFrame:
+    """Return what `pack` makes of each task and its number, in the workers: a table of the schema `packed`."""
+    # The longest first, so that no core waits long for another at the end. One at least, so that there is a table.
+    tasks = sorted(tasks, key=attrgetter("size"), reverse=True) or [Task("events", [])]
+    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(partial(_each, tasks=tasks, pack=pack), packed)
 
 
 # -- in the workers ------------------------------------------------------------------------------------------------
 
 
-def _pack(
-    batches: Iterable[pa.RecordBatch], tasks: Sequence[Task], seed: bytes, sample: Sample, ids: bool
+def _each(
+    batches: Iterable[pa.RecordBatch], tasks: Sequence[Task], pack: Callable[[Task, int], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """(the number of a task) -> PACKED."""
+    """(the number of a task) -> what is packed of it."""
     freeze_imports()
-    pairs = PairHash(seed)
     for batch in batches:
         for number in batch.column("id").to_pylist():
-            profiled = Profiler(sample, number)
-            if tasks[number].table == "events":
-                yield from _pack_events(tasks[number], pairs, profiled)
-            else:
-                yield from _pack_operations(tasks[number], pairs, profiled, ids=ids)
+            yield from pack(tasks[number], number)
+
+
+def _pack(task: Task, number: int, seed: bytes, sample: Sample, ids: bool) -> Iterator[pa.RecordBatch]:
+    pairs, profiled = PairHash(seed), Profiler(sample, number)
+    if task.table == "events":
+        return _pack_events(task, pairs, profiled)
+    return _pack_operations(task, pairs, profiled, ids=ids)
 
 
 def _pack_events(task: Task, pairs: PairHash, profiled: Profiler) -> Iterator[pa.RecordBatch]:
