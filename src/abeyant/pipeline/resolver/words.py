@@ -17,7 +17,7 @@ from abeyant.tables import schemas as in_process
 from abeyant.tables.by_timelines import resolve_by_timelines
 from abeyant.tables.keys import Integers, PairHash
 from abeyant.tables.normalizing import normalize
-from abeyant.tables.roles import RoleWatches, watches_by_role
+from abeyant.tables.roles import RoleWatches, spans, watches_by_role
 from abeyant.tables.sharded_timelines import EventRows
 from abeyant.tables.validity import Operations, read_operations
 from abeyant.tables.words import ALL_CONDITIONS, ROLES, Words
@@ -43,8 +43,9 @@ class HashedWatches:
     def __init__(self, operations: Operations, pairs: PairHash) -> None:
         instance = operations.table["instance"]
         watches = watches_by_role(operations)
-        self.operation = np.concatenate([watches[role].operation for role in ROLES])
         hashed = [self._hashes(instance, watches[role], pairs) for role in ROLES]
+        self._by_role = [(watches[role].operation, places) for role, (places, _) in zip(ROLES, hashed, strict=True)]
+        self.operation = np.concatenate([operation for operation, _ in self._by_role])
         self.places, self.identities = (np.concatenate([each[n] for each in hashed]) for n in range(2))
 
     @staticmethod
@@ -58,8 +59,9 @@ class HashedWatches:
         There all its events come together. With `serves`, so do all operations that one event may serve.
         """
         homes = np.empty(rows, np.int64)
-        _, first = np.unique(self.operation, return_index=True)
-        homes[self.operation[first]] = self.places[first]
+        for operation, places in reversed(self._by_role):
+            some, first = spans(operation)
+            homes[some] = places[first]
         return homes
 
 
