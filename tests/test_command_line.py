@@ -110,6 +110,7 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         "model",
         "resolve",
         "stream",
+        "expired",
         "pending",
         "info x",
         "lab",

@@ -43,6 +43,8 @@ Delayed operations: what waited, for what, how long, and what expired.
       find what completed in time, and what expired
   abeyant stream orders/ payments/ --out result
       resolve operations from streams, Kafka topics included
+  abeyant expired result --csv > late.csv
+      list what expired
   abeyant pending result
       list what a stream is waiting for
   abeyant broker --brokers 3
@@ -63,9 +65,9 @@ def _commands(words: Sequence[str]) -> Iterator[Callable[[Any], object]]:
 
     yield broker.add_arguments
     if not broker_only:
-        from abeyant.pipeline.commands import model, pending, replay, resolve, stream
+        from abeyant.pipeline.commands import expired, model, pending, replay, resolve, stream
 
-        for command in (resolve, stream, pending, replay, model):
+        for command in (resolve, stream, expired, pending, replay, model):
             yield command.add_arguments
 
 

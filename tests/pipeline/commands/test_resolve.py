@@ -37,9 +37,11 @@ def test_two_csv_files(
     assert shown.startswith("3 operations: 1 completed, 2 expired (66.7 %)\n")
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert "operations 3 2 66.67 15 min 15 min 15 min 15 min" in lines, "percentiles, to within 0.5 %"
-    assert lines[lines.index("keys that expire most") + 1 :][:2] == ["1 2", "1 3"]
+    assert lines[lines.index("expired") + 1 :][:2] == ["2", "3"], "no key expires most"
+    assert f"The 2 expired: {out}/outcomes, outcome = 'expired'" in lines
     unread = "1 invalid operations: start is not a timestamp"
     assert {"1 invalid operations: duplicate op_id", unread} < set(lines)
+    assert f"All of them as CSV: abeyant expired {out} --csv > expired.csv" in lines
     assert shown.splitlines()[-1] == f"Report: {out}/report.html"
     outcomes = {row["op_id"]: row for row in pq.read_table(out / "outcomes").to_pylist()}
     assert {op: row["outcome"] for op, row in outcomes.items()} == {"1": "completed", "2": "expired", "3": "expired"}
@@ -51,7 +53,11 @@ def test_two_csv_files(
     assert found["headline"] == shown.splitlines()[0]
     assert [(row["operations"], row["expired"]) for row in found["summary"]] == [(3, 2)]
     assert {"name": "expired", "value": "2", "note": "66.7 %"} in found["tiles"]
-    assert "Most expired on" not in (out / "report.html").read_text(), "both keys have one"
+    page = (out / "report.html").read_text()
+    assert ("Most expired on" in page, "Expired, the first five" in page) == (False, True), "both keys have one"
+    assert main(["expired", str(out), "--csv"]) == 0
+    ids = [line.split(",")[:2] for line in capsys.readouterr().out.splitlines()]
+    assert ids == [["deadline", "op_id"], *(["2026-01-01T10:15:00.000000Z", op_id] for op_id in "23")]
 
 
 def test_an_exclusive_deadline_and_a_result_that_is_replaced(

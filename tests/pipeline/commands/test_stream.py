@@ -89,7 +89,8 @@ def test_two_files_drained_end_as_resolve_says(
     told = capsys.readouterr()
     assert told.out.startswith("3 operations: 1 completed, 2 expired (66.7 %)\n")
     lines = [" ".join(line.split()) for line in told.out.splitlines()]
-    assert lines[lines.index("keys that expire most") + 1 :][:2] == ["1 2", "1 3"]
+    assert lines[lines.index("expired") + 1 :][:2] == ["2", "3"], "no key expires most"
+    assert f"The 2 expired: {out}/outcomes, outcome = 'expired'" in lines
     assert {"1 duplicates", "2 invalid", "0 pending"} < set(lines)
     assert told.out.splitlines()[-1] == f"Report: {out}/summary/report.html"
     check_page(out / "summary" / "report.html", ["plot-waits"])

@@ -60,7 +60,7 @@ examples:
   abeyant resolve orders.parquet payments.parquet --out result
   abeyant resolve orders.csv payments.csv --out result \\
       --operation op_id=order_id --operation key=order_id \\
-      --operation start=ordered_at --operation timeout_ms=15*60*1000 \\
+      --operation start=ordered_at --operation "timeout='15 min'" \\
       --event key=order_id --event at=paid_at
       orders that were paid within 15 minutes, from two CSV files
   abeyant resolve log.csv log.csv --out result --deadline exclusive \\
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     return end_with(
         args,
         result,
-        lambda folder: print_outcomes(read_outcomes(folder)),
+        lambda folder: print_outcomes(read_outcomes(folder), out=args.out),
         lambda folder: outcomes_found(read_outcomes(folder)),
         reported=reported,
     )

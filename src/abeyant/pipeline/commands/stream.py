@@ -67,7 +67,7 @@ examples:
       read what is there now, and resolve all pending operations
   abeyant stream orders payments --kafka localhost:9092 --out result \\
       --to-topic outcomes --operation op_id=order_id --operation key=order_id \\
-      --operation start=ordered_at --operation timeout_ms=15*60*1000 \\
+      --operation start=ordered_at --operation "timeout='15 min'" \\
       --event key=order_id --event at=record.timestamp
       from two topics to a third; rejected records are in result/aside
   abeyant stream logins/ clicks/ --out result --time processing
@@ -232,7 +232,7 @@ def run(args: argparse.Namespace) -> int:
     counts = dict(lines.totals) | ({} if lines.pending is None else {"pending": lines.pending})
     end(
         args,
-        lambda: _tell(lines.pending or 0, summary.folder),
+        lambda: _tell(lines.pending or 0, summary.folder, None if args.to_topic else args.out),
         out=args.out,
         report=summary.report if reported else None,
         found=counts
@@ -324,9 +324,9 @@ def _kafka(args: argparse.Namespace) -> Kafka | None:
     return Kafka(args.kafka, properties, args.start, args.records_per_batch)
 
 
-def _tell(pending: int, summary: Path) -> None:
+def _tell(pending: int, summary: Path, out: Path | str | None) -> None:
     from abeyant.pipeline.commands.summary_text import print_outcomes
     from abeyant.pipeline.report.outcomes import read_outcomes
 
-    print_outcomes(read_outcomes(summary))
+    print_outcomes(read_outcomes(summary), out=out)
     print(f"\n{pending:,} pending")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -24,6 +25,7 @@ from abeyant.pipeline.report.kinds import is_poll
 from abeyant.pipeline.report.opening import opening_tiles
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 from abeyant.pipeline.schemas import ALL_INSTANCES
+from abeyant.pipeline.spark.location import is_uri
 
 if TYPE_CHECKING:
     from abeyant.pipeline.analysis.job import AnalysisResult
@@ -102,8 +104,11 @@ def json_tables(folder: Path, names: Iterable[str]) -> dict[str, list[dict[str, 
     return {name: _json_rows(folder / name) for name in names}
 
 
-def print_outcomes(found: Outcomes, console: Console | None = None) -> None:
-    """Print outcomes by kind, the keys that expire most, and rejected rows."""
+def print_outcomes(found: Outcomes, console: Console | None = None, *, out: Path | str | None = None) -> None:
+    """Print outcomes by kind, the keys that expire most, and rejected rows.
+
+    `out` is the result that has the table `outcomes`, if it is files; the last lines say how to list what expired.
+    """
     console = console or standard_output()
     console.print(plain(found.title), highlight=False)
     if len(found.summary):
@@ -115,15 +120,23 @@ def print_outcomes(found: Outcomes, console: Console | None = None) -> None:
     if found.keys is not None and len(found.keys):
         about = "about " if found.keys["one_in"].max() > 1 else ""
         several = found.keys["instance"].nunique() > 1
-        console.print("\nkeys that expire most", style="bold", highlight=False)
+        first = "expired, the first five" if len(found.keys) > _MOST_KEYS else "expired"
+        console.print(f"\n{first if found.each_key_once else 'keys that expire most'}", style="bold", highlight=False)
         for row in found.keys.head(_MOST_KEYS).to_dict("records"):
             of = f" (instance {shortened(row['instance'])})" if several else ""
-            line = f"{about + format(row['expired'], ','):>12}  {shortened(row['key'])}{of}"
+            times = "" if found.each_key_once else about + format(row["expired"], ",")
+            line = f"{times:>12}  {shortened(row['key'])}{of}"
             console.print(line, soft_wrap=True, markup=False, highlight=False)
     if found.aside:
         console.print("\nrejected rows", style="bold", highlight=False)
         for why, number in found.aside.items():
             console.print(f"{number:>12,}  {why}", soft_wrap=True, markup=False, highlight=False)
+    if out is not None and (expired := found.count("expired")):
+        lines = [f"\nThe {expired:,} expired: {visible(out)}/outcomes, outcome = 'expired'"]
+        if not is_uri(str(out)):
+            lines.append(f"All of them as CSV: abeyant expired {visible(shlex.quote(str(out)))} --csv > expired.csv")
+        for line in lines:
+            console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def standard_output() -> Console:

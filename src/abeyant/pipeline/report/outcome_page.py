@@ -30,8 +30,14 @@ _READ: Final = {
     f'to the right is a multiple. In <b style="color:{EXPIRED}">red</b>: expired. A lone spike far to the right is '
     "usually a time-out. Operations that did not wait at all are not drawn.",
     "keys": "An operation with several watches counts on each of its keys.",
+    "once": "One operation expired on each key. All that expired are in the table <code>outcomes</code>, with "
+    "outcome = 'expired'; <code>abeyant expired DIR --csv</code> prints them as CSV.",
     "aside": "These rows have no part in any outcome. They are kept, with the reason, beside the outcomes.",
 }
+
+
+_FIRST: Final = 5
+"""Of keys on which one operation expired each."""
 
 
 def write_outcome_report(small_tables: Path, destination: Path, *, kicker: str, no_keys: str = "") -> None:
@@ -76,6 +82,8 @@ def _kinds(found: Outcomes) -> str:
 
 
 def _struck(found: Outcomes, no_keys: str) -> str:
+    if found.each_key_once and found.count("expired"):
+        return section("Expired, the first five", _READ["once"], tables=[_keys(found, no_keys)])
     return section("Keys that expire most", _READ["keys"], tables=[_keys(found, no_keys)])
 
 
@@ -110,6 +118,8 @@ def _keys(found: Outcomes, no_keys: str) -> str:
     names: dict[str, Column] = {"key": ("key", tables.key_cell)}
     if found.keys["instance"].nunique() > 1:
         names["instance"] = ("instance", tables.name_cell)
+    if found.each_key_once:
+        return table(found.keys.head(_FIRST), names, {})
     one_in = int(found.keys["one_in"].max()) if len(found.keys) else 1
     estimated = f'<p class="small">Estimated from one in {one_in:,} of the operations that expired.</p>'
     shown = table(found.keys, names, {"expired": ("expired", count)}, bars=["expired"])

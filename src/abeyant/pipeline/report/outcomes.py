@@ -51,6 +51,12 @@ class Outcomes:
         return int(self.waits.loc[self.waits["outcome"] == outcome, "operations"].sum())
 
     @property
+    def each_key_once(self) -> bool:
+        """Whether no key is known on which more than one operation expired: then none expires most."""
+        keys = self.keys
+        return keys is not None and bool((keys["expired"] <= keys["one_in"].clip(lower=1).round()).all())
+
+    @property
     def pending(self) -> int:
         """How many operations never end, since their countdown is paused for ever."""
         return int(self.made.get("pending_for_ever", 0))
