@@ -46,6 +46,7 @@ class Asked:
     """`abeyant.tables` for a block of the page; notes what it hands to `resolve`, and what that returns."""
 
     Calendar = tables.Calendar
+    names: dict[str, Any]  # of the block
 
     def resolve(self, operations: pd.DataFrame, events: pd.DataFrame, **words: Any) -> pa.Table:
         """Resolve as `abeyant.tables` does."""
@@ -57,8 +58,9 @@ class Asked:
 def run(question: str) -> Asked:
     """Run a question's block, in a folder that has the tables."""
     asked = Asked()
+    asked.names = {"pd": pd, "tables": asked}
     for code in code_of(sections()[question]):
-        exec(compile(code, question, "exec"), {"pd": pd, "tables": asked})
+        exec(compile(code, question, "exec"), asked.names)
     return asked
 
 
@@ -97,10 +99,15 @@ def _keys(row: dict[Any, Any]) -> set[str]:
 def _examples(
     operations: pd.DataFrame, events: pd.DataFrame, ends: dict[str, Any]
 ) -> Iterator[tuple[dict[Any, Any], list[datetime]]]:
-    """Yield the first operation of each outcome that has events about its time, with these events."""
+    """Yield the first operation of each outcome that has events about its time, with these events.
+
+    Where an outcome has none such, as orders that are all paid long after their deadline, yield its first operation
+    with an event by a whole wait after its end, and the first of these.
+    """
     events = events.dropna(subset=["key", "at"])
     times = {key: sorted(some) for key, some in events.groupby("key")["at"]}
     seen: set[str] = set()
+    tardy: dict[str, tuple[dict[Any, Any], list[datetime]]] = {}
     for row in operations.to_dict("records"):
         end = ends.get(row["op_id"])
         if end is None or end["outcome"] in seen:
@@ -111,6 +118,14 @@ def _examples(
         if near and end["at"] > row["start"]:
             seen.add(end["outcome"])
             yield row, list(dict.fromkeys(near))[:MOST]
+        elif end["outcome"] == "expired" and "expired" not in tardy:
+            last = end["at"] + (end["at"] - row["start"])
+            after = sorted(at for key in _keys(row) for at in times.get(key, []) if end["at"] < at <= last)
+            if after:
+                tardy["expired"] = row, after[:1]
+    for outcome, example in tardy.items():
+        if outcome not in seen:
+            yield example
 
 
 def _row(row: dict[Any, Any], events: list[datetime], end: dict[str, Any], y: float) -> Iterator[str]:

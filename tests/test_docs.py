@@ -72,9 +72,10 @@ def shown_tests(page: Path) -> list[tuple[int, str]]:
 
 
 def commands(page: Path) -> list[list[str]]:
-    """The command lines that begin with `abeyant`, as words; a comment behind one is left out."""
+    """The command lines that begin with `abeyant`, as words; a comment or `> FILE` behind one is left out."""
     lines = "".join(code for _, code in blocks(page, "sh")).replace("\\\n", " ").splitlines()
-    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("abeyant ")]
+    called = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("abeyant ")]
+    return [words[: words.index(">")] if ">" in words else words for words in called]
 
 
 @pytest.fixture(scope="module")

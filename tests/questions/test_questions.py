@@ -81,6 +81,13 @@ def test_without_the_word_the_aircraft_all_leave_again(folder: Path, monkeypatch
     assert "all 26,483 complete at once, so 13,867 outcomes are wrong" in " ".join(SECTIONS[question].split())
 
 
+def test_the_late_orders_joined_back_are_paid_late_or_never(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    late = run("Which orders were not paid within 15 minutes?").names["late"]
+    assert (len(late), late.paid_at.isna().sum(), late.customer.isna().sum()) == (10, 3, 0)
+    assert (late.paid_at.dropna() > late["at"][late.paid_at.notna()]).all()
+
+
 def test_details_say_which_carrier_decided(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     parcels = {row["order"]: row for row in read("parcels").to_dict("records")}
