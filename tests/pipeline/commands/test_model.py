@@ -33,6 +33,7 @@ def result(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return out
 
 
+@pytest.mark.slow  # of a whole log
 def test_every_produce_ends_as_kafka_says_and_nearly_all_when_it_says(spark: SparkSession, result: Path) -> None:
     for name, schema in (("predictions", PREDICTIONS), ("high_watermarks", HIGH_WATERMARKS)):
         check_table(spark.read.parquet(f"file://{result / name}"), schema, name)
@@ -47,6 +48,7 @@ def test_every_produce_ends_as_kafka_says_and_nearly_all_when_it_says(spark: Spa
     assert sum(row["predicted_ms"] > 1000 for row in rows) > 100  # freezes: not only what is over at once
 
 
+@pytest.mark.slow  # of a whole log
 def test_the_figures_in_the_documentation_are_these(result: Path) -> None:
     told = {
         match[1].strip(): int(match[2].replace(",", ""))
@@ -56,6 +58,7 @@ def test_the_figures_in_the_documentation_are_these(result: Path) -> None:
     assert {name: count for name, count in told.items() if name in found} == found
 
 
+@pytest.mark.slow  # of a whole log
 def test_kafka_s_own_answers_tell_the_high_watermarks_that_were_rebuilt(
     result: Path, shipped: tuple[bytes, ...]
 ) -> None:
@@ -77,6 +80,7 @@ def test_kafka_s_own_answers_tell_the_high_watermarks_that_were_rebuilt(
     assert agreeing / len(told) > 0.985
 
 
+@pytest.mark.slow  # of a whole log
 def test_all_tables_and_a_page(result: Path) -> None:
     assert sorted(path.name for path in result.iterdir() if path.is_dir()) == sorted(TABLES)
     check_page(result / "report.html", ["plot-agreement", "plot-errors"])

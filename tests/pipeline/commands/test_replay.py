@@ -31,6 +31,7 @@ def rows(out: Path, table: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow  # of a whole log
 def test_a_request_log(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     settings = ["--tick", "1ms,100ms", "--wheel-size", "20,64", "--timeout", "own,500ms,2s", "--purge-interval", "5"]

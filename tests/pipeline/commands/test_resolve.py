@@ -86,6 +86,7 @@ def test_an_exclusive_deadline_and_a_result_that_is_replaced(
     assert main(["resolve", *files, "--out", str(out), *MAPPING]) == 2
 
 
+@pytest.mark.slow  # Spark plans a query for each
 def test_what_is_refused_is_one_line(
     spark: SparkSession, files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

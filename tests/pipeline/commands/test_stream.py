@@ -176,6 +176,7 @@ def test_a_killed_jvm_is_one_line_and_the_same_command_goes_on(
     assert outcomes(out) == {"1": "completed", "2": "expired", "3": "expired"}
 
 
+@pytest.mark.slow  # several runs of a stream
 def test_json_lines_that_are_none_are_rejected_with_their_file(spark: SparkSession, tmp_path: Path) -> None:
     """A time-out fires though nothing arrives any more, until SIGTERM; then the same command goes on."""
     folder, out = tmp_path / "in", tmp_path / "out"
@@ -340,6 +341,7 @@ def test_a_file_of_another_type_is_named_and_without_it_the_stream_goes_on(
     assert outcomes(out) == {"a": "completed"}
 
 
+@pytest.mark.slow  # a stream, and a batch
 def test_words_are_options_and_belong_to_the_stream(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

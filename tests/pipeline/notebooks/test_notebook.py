@@ -19,6 +19,8 @@ nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("ipykernel")
 
+pytestmark = pytest.mark.slow  # each notebook starts a kernel, most of them with a JVM of its own
+
 NOTEBOOKS = Path(__file__).parents[3] / "examples" / "notebooks"
 EXAMPLE = NOTEBOOKS / "orders.ipynb"
 

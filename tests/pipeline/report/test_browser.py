@@ -299,7 +299,14 @@ def test_the_contents_lead_to_every_section(looked_at: Page) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "width"), [("light", 1100), ("dark", 1100), ("light", 400), ("dark", 400), ("light", 320)]
+    ("scheme", "width"),
+    [
+        ("light", 1100),
+        pytest.param("dark", 1100, marks=pytest.mark.slow),
+        pytest.param("light", 400, marks=pytest.mark.slow),
+        ("dark", 400),
+        pytest.param("light", 320, marks=pytest.mark.slow),
+    ],
 )
 def test_all_of_it_can_be_read(opened: Page, scheme: str, width: int) -> None:
     opened.show(width=width, scheme=scheme)

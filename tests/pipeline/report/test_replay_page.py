@@ -187,6 +187,7 @@ def test_of_many_instances_the_page_says_how_many_it_leaves_out(tmp_path: Path, 
     assert said == note
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(_BROWSER is None, reason="no browser is installed")
 def test_long_names_and_many_decades_find_room(tmp_path: Path) -> None:
     assert _BROWSER is not None

@@ -174,6 +174,7 @@ def test_any_body_gives_a_reason_or_an_operation(body: object, api: str) -> None
         operation(LineParser().parse(line(api, body, body, remote=2.0)), {})
 
 
+@pytest.mark.slow  # all of a log
 def test_topic_names_come_from_the_responses_that_tell_both(shipped: tuple[bytes, ...]) -> None:
     names = {pair for one in shipped for pair in topic_names(one)}
     assert {"orders", "clicks", "ledger", "alerts", "audit"} <= {name for _, name in names}

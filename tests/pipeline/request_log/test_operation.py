@@ -30,6 +30,7 @@ def of_kind(genuine: Parsed, kind: str, when: Callable[[ApiRequest, Operation], 
     return [(r, o) for r, o in genuine if o.kind == kind and when(r, o)]
 
 
+@pytest.mark.slow  # all of a log
 def test_the_shipped_log_s_outcomes(genuine: Parsed) -> None:
     # The counts that the capture took of its own log, by its own program: examples/data/.../README.md.
     counts = Counter((o.kind, o.outcome) for _, o in genuine)
@@ -46,6 +47,7 @@ def test_the_shipped_log_s_outcomes(genuine: Parsed) -> None:
     }
 
 
+@pytest.mark.slow  # all of a log
 def test_no_fetch_lies_where_the_rule_could_be_wrong(genuine: Parsed) -> None:
     """What justifies the threshold: below the limit by more than 1 ms, no fetch came back with too few bytes."""
     for request, found in of_kind(genuine, "FETCH_CONSUMER", lambda r, o: r.remote_ms > 0 and o.error_code == 0):
@@ -60,6 +62,7 @@ def test_no_fetch_lies_where_the_rule_could_be_wrong(genuine: Parsed) -> None:
             assert received >= request.request["minBytes"]
 
 
+@pytest.mark.slow  # all of a log
 def test_produce_that_timed_out(genuine: Parsed) -> None:
     expired = of_kind(genuine, "PRODUCE", lambda r, o: o.outcome == EXPIRED)
     for request, found in expired:
@@ -85,6 +88,7 @@ def test_produce_requires_the_high_watermark_past_its_first_record() -> None:
     assert read(produce(base_offset=-1, error_code=19)).watches == (("orders-0", None),)
 
 
+@pytest.mark.slow  # all of a log
 def test_produce_without_acks_completed_at_once(genuine: Parsed) -> None:
     silent = of_kind(genuine, "PRODUCE", lambda r, o: r.response is None)
     assert len(silent) == 248
@@ -144,6 +148,7 @@ def test_a_key_given_twice_is_watched_once() -> None:
     assert read(line("DELETE_RECORDS", request)).watches == (("o-3", 30),)
 
 
+@pytest.mark.slow  # all of a log
 def test_who_fetches(genuine: Parsed) -> None:
     for kind, client in [("FETCH_FOLLOWER", "-fetcher-"), ("FETCH_RAFT", "raft-client-")]:
         assert all(client in (r.client_id or "") for r, _ in of_kind(genuine, kind))
@@ -154,12 +159,14 @@ def test_who_fetches(genuine: Parsed) -> None:
     assert read(line("FETCH", "")).kind == "FETCH"
 
 
+@pytest.mark.slow  # all of a log
 def test_share_fetch_expires_at_its_limit(genuine: Parsed) -> None:
     found = of_kind(genuine, "SHARE_FETCH")
     assert {o.outcome for _, o in found} == {COMPLETED, EXPIRED}
     assert all(o.timeout_ms == 1500 for _, o in found)
 
 
+@pytest.mark.slow  # all of a log
 def test_join_group(genuine: Parsed) -> None:
     (request, found), *others = of_kind(genuine, "JOIN_GROUP", lambda r, o: o.outcome == EXPIRED)
     assert not others
@@ -172,6 +179,7 @@ def test_join_group(genuine: Parsed) -> None:
     assert (oldest.timeout_ms, oldest.watches) == (9, (("join-g", None),))
 
 
+@pytest.mark.slow  # all of a log
 def test_sync_group_with_an_error_after_a_wait_is_unknown(genuine: Parsed) -> None:
     for request, found in of_kind(genuine, "SYNC_GROUP"):
         assert found.timeout_ms is None
@@ -179,6 +187,7 @@ def test_sync_group_with_an_error_after_a_wait_is_unknown(genuine: Parsed) -> No
         assert found.outcome == (COMPLETED if found.error_code == 0 or request.remote_ms == 0 else None)
 
 
+@pytest.mark.slow  # all of a log
 def test_delete_records(genuine: Parsed) -> None:
     outcomes = Counter((o.outcome, o.error_code) for _, o in of_kind(genuine, "DELETE_RECORDS"))
     assert outcomes == {(COMPLETED, 0): 3, (EXPIRED, 7): 2}

@@ -19,6 +19,7 @@ from abeyant.pipeline.request_log.operation import Read, read_request
 from abeyant.pipeline.request_log.rows import parse_chunk
 from abeyant.pipeline.request_log.typed import TypedParser
 from pipeline.request_log.kafka_lines import fetch, line, produce
+from seeds import share
 
 DATA = Path(__file__).parents[2] / "data"
 SAMPLES = Path(__file__).parent / "samples"
@@ -46,6 +47,7 @@ def check(lines: Iterator[bytes], zone: str = "UTC") -> int:
     return count
 
 
+@pytest.mark.slow  # all of a log
 def test_all_shipped_lines_are_typed_and_equal(shipped: tuple[bytes, ...]) -> None:
     topics = dict(pair for one in shipped for pair in topic_names(one))
     typed, slow = TypedParser(UTC, topics), LineParser(UTC)
@@ -115,13 +117,13 @@ def test_mutations_are_read_the_same_or_left_to_the_line_parser(shipped: tuple[b
     base = [*by_kind.values(), produce(), fetch(), line("HEARTBEAT", {"groupId": "g"}, {"errorCode": 0}, remote=2.0)]
 
     def mutations() -> Iterator[bytes]:
-        for number in range(6_000):
+        for number in range(share(6_000)):
             one = chance.choice(base) if number % 2 else chance.choice(shipped)
             for _ in range(chance.choice((1, 1, 2))):
                 one = mutate(one, chance) if one.isascii() and one else one
             yield one
 
-    assert check(mutations(), zone) > 1_000
+    assert check(mutations(), zone) > share(1_000)
 
 
 @pytest.mark.parametrize(

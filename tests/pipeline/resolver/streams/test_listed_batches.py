@@ -47,6 +47,7 @@ def a_dead_process() -> dict[str, Any]:
     return {"host": os.uname().nodename, "process": process.pid, "started": "long ago/1", "since": "2026-01-01"}
 
 
+@pytest.mark.slow  # several runs of a stream
 def test_a_batch_is_there_when_its_manifest_is(spark: SparkSession, tmp_path: Path) -> None:
     """Torn files, a batch half done, one whose note Spark lost: a reader sees each outcome once, whole batches only."""
     write_input(tmp_path, TRACES, files=3, seed=3)

@@ -82,10 +82,10 @@ class Stream:
         return sorted(((row.table, row.reason, json.loads(row.row)) for row in rows), key=str)
 
 
-@pytest.mark.parametrize("deadline", ["inclusive", "exclusive"])
+@pytest.mark.parametrize("deadline", with_slow(["inclusive", "exclusive"], ["exclusive"]))
 def test_o1_to_o4_a_stream_equals_brute_force(spark: SparkSession, tmp_path: Path, deadline: Deadline) -> None:
-    """Thousands of traces, shuffled within the lateness and cut at random; both tables apart from one another."""
-    traces = some_traces(3000, seed=20261121)
+    """Many traces, shuffled within the lateness and cut at random; both tables apart from one another."""
+    traces = some_traces(share(3000), seed=20261121)
     write_input(tmp_path, traces, files=5, seed=len(deadline))
     stream = Stream(spark, tmp_path, lateness=DISORDER_US / 1e6, deadline=deadline)
     counts = [*stream.run(), *stream.end()]
@@ -293,6 +293,7 @@ def test_a_state_that_is_not_known_is_refused_by_what_was_found_and_what_expecte
         pipeline.read_pending(spark, tmp_path / "checkpoint").collect()
 
 
+@pytest.mark.slow  # several runs of a stream
 def test_another_number_of_shards_and_another_checkpoint_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     stream = Stream(spark, tmp_path)
     stream.put(Batch([("i", OP)]))
@@ -304,6 +305,7 @@ def test_another_number_of_shards_and_another_checkpoint_are_refused(spark: Spar
         stream.run(checkpoint="another")
 
 
+@pytest.mark.slow  # several runs of a stream
 def test_a_sink_refuses_what_another_process_writes_and_lets_go_when_its_query_ends(
     spark: SparkSession, tmp_path: Path
 ) -> None:

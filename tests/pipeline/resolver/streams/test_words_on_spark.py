@@ -38,6 +38,7 @@ from pipeline.resolver.tables.test_words import (
     operation_rows,
     with_hours_of_a_day,
 )
+from seeds import seeds
 from waits import by_brute_force, some_waits, some_words
 
 DISORDER = 3 * MINUTE
@@ -96,7 +97,7 @@ def put_worlds(stream: Stream, worlds: list[World], dice: random.Random, files: 
         stream.put(operations, events)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6, quick=2))
 def test_a_drained_stream_equals_brute_force(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     """Which words each of these seeds draws: see below."""
     dice = random.Random(seed)
@@ -197,6 +198,7 @@ def test_rows_that_cannot_be_resolved_or_contradict_the_words_are_rejected(spark
     }  # fmt: skip
 
 
+@pytest.mark.slow  # several runs of a stream
 def test_other_words_or_columns_than_those_of_the_checkpoint_are_refused_by_name(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -217,6 +219,7 @@ def test_other_words_or_columns_than_those_of_the_checkpoint_are_refused_by_name
             Stream(spark, tmp_path, **other).run()
 
 
+@pytest.mark.slow  # several runs of a stream
 def test_a_plain_checkpoint_does_not_go_on_with_words_nor_one_with_words_without(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ from pipeline.trace_tables import (
     operation_row,
     tables,
 )
+from seeds import share, with_slow
 
 ALL_HOT = Sample(fraction=1.0, piece=1)
 Rows = list[dict[str, Any]]
@@ -95,7 +96,7 @@ def read(spark: SparkSession, folder: Path) -> tuple[DataFrame, DataFrame]:
 
 @cache
 def traces() -> list[Trace]:
-    return some_traces(1000, seed=20261124)
+    return some_traces(share(1000), seed=20261124)
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +219,7 @@ def written(folder: Path, write: Write) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("writer", with_slow(WRITERS, WRITERS.keys() - {"each otherwise", "others"}))
 def test_files_of_any_writer_give_the_same(
     spark: SparkSession, tmp_path: Path, expected: list[tuple[Any, ...]], writer: str
 ) -> None:
@@ -228,7 +229,9 @@ def test_files_of_any_writer_give_the_same(
     assert rows_of(outcomes) == expected
 
 
-@pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
+@pytest.mark.parametrize(
+    "kind", with_slow(["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"], ["TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
+)
 def test_files_of_spark_give_the_same_whatever_a_timestamp_is_in_them(
     spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:
@@ -265,6 +268,7 @@ def test_times_of_96_bits_that_arrow_mistakes_are_refused(spark: SparkSession, t
         assert "not within the years 1 to 9999, and only Spark reads such: set" in in_one_line(failed.value)
 
 
+@pytest.mark.slow
 def test_unique_ids_need_no_look_at_them(spark: SparkSession, tmp_path: Path) -> None:
     written(tmp_path, WRITERS["arrow"])
     operations, events = read(spark, tmp_path)
@@ -692,6 +696,7 @@ def test_a_filter_keeps_the_rows_that_spark_keeps(spark: SparkSession, tmp_path:
     assert direct > 50  # some the optimizer makes something else of
 
 
+@pytest.mark.slow
 def test_columns_may_be_renamed_constant_and_made_of_a_key(spark: SparkSession, tmp_path: Path) -> None:
     rows = [
         {"order": n, "place": f"p{n % 3}", "opened": START + datetime.timedelta(seconds=n), "wanted": n % 5}

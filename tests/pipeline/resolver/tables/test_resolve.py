@@ -53,6 +53,7 @@ from pipeline.trace_tables import (
     operations_table,
     tables,
 )
+from seeds import share, with_slow
 
 # Every key with two rows or more is hot, and is cut at each of them; many cuts then coincide.
 ALL_HOT = Sample(fraction=1.0, piece=1)
@@ -75,12 +76,12 @@ def by_spark(outcomes: DataFrame) -> dict[str, Outcomes]:
 
 @cache
 def traces() -> list[Trace]:
-    return some_traces(3000, seed=20261121)
+    return some_traces(share(3000), seed=20261121)
 
 
 def test_the_traces_hold_what_the_laws_speak_of() -> None:
     seen = variety(traces(), "inclusive")
-    assert min(seen.values()) > 100, seen
+    assert min(seen.values()) > share(100), seen
 
 
 @pytest.mark.parametrize("deadline", ["inclusive", "exclusive"])
@@ -91,11 +92,18 @@ def test_o1_o2_o3_the_purgatory_equals_brute_force(deadline: Deadline) -> None:
 
 @pytest.mark.parametrize(
     ("deadline", "sample"),
-    [("inclusive", ALL_HOT), ("exclusive", DEFAULT_SAMPLE), ("inclusive", None), ("exclusive", None)],
+    [
+        ("inclusive", ALL_HOT),
+        ("exclusive", DEFAULT_SAMPLE),
+        pytest.param("inclusive", None, marks=pytest.mark.slow),
+        ("exclusive", None),
+    ],
     ids=["inclusive, every key is cut", "exclusive, none is", "inclusive, small", "exclusive, small"],
 )
 def test_o1_to_o4_spark_equals_brute_force(spark: SparkSession, deadline: Deadline, sample: Sample | None) -> None:
-    some = traces()[:800] if sample is ALL_HOT else traces()  # each key costs more than the other ways' whole traces
+    some = (
+        traces()[: share(800)] if sample is ALL_HOT else traces()
+    )  # each key costs more than the other ways' whole traces
     operations, events = tables(spark, some)
     found = by_spark(operations.transform(pipeline.resolve, events, deadline=deadline, sample=sample))
     for number, trace in enumerate(some):
@@ -132,6 +140,7 @@ def hot_outcomes(shape: str) -> Outcomes:
     return by_brute_force(hot_traces()[shape], "inclusive")
 
 
+@pytest.mark.slow
 def test_cutting_hot_keys_changes_no_outcome_nor_does_a_sample_that_misses_them(spark: SparkSession) -> None:
     made = hot_traces()
     operations = operations_table(
@@ -325,7 +334,14 @@ def test_no_second_step_where_no_operation_has_several_watches(spark: SparkSessi
         assert ("min_by(" not in executed_plan(outcomes)) == skipped
 
 
-@pytest.mark.parametrize(("plan", "sample"), [("adaptive", DEFAULT_SAMPLE), ("fixed", DEFAULT_SAMPLE), ("fixed", None)])
+@pytest.mark.parametrize(
+    ("plan", "sample"),
+    [
+        ("adaptive", DEFAULT_SAMPLE),
+        pytest.param("fixed", DEFAULT_SAMPLE, marks=pytest.mark.slow),
+        pytest.param("fixed", None, marks=pytest.mark.slow),
+    ],
+)
 def test_each_table_is_read_once(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path: Path, plan: str, sample: Sample | None
 ) -> None:
@@ -347,7 +363,7 @@ def test_each_table_is_read_once(
     assert tasks == {"operat": 3 + 3, "events": 3}
 
 
-@pytest.mark.parametrize("plan", ["adaptive", "fixed"])
+@pytest.mark.parametrize("plan", with_slow(["adaptive", "fixed"], ["fixed"]))
 def test_a_session_with_spark_s_200_partitions_runs_few_tasks_for_little_data(
     spark: SparkSession, request: pytest.FixtureRequest, plan: str
 ) -> None:
