@@ -189,14 +189,13 @@ def found(name: str, seeds: range, *, any_hashes: bool = False) -> Outcome | Non
 
 
 # Those that take many seeds: docs/simulation-checks.md has how many.
-SLOW = {
-    *(
-        "a repeated batch is known",
-        "an old producer's epoch is refused",
-        "read_committed ends at the last stable offset",
-    ),
-    *("aborted transactions are listed for readers", "offsets of an aborted transaction are dropped"),
-}
+SLOW = (
+    "a repeated batch is known",
+    "an old producer's epoch is refused",
+    "read_committed ends at the last stable offset",
+    "aborted transactions are listed for readers",
+    "offsets of an aborted transaction are dropped",
+)
 
 
 @pytest.mark.parametrize("name", with_slow(SAFEGUARDS, SLOW))

@@ -28,6 +28,7 @@ from pipeline.resolve_traces import Deadline, Event, Op, Watch, by_brute_force, 
 from pipeline.resolver.streams.cuts import Batch
 from pipeline.resolver.streams.kill import DISORDER_US, compare, found, write_batches, write_file, write_input
 from pipeline.trace_tables import ARROW_EVENTS, ARROW_OPERATIONS, event_row, operation_row
+from seeds import share, with_slow
 from waiting import wait_until
 
 MS = 1000

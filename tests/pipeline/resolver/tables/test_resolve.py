@@ -101,9 +101,8 @@ def test_o1_o2_o3_the_purgatory_equals_brute_force(deadline: Deadline) -> None:
     ids=["inclusive, every key is cut", "exclusive, none is", "inclusive, small", "exclusive, small"],
 )
 def test_o1_to_o4_spark_equals_brute_force(spark: SparkSession, deadline: Deadline, sample: Sample | None) -> None:
-    some = (
-        traces()[: share(800)] if sample is ALL_HOT else traces()
-    )  # each key costs more than the other ways' whole traces
+    # Each key that is cut costs more than the other ways' whole traces.
+    some = traces()[: share(800)] if sample is ALL_HOT else traces()
     operations, events = tables(spark, some)
     found = by_spark(operations.transform(pipeline.resolve, events, deadline=deadline, sample=sample))
     for number, trace in enumerate(some):
