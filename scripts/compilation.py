@@ -32,6 +32,9 @@ DIRECTIVES = {
 
 
 NOT_COMPILED = "not_compiled.txt"  # in the package: why; `_interpreted.py` reads it
+OPTIONS = "options.txt"  # beside the object files: those of the compiler that they were made with
+QUICK = ["-O1", "-g0"]
+"""For `make test`, in half the time. `make test-all` and CI compile as it is shipped."""
 
 
 def extensions(names: Sequence[str], *, shared: str) -> list[Extension]:
@@ -51,6 +54,8 @@ class Compile(build_ext):  # type: ignore[misc]
 
     inplace: bool
     parallel: int | None
+    force: bool
+    build_temp: str
     rarely_run: frozenset[str] = frozenset()
     """Modules whose size counts for more than their speed."""
 
@@ -64,12 +69,18 @@ class Compile(build_ext):  # type: ignore[misc]
         """The compiler is set up by now: see whether it works, before Cython does its long part."""
         self._try_compiler()
         self._translate()
-        compiling, linking = self._options()
-        small = self.compiler.compiler_type != "msvc" and "ABEYANT_CFLAGS" not in os.environ
+        noted = Path(self.build_temp, OPTIONS)
+        before = noted.read_text(encoding="utf-8").split() if noted.exists() else None
+        compiling, linking = self._options(before)
+        # setuptools compares times alone: it would leave what was compiled with other options.
+        self.force = self.force or (before is not None and before != compiling)
+        small = self.compiler.compiler_type != "msvc" and "ABEYANT_CFLAGS" not in os.environ and compiling != QUICK
         for module in self.extensions:
             module.extra_compile_args = [*compiling, *(_SMALL if small and module.name in self.rarely_run else [])]
             module.extra_link_args = linking
         super().build_extensions()
+        noted.parent.mkdir(parents=True, exist_ok=True)
+        noted.write_text(" ".join(compiling), encoding="utf-8")
 
     def _try_compiler(self) -> None:
         for text, missing in (
@@ -102,11 +113,18 @@ class Compile(build_ext):  # type: ignore[misc]
         for module in self.extensions:
             module.sources = sources[module.name]
 
-    def _options(self) -> tuple[list[str], list[str]]:
-        """For the compiler and for the linker, after the interpreter's own, so that these have the last word."""
+    def _options(self, before: list[str] | None) -> tuple[list[str], list[str]]:
+        """For the compiler and for the linker, after the interpreter's own, so that these have the last word.
+
+        `before` are those of the compiler that the last build took. A quick build keeps what is there.
+        """
         given = os.environ.get("ABEYANT_CFLAGS")
         if given is not None:
             return given.split(), []
+        if os.environ.get("ABEYANT_COMPILE_QUICKLY") and self.compiler.compiler_type == "unix":
+            there = any(Path(self.get_ext_fullpath(module.name)).exists() for module in self.extensions)
+            if before == QUICK or not there:
+                return QUICK, []
         if self.compiler.compiler_type == "msvc":
             return ["/O2"], []
         # -O3 over -O2: starting and stopping a timer takes 3 to 6 % less, the compile a third more.

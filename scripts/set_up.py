@@ -107,7 +107,8 @@ def main() -> None:
     how = {} if options.purpose == "run" else {"ABEYANT_NO_COMPILE": "1"}
     us = [install("abeyant", "-v", "--no-deps", "--editable", ROOT, **how)]
     if options.purpose in ("lab", "test", "check", "bench"):
-        us.append(Watched("the core and the lab", [python, "setup.py", "build_ext", "--inplace"]))
+        quickly = {"ABEYANT_COMPILE_QUICKLY": "1"} if options.purpose == "test" else {}
+        us.append(Watched("the core and the lab", [python, "setup.py", "build_ext", "--inplace"], **quickly))
     # The packages wait for the network and the disk, while the compiler computes.
     run_all([spark, install("packages", *others), *data, *us], folder, began)
     say("done", began)

@@ -78,6 +78,47 @@ def test_a_wheel_holds_nothing_of_what_was_compiled_in_place_before(checkout: Pa
     assert told.exists()
 
 
+SETUP = """
+from setuptools import setup
+from scripts import compilation
+setup(
+    name="small",
+    py_modules=[],
+    ext_modules=compilation.extensions(["small"], shared="shared"),
+    cmdclass={"build_ext": compilation.Compile},
+)
+"""
+COMPILER = """#!/bin/sh
+echo "$*" >> "$(dirname "$0")/calls"
+while [ $# -gt 1 ]; do [ "$1" = -o ] && touch "$2"; shift; done
+"""
+
+
+@pytest.mark.slow  # several builds
+def test_for_quick_tests_it_is_compiled_quickly_and_for_all_else_anew(tmp_path: Path) -> None:
+    """With a compiler that only notes how it was called."""
+    pytest.importorskip("Cython")
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "compilation.py", tmp_path / "scripts")
+    (tmp_path / "setup.py").write_text(SETUP)
+    (tmp_path / "small.py").write_text("def one():\n    return 1\n")
+    cc = tmp_path / "cc"
+    cc.write_text(COMPILER)
+    cc.chmod(0o755)
+
+    def levels(**environment: str) -> set[str]:
+        (tmp_path / "calls").write_text("")
+        build(tmp_path, "--inplace", CC=str(cc), PYTHONPATH=str(tmp_path), **environment)
+        calls = [line for line in (tmp_path / "calls").read_text().splitlines() if "/small.c " in line]
+        return {[word for word in line.split() if word.startswith("-O")][-1] for line in calls}
+
+    assert levels(ABEYANT_COMPILE_QUICKLY="1") == {"-O1"}
+    assert levels(ABEYANT_COMPILE_QUICKLY="1") == set()
+    assert levels() == {"-O3"}
+    assert levels() == levels(ABEYANT_COMPILE_QUICKLY="1") == set(), "what was compiled well is kept"
+    assert levels(ABEYANT_CFLAGS="-O0") == {"-O0"}
+
+
 @pytest.mark.parametrize(
     ("pure", "left", "told"),
     [
