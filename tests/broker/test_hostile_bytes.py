@@ -19,6 +19,7 @@ from abeyant.broker import Cluster
 from broker.asking import SECOND
 from broker.fuzz import GOOD, attack, corpus, hostile, prepare, serves, unserved
 from broker.wire import WireClient, encoded
+from seeds import seeds
 from waiting import wait_until
 
 FETCH = 1
@@ -37,7 +38,7 @@ def frame(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10, quick=3))
 def test_k9_mutated_requests_end_at_most_their_own_connection(
     kafka: Cluster, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -29,6 +29,7 @@ from abeyant.broker.requests.common.ports import Broker
 from broker.log.batches import batch
 from broker.log.invariants import check_log
 from broker.wire import WireClient
+from seeds import share
 
 BROKERS = (1, 2, 3)
 TIMEOUT = 2.0  # seconds that a produce waits
@@ -293,6 +294,6 @@ class OnDisk(NothingLost):
 
 
 TestInMemory = InMemory.TestCase
-TestInMemory.settings = settings(max_examples=60, stateful_step_count=25, phases=[Phase.generate])
+TestInMemory.settings = settings(max_examples=share(60), stateful_step_count=25, phases=[Phase.generate])
 TestOnDisk = OnDisk.TestCase
-TestOnDisk.settings = settings(max_examples=60, stateful_step_count=25, phases=[Phase.generate])
+TestOnDisk.settings = settings(max_examples=share(60), stateful_step_count=25, phases=[Phase.generate])

@@ -14,6 +14,7 @@ from abeyant import DelayedOperation
 from abeyant.pipeline.purging.kafka import KafkaPurgatory
 from abeyant.pipeline.purging.virtual import VirtualClock, VirtualReaper
 from lab.purgatories import DESIGNS, Room
+from seeds import share
 
 MS = 1_000_000  # ns
 STEP = 10  # ms: everything happens at multiples of it
@@ -94,7 +95,7 @@ def play(trace: Trace, room: Room) -> list[Waiting]:
 
 @pytest.mark.parametrize("name", DESIGNS)
 @given(trace=traces, purge_interval=st.sampled_from([0, 1, 5, 1000]))
-@settings(max_examples=60)
+@settings(max_examples=share(60))
 def test_p1_o1_o2_o3_outcomes_are_those_of_brute_force(name: str, trace: Trace, purge_interval: int) -> None:
     room = DESIGNS[name].virtual(purge_interval)
     operations = play(trace, room)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from broker.groups.mixed_desk import MixedDesk, New, Old, settle
+from seeds import share
 
 _MOST = 6
 
@@ -100,7 +101,7 @@ class Mixed(RuleBasedStateMachine):
 
 TestMixed = Mixed.TestCase
 TestMixed.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
+    max_examples=share(60), stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
 )
 
 

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from abeyant.broker.groups.classic.member import JoinResponse, SyncResponse
 from abeyant.broker.wire.schema import ErrorCode
 from broker.groups.desk import NONE, Desk
+from seeds import share
 
 SESSION, REBALANCE, NEW = 10.0, 25.0, 300.0
 _TICK = 0.002  # seconds: what an expiry may be late
@@ -271,5 +272,5 @@ class Groups(RuleBasedStateMachine):
 
 TestGroups = Groups.TestCase
 TestGroups.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=share(60), stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 from abeyant.broker import Cluster
 from abeyant.broker.shares.partition import Phase
 from broker.shares.member import ACCEPT, REJECT, RELEASE, RENEW, ShareMember, join
+from seeds import seeds
 from waiting import wait_until
 
 LOCK, LIMIT = 30.0, 3
@@ -162,7 +163,7 @@ class World:
         assert [offset for offset, one in self.records.items() if not one.done] == []
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6, quick=2))
 def test_no_record_is_held_by_two_or_delivered_too_often_or_lost(seed: int) -> None:
     with Cluster(3, clock="held", settings=SMALL) as kafka:
         kafka.create_topic("work", partitions=1, replicas=3)
