@@ -18,8 +18,10 @@ from abeyant.pipeline.analysis.incidents import incident_rows, long_waits, pause
 from abeyant.pipeline.analysis.pauses import joined_reading, reading
 from abeyant.pipeline.analysis.ranked import count_waits, known_groups, rank
 from abeyant.pipeline.analysis.suspects import Suspect, find_suspects
-from abeyant.pipeline.request_log.line import KNOWN_TOPICS, LineParser, topic_names
+from abeyant.pipeline.request_log.line import KNOWN_TOPICS, LineParser
 from abeyant.pipeline.request_log.operation import DELAYABLE, operation
+from pipeline.request_log.kafka_lines import names_told
+from seeds import with_slow
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
 NAMES = sorted(folder.name for folder in RECORDINGS.iterdir())
@@ -55,7 +57,7 @@ def operations(folder: Path) -> pa.Table:
         for file in sorted(folder.glob("*/kafka-request.log.gz"))
         for line in gzip.decompress(file.read_bytes()).splitlines()
     ]
-    names = dict(KNOWN_TOPICS) | {topic: name for _, line in lines for topic, name in topic_names(line)}
+    names = dict(KNOWN_TOPICS) | names_told(line for _, line in lines)
     rows: list[dict[str, Any]] = []
     for instance, line in lines:
         request = parser.parse(line)
@@ -83,7 +85,10 @@ def examined_operations(table: pa.Table) -> tuple[pa.Table, list[Incident], list
     return rows, found, find_suspects(found, activity_of(table, found), int(ends.max()))
 
 
-@pytest.mark.parametrize("name", NAMES)
+QUICK = {"clean-busy", "follower-frozen", "group-storm", "quota", "disk-slowed"}
+
+
+@pytest.mark.parametrize("name", with_slow(NAMES, set(NAMES) - QUICK))
 def test_who_is_named(name: str) -> None:
     planted = json.loads((RECORDINGS / name / "planted.json").read_text())
     incidents, suspects = examined(RECORDINGS / name)

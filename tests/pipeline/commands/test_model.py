@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 from abeyant.cli import main
 from abeyant.pipeline.commands.model import _found
 from abeyant.pipeline.replication.explanations import OUTCOME, UNEXPLAINED
-from abeyant.pipeline.request_log.line import LineParser, topic_names
+from abeyant.pipeline.request_log.line import LineParser
 from abeyant.pipeline.request_log.replication import facts
 from abeyant.pipeline.schemas import HIGH_WATERMARKS, PREDICTIONS, check_table
 from pages.page_checks import check_page
 from pipeline.conftest import SHIPPED
-from pipeline.request_log.kafka_lines import line
+from pipeline.request_log.kafka_lines import line, names_told
 
 DOCS = Path(__file__).parents[3] / "docs" / "model.md"
 TABLES = ["high_watermarks", "predictions", "explanations", "errors", "agreement", "outliers"]
@@ -73,7 +73,7 @@ def test_kafka_s_own_answers_tell_the_high_watermarks_that_were_rebuilt(
 
     parser = LineParser()
     fetches = [one for one in shipped if b'"requestApiKeyName":"FETCH"' in one][::5]
-    names = dict(pair for one in shipped for pair in topic_names(one))
+    names = names_told(shipped)
     told = [f for one in fetches for f in facts(parser.parse(one), names) if f.what == "watermark" and f.key in moved]
     agreeing = sum(at(f.key, f.at_us - 1000) <= (f.offset or 0) <= at(f.key, f.at_us + 1000) for f in told)
     assert len(told) > 15_000

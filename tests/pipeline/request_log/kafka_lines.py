@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
+
+from abeyant.pipeline.request_log.line import naming_lines, topic_names
+
+
+def names_told(lines: Iterable[bytes]) -> dict[str, str]:
+    """The topics' names by their ids, read from the few lines that may tell them."""
+    return dict(pair for one in naming_lines(b"\n".join(lines)) for pair in topic_names(one))
 
 
 def line(

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from abeyant.pipeline.request_log.line import ApiRequest, BadLineError, LineParser, topic_names
+from abeyant.pipeline.request_log.line import ApiRequest, BadLineError, LineParser
 from abeyant.pipeline.request_log.operation import COMPLETED, DELAYABLE, EXPIRED, Operation, operation
-from pipeline.request_log.kafka_lines import fetch, line, produce
+from pipeline.request_log.kafka_lines import fetch, line, names_told, produce
 
 Parsed = list[tuple[ApiRequest, Operation]]
 
@@ -21,7 +21,7 @@ def read(text: bytes, topics: dict[str, str] | None = None) -> Operation:
 @pytest.fixture(scope="module")
 def genuine(shipped: tuple[bytes, ...]) -> Parsed:
     parser = LineParser()
-    names = dict(pair for one in shipped for pair in topic_names(one))
+    names = names_told(shipped)
     requests = (parser.parse(one) for one in shipped)
     return [(r, operation(r, names)) for r in requests if r.api in DELAYABLE or r.remote_ms > 0]
 

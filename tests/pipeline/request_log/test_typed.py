@@ -14,11 +14,11 @@ import pytest
 
 from abeyant.pipeline.request_log import rows
 from abeyant.pipeline.request_log.files import Chunk, find_logs
-from abeyant.pipeline.request_log.line import ApiRequest, BadLineError, LineParser, topic_names
+from abeyant.pipeline.request_log.line import ApiRequest, BadLineError, LineParser
 from abeyant.pipeline.request_log.operation import Read, read_request
 from abeyant.pipeline.request_log.rows import parse_chunk
 from abeyant.pipeline.request_log.typed import TypedParser
-from pipeline.request_log.kafka_lines import fetch, line, produce
+from pipeline.request_log.kafka_lines import fetch, line, names_told, produce
 from seeds import share
 
 DATA = Path(__file__).parents[2] / "data"
@@ -49,7 +49,7 @@ def check(lines: Iterator[bytes], zone: str = "UTC") -> int:
 
 @pytest.mark.slow  # all of a log
 def test_all_shipped_lines_are_typed_and_equal(shipped: tuple[bytes, ...]) -> None:
-    topics = dict(pair for one in shipped for pair in topic_names(one))
+    topics = names_told(shipped)
     typed, slow = TypedParser(UTC, topics), LineParser(UTC)
     for one in shipped:
         assert typed.read(one) == oracle(slow, one, topics), one
