@@ -1,7 +1,7 @@
 """What all tests share: how hard the property tests look, and one Spark session.
 
 HYPOTHESIS_PROFILE=thorough looks some ten times as long as the default does, brief (`make test`) a quarter as long. Of
-seeds without Hypothesis `seeds` marks all but the first few as slow.
+seeds and cases without Hypothesis seeds.py says what `make test` takes.
 
 Tests with Spark cost most. A query on a small table takes a second of processor time, however few its rows are; a JVM
 of its own takes five to ten. So:

@@ -68,6 +68,7 @@ def test_without_a_jdk_the_jvm_is_left_out(
     assert "- Apache Kafka (JVM): no mvn on this machine" in page
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_taken_up(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -138,6 +138,7 @@ def test_a_design_that_is_not_here_is_left_out(tmp_path: Path, capsys: pytest.Ca
     assert "left out: refresh: it is away" in capsys.readouterr().err
 
 
+@pytest.mark.slow  # of a whole log
 def test_a_real_log_is_a_trace(spark: SparkSession, tmp_path: Path) -> None:
     names = traces.from_log([str(SHIPPED)], tmp_path / "traces", spark)
     cells = [cell("geometry", design, chosen) for design, chosen in geometry.on_traces(names, quick=True)]
