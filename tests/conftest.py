@@ -62,10 +62,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     from sharing import workers
 
-    return workers()
+    return workers(slow="not slow" not in config.getoption("markexpr"))
 
 
 @pytest.hookimpl(optionalhook=True)

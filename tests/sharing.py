@@ -1,9 +1,9 @@
 """How pytest-xdist's workers share the tests, so that no processor waits.
 
 A file's tests stay with one worker, for what its fixtures have made. There is one worker more than processors, because
-tests wait: for a clock, for a process, for a client's time-out. The last of three or more never starts Spark: its tests
-are those that wait most, and another session would cost more than it gives. The others begin with Spark's files, the
-longest first, because a long file that begins last keeps all waiting.
+tests wait: for a clock, for a process, for a client's time-out; and another where the slow ones run, which wait most.
+From the third on these never start Spark: another session would cost more than it gives. The others begin with Spark's
+files, the longest first, because a long file that begins last keeps all waiting.
 """
 
 from __future__ import annotations
@@ -32,14 +32,18 @@ WITH_SPARK = (
     "test_former_name.py",
     "test_ending.py",
 )
-FEWEST = 3
-"""Workers of which one can do without Spark."""
+FEWEST = 2
+"""Workers with Spark, if there are as many."""
 
 
-def workers() -> int:
-    """As many as processors, and one."""
-    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return there + 1
+def processors() -> int:
+    """How many this process may have."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def workers(*, slow: bool) -> int:
+    """As many as processors, and one; or two, if the slow tests run."""
+    return processors() + 1 + slow
 
 
 def _place(file: PurePath) -> int:
@@ -53,10 +57,11 @@ def in_order(files: Iterable[PurePath]) -> dict[PurePath, tuple[int, int]]:
 
 
 class Sharing(LoadFileScheduling):  # type: ignore[misc]  # it has no types
-    """xdist's own by files, but the worker without Spark takes from the end, and ends when nothing is there for it."""
+    """xdist's own by files, but workers without Spark take from the end, and end when nothing is there for them."""
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        if self.numnodes >= FEWEST and node.gateway.id == f"gw{self.numnodes - 1}":
+        with_spark = max(FEWEST, min(processors(), self.numnodes - 1))
+        if int(node.gateway.id.removeprefix("gw")) >= with_spark:
             light = (file for file in reversed(self.workqueue) if not self._with_spark(file))
             file = next(light, None)
             if file is None:

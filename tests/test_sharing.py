@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import sharing as sharing_module
 from sharing import WITH_SPARK, Sharing, in_order
 
 
@@ -34,8 +35,11 @@ TESTS = [
 ]
 
 
-@pytest.mark.parametrize("count", [2, 3])
-def test_each_test_runs_once_and_a_third_worker_keeps_clear_of_spark(count: int) -> None:
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_each_test_runs_once_and_a_third_worker_keeps_clear_of_spark(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing_module, "processors", lambda: 2)
     config: Any = SimpleNamespace(
         getvalue=lambda name: ["popen"] * count, option=SimpleNamespace(loadscopereorder=False), hook=None
     )
@@ -54,9 +58,9 @@ def test_each_test_runs_once_and_a_third_worker_keeps_clear_of_spark(count: int)
     assert sorted(test for worker in workers for test in worker.given) == list(range(len(TESTS)))
     files = [{TESTS[test].partition("::")[0] for test in worker.given} for worker in workers]
     assert sum(map(len, files)) == len(set().union(*files))
-    if count == 3:
-        assert files[2]
-        assert files[2] <= {"tests/aio/test_c.py", "tests/idle/test_d.py"}
+    for light in files[2:]:
+        assert light
+        assert light <= {"tests/aio/test_c.py", "tests/idle/test_d.py"}
 
 
 def test_sparks_longest_files_come_first_then_those_of_many_tests() -> None:
