@@ -22,13 +22,14 @@ QUICK = 4  # one in so many of each other family is quick
 recorded = functools.cache(load)
 
 
-def marked() -> Iterator[object]:
-    before = Counter[str]()
+def marked() -> list[object]:
+    found, before = [], Counter[str]()
     for scenario in SET:
         family = scenario.family
         marks = [pytest.mark.slow] if family in SLOW or before[family] % QUICK else []
         before[family] += 1
-        yield pytest.param(scenario, marks=marks, id=f"{family}: {scenario.title}")
+        found.append(pytest.param(scenario, marks=marks, id=f"{family}: {scenario.title}"))
+    return found
 
 
 @pytest.fixture(scope="module")
