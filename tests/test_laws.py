@@ -29,7 +29,7 @@ def is_slow(node: ast.AST) -> bool:
 
 
 @cache
-def tests() -> list[tuple[Path, bool, set[str]]]:
+def all_tests() -> list[tuple[Path, bool, set[str]]]:
     """Each test: its file, relative to the folder of all tests; whether it is one of the quick; its laws."""
     found = []
     for path in sorted(TESTS.rglob("test_*.py")):
@@ -54,7 +54,7 @@ def with_a_target_of_their_own() -> set[str]:
 def test_each_law_has_a_quick_test() -> None:
     out = with_a_target_of_their_own()
     found = (
-        laws for file, quick, laws in tests() if quick and file.parts[0] not in out and file.name != "test_laws.py"
+        laws for file, quick, laws in all_tests() if quick and file.parts[0] not in out and file.name != "test_laws.py"
     )
     assert set(all_laws()) - set().union(*found) == set()
 
@@ -65,8 +65,8 @@ NEVER_QUICK = {"browser", "type_checkers"}
 
 def test_each_room_has_a_quick_test() -> None:
     out = with_a_target_of_their_own()
-    rooms = {file.parent for file, _, _ in tests() if file.parts[0] not in out}
-    quick = {file.parent for file, quick, _ in tests() if quick}
+    rooms = {file.parent for file, _, _ in all_tests() if file.parts[0] not in out}
+    quick = {file.parent for file, quick, _ in all_tests() if quick}
     assert {str(room) for room in rooms - quick} == NEVER_QUICK
 
 

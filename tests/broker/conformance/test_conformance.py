@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ QUICK = 4  # one in so many of each other family is quick
 recorded = functools.cache(load)
 
 
-def marked() -> list[object]:
+def marked() -> list[Any]:
     found, before = [], Counter[str]()
     for scenario in SET:
         family = scenario.family
