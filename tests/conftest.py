@@ -78,6 +78,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Sharing
 def pytest_configure(config: pytest.Config) -> None:
     for law in all_laws():
         config.addinivalue_line("markers", f"{law}: a law of the design: tests/laws.py")
+    worker = getattr(config, "workerinput", None)
+    here = Path(__file__).parent
+    if worker is not None and [config.rootpath / path for path in config.args] == [here]:
+        from sharing import from_another_place
+
+        ignored = {config.rootpath / path for path in config.getoption("ignore") or ()}
+        places = from_another_place(here, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
+        config.args = [str(path) for path in places if path not in ignored]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import PurePath
+from itertools import accumulate
+from pathlib import Path, PurePath
 
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-__all__ = ["Sharing", "in_order", "workers"]
+__all__ = ["Sharing", "from_another_place", "in_order", "workers"]
 
 # The longest first. Those of commands start a JVM for many a test.
 WITH_SPARK = (
@@ -54,6 +55,19 @@ def _place(file: PurePath) -> int:
 def in_order(files: Iterable[PurePath]) -> dict[PurePath, tuple[int, int]]:
     """Return by what to sort the tests of each file, given the file of each test: those of many tests first."""
     return {file: (_place(file), -count) for file, count in Counter(files).items()}
+
+
+def from_another_place(folder: Path, number: int, count: int) -> list[Path]:
+    """Return all that has tests in the folder, for each of `count` workers from another place on, by size.
+
+    pytest rewrites each file that it has not seen, which takes most of the time to read them. Workers that read them in
+    one order would each rewrite all, at the same time; so each finds what others have kept.
+    """
+    parts = sorted(path for path in folder.iterdir() if path.match("test_*.py") or any(path.rglob("test_*.py")))
+    sizes = [sum(file.stat().st_size for file in [part, *part.rglob("*.py")]) for part in parts]
+    share = sum(sizes) * number / count
+    first = next((place for place, before in enumerate(accumulate(sizes, initial=0)) if before >= share), 0)
+    return parts[first:] + parts[:first]
 
 
 class Sharing(LoadFileScheduling):  # type: ignore[misc]  # it has no types

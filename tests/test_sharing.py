@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import sharing as sharing_module
-from sharing import WITH_SPARK, Sharing, in_order
+from sharing import WITH_SPARK, Sharing, from_another_place, in_order
 
 
 class Worker:
@@ -69,6 +69,15 @@ def test_sparks_longest_files_come_first_then_those_of_many_tests() -> None:
     )
     places = in_order([few, *[many] * 9, spark, command])
     assert sorted(places, key=lambda file: places[file]) == [command, spark, many, few]
+
+
+def test_workers_read_the_same_from_different_places() -> None:
+    here = Path(__file__).parent
+    orders = [from_another_place(here, number, 3) for number in range(3)]
+    assert len({order[0] for order in orders}) == 3
+    assert len({frozenset(order) for order in orders}) == 1
+    assert {here / "aio", here / "test_sharing.py"} < set(orders[0])
+    assert here / "data" not in orders[0]
 
 
 def test_each_file_with_spark_is_named() -> None:
