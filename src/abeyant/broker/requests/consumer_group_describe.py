@@ -13,7 +13,7 @@ from typing import Any
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment
 from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember, preferred_assignor
-from abeyant.broker.requests.common.authorization import may_describe
+from abeyant.broker.requests.common.allowed import may_describe
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.coordinators import group_shard
 from abeyant.broker.requests.common.features import require_consumer_groups

@@ -15,7 +15,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.consumer.assignors import ASSIGNORS, Assignment
 from abeyant.broker.groups.consumer.group import LEAVES, LEAVES_FOR_A_WHILE
 from abeyant.broker.groups.consumer.protocol import HeartbeatRequest, HeartbeatResponse
-from abeyant.broker.requests.common.authorization import may_describe
+from abeyant.broker.requests.common.allowed import may_describe
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.coordinators import group_shard, host_of, milliseconds
 from abeyant.broker.requests.common.features import require_consumer_groups

@@ -9,7 +9,7 @@ from typing import Any
 
 from abeyant.broker.acls import CREATE_TOKENS, USER
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.common.authorization import client_of, may
+from abeyant.broker.requests.common.allowed import client_of, may
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.tokens import NO_TIME_MS, principal, principal_fields, require_identity
 from abeyant.broker.wire.schema import ErrorCode, Message

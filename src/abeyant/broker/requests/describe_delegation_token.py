@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abeyant.broker.acls import DELEGATION_TOKEN, DESCRIBE, DESCRIBE_TOKENS, USER
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.common.authorization import client_of, may
+from abeyant.broker.requests.common.allowed import client_of, may
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.tokens import principal, principal_fields, require_identity
 from abeyant.broker.security.credentials import DelegationToken

@@ -10,7 +10,7 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.placement import invalid_name
-from abeyant.broker.requests.common.authorization import may_describe
+from abeyant.broker.requests.common.allowed import may_describe
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.topics import TOPIC_OPERATIONS, describe_topic
 from abeyant.broker.wire.schema import ErrorCode, Message

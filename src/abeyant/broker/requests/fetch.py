@@ -19,7 +19,7 @@ from abeyant.broker.partition_state import NO_LEADER
 from abeyant.broker.quotas.table import FETCH
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.replica.selection import preferred_replica
-from abeyant.broker.requests.common.authorization import may_read
+from abeyant.broker.requests.common.allowed import may_read
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.fetch_sessions import NO_SESSION, FetchSession, Key
 from abeyant.broker.requests.common.topics import MOVED, leaders_of, name_leader

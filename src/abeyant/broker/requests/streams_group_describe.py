@@ -13,7 +13,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.streams.group import StreamsGroup, StreamsMember
 from abeyant.broker.groups.streams.tasks import NO_TASKS, Tasks, task_rows
 from abeyant.broker.groups.streams.topology import KeyValue, TopicInfo, Topology
-from abeyant.broker.requests.common.authorization import may_describe
+from abeyant.broker.requests.common.allowed import may_describe
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.coordinators import group_shard
 from abeyant.broker.requests.common.features import require_streams

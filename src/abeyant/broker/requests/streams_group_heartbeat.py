@@ -26,7 +26,7 @@ from abeyant.broker.groups.streams.protocol import (
 from abeyant.broker.groups.streams.tasks import Tasks, TaskSet, read_tasks, task_rows
 from abeyant.broker.groups.streams.topology import KeyValue, TopicInfo, read_topology
 from abeyant.broker.placement import invalid_name
-from abeyant.broker.requests.common.authorization import may_create, may_describe
+from abeyant.broker.requests.common.allowed import may_create, may_describe
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.coordinators import group_shard, host_of, milliseconds
 from abeyant.broker.requests.common.features import require_streams

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.common.authorization import may_read
+from abeyant.broker.requests.common.allowed import may_read
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.features import require_shares
 from abeyant.broker.requests.common.topics import MOVED, leaders_of, name_leader

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.common.authorization import client_of
+from abeyant.broker.requests.common.allowed import client_of
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode, Message
 
