@@ -146,6 +146,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         markdown = docs_reference.overview(markdown)
     elif here == NAMES:
         markdown = docs_reference.linked_names(markdown, set(PAGES))
+    elif here == "index.md":
+        markdown = markdown.replace(f"\n{EXAMPLES} ", f"\n[{EXAMPLES}]({EXAMPLES}) ")  # there is none in a checkout
     return LINK.sub(rewritten, markdown)
 
 
