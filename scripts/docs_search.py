@@ -25,6 +25,9 @@ QUESTIONS: Final = {
     "retry": "virtual-time.html",
     "heartbeat": "questions.html",
     "SLA": "questions.html",
+    "not paid": "questions.html",
+    "never paid": "questions.html",
+    "expired orders": "resolve.html",
 }
 _FIRST: Final = "document.querySelector('.md-search-result__item a')?.getAttribute('href')"
 

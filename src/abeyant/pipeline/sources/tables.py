@@ -102,8 +102,22 @@ def complete(table: DataFrame, name: Name) -> DataFrame:
     type.
     """
     ours = _in_our_case(table, {*_schema(table, name).fieldNames(), "key", "required"})
-    completed = _completed(ours, name, table.columns, (*_NUMBERS, "bigint"))
+    try:
+        completed = _completed(ours, name, table.columns, (*_NUMBERS, "bigint"))
+    except SchemaError as error:
+        raise SchemaError(f"{error}{_mend(str(error), name)}") from None
     return table if completed is ours else completed
+
+
+def _mend(error: str, name: Name) -> str:
+    """Return what to do about a column that is missing, or whose times are text; '' for other errors."""
+    if lacks := re.search("no column '(.*?)'", error):
+        return f"; name your own columns: {name}.selectExpr('... AS {lacks[1]}', ...)"
+    if text := re.search("column '(.*?)' is string, expected timestamp", error):
+        return (
+            f"; to_timestamp({text[1]}) makes a time of it, try_to_timestamp({text[1]}) a null of a text that is none"
+        )
+    return ""
 
 
 def check_mapped(table: Name, columns: Iterable[str]) -> None:

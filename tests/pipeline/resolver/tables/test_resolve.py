@@ -288,7 +288,10 @@ def test_a_wrong_table_is_refused_by_the_column_what_it_is_and_should_be(spark: 
     operations, events = operations_table(spark, []), events_table(spark, [])
     with pytest.raises(SchemaError, match=r"operations: no column 'start', expected timestamp \(columns: instance, "):
         pipeline.resolve(operations.drop("start"), events)
-    with pytest.raises(SchemaError, match="events: column 'progress' is string, expected bigint"):
+    text = operations.withColumn("start", F.col("start").cast("string"))
+    with pytest.raises(SchemaError, match=r"'start' is string, expected timestamp; to_timestamp\(start\) makes"):
+        pipeline.resolve(text, events)
+    with pytest.raises(SchemaError, match=r"events: column 'progress' is string, expected bigint$"):
         pipeline.resolve(operations, events.withColumn("progress", F.col("progress").cast("string")))
     with pytest.raises(ValueError, match="deadline must be 'inclusive' or 'exclusive', not 'open'"):
         pipeline.resolve(operations, events, deadline="open")  # type: ignore[arg-type]
