@@ -60,7 +60,7 @@ async def serve(host: str, port: int, timeout: float, backlog: int) -> None:
     counts = idle.stats()
     for connection in idle.close():  # it hands back who is still there
         connection.drop()
-    print(f"{counts.begun} connections: {counts.idle} dropped, {counts.forgotten} left, {counts.watched} open")
+    print(f"{counts.started} connections: {counts.expired} dropped, {counts.forgotten} left, {counts.watched} open")
 
 
 def raise_file_limit() -> None:

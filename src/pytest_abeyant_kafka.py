@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from abeyant.broker.simulation.pytest_face import Order
 
 _MARKER = (
-    "kafka(brokers=1, clock='real', **settings): the cluster of the fixture `kafka`, or with seeds= of `simulation`; "
+    "kafka(brokers=1, clock='real', security='PLAINTEXT', users=None, racks=None, seeds=100, faults=KINDS, "
+    "horizon=10.0, converge=120.0, **settings): the cluster of the fixture `kafka`, or with seeds= and the next three "
+    "of `simulation`; see abeyant.broker.Cluster and abeyant.broker.simulation.Options; "
     "settings use Kafka's names, with dots or underscores (min_insync_replicas=2)"
 )
 _SIMULATED = ("seeds", "faults", "horizon", "converge")

@@ -81,7 +81,7 @@ FLOORS = (
     ("kernels",),
     ("engine",),
     ("_interpreted", "cache", "command_line", "ending", "forking", "lazy", "reporting", "signature"),
-    ("former", "installation"),
+    ("former", "installation", "renamed"),
     ("errors",),
 )
 ROOMS = {name: number for number, floor in enumerate(FLOORS) for name in floor}

@@ -50,7 +50,7 @@ def test_too_few_replicas_refuse_it_and_write_nothing(kafka: Cluster, service: O
 
 @pytest.mark.kafka(brokers=3)
 def test_an_answer_that_is_lost_leaves_it_unknown(kafka: Cluster, service: OrderService) -> None:
-    kafka.drop("Produce", topic="orders", times=1, answer=True)  # written and acknowledged, but nobody hears of it
+    kafka.drop("Produce", topic="orders", times=1, response=True)  # written and acknowledged, but nobody hears of it
     assert service.place(TEA) == "unknown"
     assert service.settle() == {"A-1": "accepted"}
     assert len(kafka.records("orders")) == 2

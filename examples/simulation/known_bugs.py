@@ -19,7 +19,7 @@ from aiokafka.errors import KafkaError
 
 from abeyant import simulation
 from abeyant.broker import checks as kafka_checks
-from abeyant.broker.simulation import Options, Simulation, search, shrink, story
+from abeyant.broker.simulation import Options, Simulation, find_failure, shrink, story
 from examples.simulation.programs.shared import Story, started
 
 ORDERS = [b"order-%d" % number for number in range(12)]
@@ -38,7 +38,7 @@ async def send_orders(run: Simulation, **options: Any) -> None:
                 break
             except KafkaError:
                 await asyncio.sleep(0.5)
-        await asyncio.sleep(run.choose(0, 0.5))
+        await asyncio.sleep(run.uniform(0, 0.5))
 
 
 def values(run: Simulation, topic: str) -> list[bytes]:
@@ -69,7 +69,7 @@ async def packing(run: Simulation) -> None:
             record = await consumer.getone()
             async with producer.transaction():
                 await producer.send_and_wait("parcels", record.value, partition=0)
-                await asyncio.sleep(run.choose(0, 0.2))
+                await asyncio.sleep(run.uniform(0, 0.2))
                 await producer.send_offsets_to_transaction({PLACE: record.offset + 1}, "pack")
 
     run.process(packer)
@@ -93,7 +93,7 @@ async def packing_in_time(run: Simulation) -> None:
         for order in ORDERS:
             async with asyncio.timeout(5), producer.transaction():
                 await producer.send_and_wait("parcels", order, partition=0)
-            await asyncio.sleep(run.choose(0, 0.5))
+            await asyncio.sleep(run.uniform(0, 0.5))
 
     packing = run.process(packer, restart=False)
     await packing.wait()
@@ -163,7 +163,7 @@ def main() -> None:
     for name, bug in BUGS.items():
         print(f"\n{name}\n  {bug.report or 'no report found'}; found in {bug.versions}")
         began = time.process_time()
-        found = search(bug.story, range(300), options_of(bug), lambda _: True)
+        found = find_failure(bug.story, range(300), options_of(bug), lambda _: True)
         if found is None:
             print("  300 seeds did not find it in this version")
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from abeyant.broker.simulation import Options, Outcome, search
+from abeyant.broker.simulation import Options, RunResult, find_failure
 from examples.simulation.programs.consuming import booking, consuming, gathering, relaying
 from examples.simulation.programs.passing_on import packing_twice, passing_on
 from examples.simulation.programs.producing import producing, shipping
@@ -52,10 +52,10 @@ MISTAKES: dict[str, Mistake] = {
 }
 
 
-def found(name: str, seeds: range, *, any_hashes: bool = False) -> Outcome | None:
+def found(name: str, seeds: range, *, any_hashes: bool = False) -> RunResult | None:
     """Return the first run of these seeds that finds a mistake."""
     mistake = MISTAKES[name]
-    outcome = search(mistake.mistaken, seeds, options_of(mistake), lambda _: True, any_hashes=any_hashes)
+    outcome = find_failure(mistake.mistaken, seeds, options_of(mistake), lambda _: True, any_hashes=any_hashes)
     return outcome if outcome is not None and outcome.failure is not None else None
 
 

@@ -12,7 +12,7 @@ import sys
 import time
 
 from abeyant import simulation
-from abeyant.broker.simulation import Fault, Options, run_seed
+from abeyant.broker.simulation import Options, PlannedFault, run_seed
 from abeyant.broker.simulation.search import planned
 from abeyant.broker.simulation.world import Outcome
 from examples.simulation.orders import careful_service
@@ -21,9 +21,9 @@ from examples.simulation.test_orders import story
 OPTIONS = Options(faults=("kill", "pause", "lose answer", "leader moves", "clog"), converge=30.0)
 
 
-def two_faults(seed: int) -> list[Fault]:
+def two_faults(seed: int) -> list[PlannedFault]:
     """Return the first two faults of this seed, and of the next ones where it has fewer."""
-    faults: list[Fault] = []
+    faults: list[PlannedFault] = []
     while len(faults) < 2:
         faults += planned(seed, OPTIONS)
         seed += 1_000_003

@@ -17,7 +17,7 @@ async def story(simulation: Simulation, service: Service) -> None:
     simulation.kafka.create_topic("orders", partitions=3, config={"min.insync.replicas": 2})
     packed: list[str] = []  # what is in the warehouse outlives the program
     simulation.process(service, simulation.bootstrap, packed)
-    orders = await send_orders(simulation.bootstrap, 20, lambda: simulation.choose(0, 0.5))
+    orders = await send_orders(simulation.bootstrap, 20, lambda: simulation.uniform(0, 0.5))
     simulation.check(
         kafka_checks.acknowledged_is_readable("orders"),
         kafka_checks.each_effect_once(lambda: packed, lambda: orders),

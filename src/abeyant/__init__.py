@@ -21,7 +21,19 @@ else:
 
 if TYPE_CHECKING:
     from abeyant._idle_generic import IdleDetector
-    from abeyant.resolver import Calendar, Decided, Resolution, Resolver, ResolverClosedError, Watch
+    from abeyant.purgatory.ports import ReentrantLock
+    from abeyant.resolver import (
+        Calendar,
+        Decided,
+        Instant,
+        Resolution,
+        ResolutionOutcome,
+        Resolver,
+        ResolverClosedError,
+        ResolverStats,
+        Watch,
+    )
+    from abeyant.timer.meter import Durations, Latencies
 else:
     from abeyant.idle import IdleDetector
 
@@ -57,9 +69,12 @@ __all__ = [
     "Callback",
     "Decided",
     "DelayedOperation",
+    "Durations",
     "ErrorHandler",
     "IdleDetector",
     "IdleStats",
+    "Instant",
+    "Latencies",
     "ManualTimer",
     "OperationReusedError",
     "Outcome",
@@ -68,10 +83,13 @@ __all__ = [
     "PurgatoryClosedError",
     "PurgatoryError",
     "PurgatoryStats",
+    "ReentrantLock",
     "RepeatingTask",
     "Resolution",
+    "ResolutionOutcome",
     "Resolver",
     "ResolverClosedError",
+    "ResolverStats",
     "SystemTimer",
     "Timer",
     "TimerClosedError",
@@ -82,15 +100,21 @@ __all__ = [
 ]
 
 
-_LAZY = ("Calendar", "Decided", "Resolution", "Resolver", "ResolverClosedError", "Watch")
+_LAZY = {
+    "Durations": "timer.meter",
+    "Latencies": "timer.meter",
+    "ReentrantLock": "purgatory.ports",
+    **dict.fromkeys(("Calendar", "Decided", "Instant", "Resolution", "ResolutionOutcome"), "resolver"),
+    **dict.fromkeys(("Resolver", "ResolverClosedError", "ResolverStats", "Watch"), "resolver"),
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from abeyant import resolver
+    from importlib import import_module
 
-    globals()[name] = found = getattr(resolver, name)
+    globals()[name] = found = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
     return found
 
 

@@ -1,4 +1,4 @@
-"""The error that a user caused or can mend: the command line shows its message alone, in one line."""
+"""The base of all errors of this package: the command line shows the message alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ __all__ = ["AbeyantError", "SchemaError", "did_you_mean"]
 
 
 class AbeyantError(Exception):
-    """Something the user can mend: a wrong path, no Java, a full disk. The message is one line."""
+    """The base of this package's errors. Most are what you can mend, in one line: a wrong path, no Java, a full disk.
+
+    Wrong types and values of arguments are Python's own TypeError and ValueError.
+    """
 
 
 class SchemaError(AbeyantError):

@@ -213,7 +213,7 @@ class Story:
         broker = self._luck.choice((1, 2, 3))
         with self._kafka.stopped(broker):
             time.sleep(self._luck.uniform(0.0, 0.3))
-        wait_until(lambda: self._kafka.on_loop(self._in_sync))
+        wait_until(lambda: self._kafka._on_loop(self._in_sync))
 
     def _in_sync(self) -> bool:
         topics = self._kafka.controller.topics.values()

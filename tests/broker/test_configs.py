@@ -223,7 +223,7 @@ def test_a_partition_without_a_leader_has_one_once_that_may_be_unclean(kafka: Cl
     kafka.start(2)
     assert (kafka.leader("orders"), kafka.in_sync("orders")) == (None, (1,))
     if all_topics:
-        kafka.on_loop(kafka.controller.configure_brokers, None, {"unclean.leader.election.enable": "true"})
+        kafka._on_loop(kafka.controller.configure_brokers, None, {"unclean.leader.election.enable": "true"})
     else:
         altered(kafka, ResourceType.TOPIC, "orders", ("unclean.leader.election.enable", "true", AlterConfigOpType.SET))
     assert (kafka.leader("orders"), kafka.in_sync("orders")) == (2, (2,))
@@ -235,10 +235,10 @@ def test_a_broker_that_was_fenced_learns_of_changes_made_meanwhile() -> None:
         kafka.pause(2)
         kafka.clock.advance(10.0)
         assert kafka.in_sync("orders") == (1,)
-        kafka.on_loop(kafka.controller.configure_brokers, 2, {"log.retention.ms": "5", "max.connections": "1"})
+        kafka._on_loop(kafka.controller.configure_brokers, 2, {"log.retention.ms": "5", "max.connections": "1"})
         altered(kafka, ResourceType.TOPIC, "orders", ("max.message.bytes", "100", AlterConfigOpType.SET))
         kafka.resume(2)
-        config = kafka.settled(lambda: kafka.brokers[2].partitions["orders", 0].log.config)
+        config = kafka._settled(lambda: kafka.brokers[2].partitions["orders", 0].log.config)
         assert (config.max_message_bytes, config.retention_ms) == (100, 5)
 
 
@@ -256,10 +256,10 @@ def test_settings_of_one_broker_outlive_it_and_the_cluster(tmp_path: Path) -> No
             for broker in (1, 2):
                 kafka.stop(broker)
                 kafka.start(broker)
-            live = kafka.settled(retentions, kafka)
+            live = kafka._settled(retentions, kafka)
         with Cluster(brokers=2, data=tmp_path) as kafka:
             found = [described(kafka, ResourceType.BROKER, n)["log.retention.ms"].value for n in "12"]
-            kept = kafka.settled(retentions, kafka)
+            kept = kafka._settled(retentions, kafka)
         ms = 60_000 if change is entry else 604_800_000
         assert live == kept == [604_800_000, ms]
         assert found == [None, "60000" if change is entry else None]

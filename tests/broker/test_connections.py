@@ -182,7 +182,7 @@ def test_an_answer_that_nobody_takes_is_forgotten_when_the_client_has_been_idle_
             for connection in connections:
                 connection.answer([bytes(50_000_000)])
 
-        kafka.on_loop(answer_much)
+        kafka._on_loop(answer_much)
         kafka.clock.advance(601.0)
         assert connections, "what had been answered is still sent"
         kafka.clock.advance(601.0)
@@ -225,7 +225,7 @@ def test_a_client_that_comes_while_the_cluster_closes_leaves_no_connection_open(
         wait_until(lambda: asyncio.get_running_loop()._ready)  # type: ignore[attr-defined]  # the order has come
         return socket.create_connection((host, int(port)))
 
-    with kafka.on_loop(come) as client:
+    with kafka._on_loop(come) as client:
         closing.join()
         client.settimeout(10)
         with suppress(ConnectionResetError):
@@ -265,7 +265,7 @@ def change(kafka: Cluster, broker: int | None, **given: object) -> None:
     """Have these be all dynamic settings of one broker, or of all beside `min.insync.replicas`."""
     texts = {name.replace("_", "."): str(value) for name, value in given.items()}
     base = {} if broker else {"min.insync.replicas": "1"}
-    kafka.settled(kafka.controller.configure_brokers, broker, base | texts)
+    kafka._settled(kafka.controller.configure_brokers, broker, base | texts)
 
 
 def served(client: WireClient) -> bool:

@@ -59,7 +59,7 @@ class Run:
             if stopped is (kind == "start"):
                 getattr(self.kafka, kind)(which)
         else:
-            self.kafka.on_loop(self._at_leader, number, kind, which)
+            self.kafka._on_loop(self._at_leader, number, kind, which)
 
     def _at_leader(self, number: int, kind: str, index: int) -> None:
         leader = self.kafka.brokers.get(self.kafka.controller.topics[TOPIC].partitions[index].leader)
@@ -84,7 +84,7 @@ class Run:
             wait_for_acks(leader, [ack], 1.0, "test", now(), lambda: self.results.append((number, ack.error, now())))
 
     def state(self) -> object:
-        return self.kafka.on_loop(self._state)
+        return self.kafka._on_loop(self._state)
 
     def _state(self) -> object:
         self.kafka.network.settle()
@@ -134,7 +134,7 @@ def test_followers_that_wait_need_no_message(clock: Any, monkeypatch: pytest.Mon
         run = Run(kafka)
         run.take(0, ("all", 0, 0.0))
         monkeypatch.setattr(Session, "fetch", note)
-        kafka.on_loop(fetches.clear)
+        kafka._on_loop(fetches.clear)
         for number in range(1, 50):
             run.take(number, ("all", 0, 0.0))
         assert len(fetches) <= 10  # some half a second may be over, and then a follower fetches again
@@ -162,7 +162,7 @@ def test_a_follower_fetches_again_half_a_second_after_the_last_append(monkeypatc
             await asyncio.sleep(0.4)
             run.take(1, ("one", 0, 0.0))
             last = kafka.clock.now()
-            (waiting,) = kafka.waiting("Fetch", client="broker-2-fetcher-0")
+            (waiting,) = kafka.waiting("Fetch", client_id="broker-2-fetcher-0")
             assert (waiting.since, waiting.deadline) == (last, last + 0.5)
             assert fetches == []
             await asyncio.sleep(0.6)

@@ -116,9 +116,9 @@ class Story:
 
     async def written_anew(self) -> None:
         """Until a transaction is open, and has written something; or for a while, if none can."""
-        before = len(self.kafka.records("out", uncommitted=True))
+        before = len(self.kafka.records("out", beyond_high_watermark=True))
         for _ in range(100):
-            if len(self.kafka.records("out", uncommitted=True)) > before:
+            if len(self.kafka.records("out", beyond_high_watermark=True)) > before:
                 return
             await asyncio.sleep(0.02)
 

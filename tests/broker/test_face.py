@@ -27,15 +27,15 @@ def test_what_waits_is_told_with_its_keys_its_client_and_its_deadline() -> None:
         kafka.create_topic(TOPIC)
         with producing(kafka, acks="all", request_timeout_ms=4000, client_id="shop") as producer, kafka.paused(2):
             late = send(producer, TOPIC, b"late")
-            [waiting] = kafka.until_waiting("Produce", client="shop")
+            [waiting] = kafka.until_waiting("Produce", client_id="shop")
             assert waiting.broker == kafka.leader(TOPIC) == 1
-            assert (waiting.kind, waiting.keys, waiting.client) == ("Produce", ((TOPIC, 0),), "shop")
+            assert (waiting.kind, waiting.keys, waiting.client_id) == ("Produce", ((TOPIC, 0),), "shop")
             assert waiting.since == kafka.clock.now()
             assert waiting.deadline - waiting.since == pytest.approx(4.0)
             kafka.clock.advance(4.1)
             assert settle(producer, late) == ["REQUEST_TIMED_OUT"]
             assert kafka.waiting("Produce") == []
-        followers = kafka.waiting("Fetch", client="broker-3-fetcher-0")
+        followers = kafka.waiting("Fetch", client_id="broker-3-fetcher-0")
         assert [(one.broker, one.keys) for one in followers] == [(1, ((TOPIC, 0),))]
 
 
@@ -44,7 +44,7 @@ def test_a_consumers_long_poll_waits_on_its_partitions() -> None:
         kafka.create_topic(TOPIC, partitions=2)
         with consuming(kafka, (TOPIC, 0), (TOPIC, 1), client_id="reader", fetch_wait_max_ms=20_000) as consumer:
             consumer.poll(0)
-            [waiting] = kafka.until_waiting("Fetch", client="reader")
+            [waiting] = kafka.until_waiting("Fetch", client_id="reader")
             assert sorted(waiting.keys) == [(TOPIC, 0), (TOPIC, 1)]
             assert waiting.deadline - waiting.since == pytest.approx(20.0)
 
@@ -90,7 +90,7 @@ def test_k4_records_are_what_a_consumer_would_see_unless_asked_for_more() -> Non
         with kafka.paused(2):
             assert settle(producer, send(producer, TOPIC, b"ahead")) == [None]
             assert [record.value for record in kafka.records(TOPIC)] == [b"first"]
-            assert [record.value for record in kafka.records(TOPIC, uncommitted=True)] == [b"first", b"ahead"]
+            assert [record.value for record in kafka.records(TOPIC, beyond_high_watermark=True)] == [b"first", b"ahead"]
         kafka.clock.advance(1)
         assert [record.value for record in kafka.records(TOPIC)] == [b"first", b"ahead"]
 
@@ -147,7 +147,7 @@ def test_k8_a_request_that_a_fault_delays_waits_until_then() -> None:
         kafka.create_topic(TOPIC)
         kafka.delay("Produce", seconds=5.0, times=1)
         late = send(producer, TOPIC, b"late")
-        [waiting] = kafka.until_waiting("Produce", client="shop")
+        [waiting] = kafka.until_waiting("Produce", client_id="shop")
         now = kafka.clock.now()
         assert waiting == (1, "Produce", ((TOPIC, 0),), "shop", now, now + 5.0, "delay")
         assert kafka.waiting() == [waiting]
@@ -165,12 +165,12 @@ def test_a_delayed_request_that_waits_nowhere_else_is_called_by_its_api() -> Non
         with Connection("127.0.0.1", int(kafka.bootstrap.rpartition(":")[2]), "shop") as connection:
             with kafka.delay(seconds=1.0):
                 connection.send("ListOffsets", 9, list_offsets(topic, -2))
-                [waiting] = kafka.until_waiting("ListOffsets", client="shop")
+                [waiting] = kafka.until_waiting("ListOffsets", client_id="shop")
                 assert (waiting.keys, waiting.held_by) == (((TOPIC, 0),), "delay")
                 kafka.clock.advance(1.0)
                 assert connection.receive()["topics"][0]["partitions"][0]["offset"] == 0
                 connection.send("Heartbeat", 4, {"group_id": "till", "member_id": "one", "generation_id": 1})
-                [waiting] = kafka.until_waiting("Heartbeat", client="shop")
+                [waiting] = kafka.until_waiting("Heartbeat", client_id="shop")
                 assert waiting.keys == (("till", "one"),)
             kafka.stop(1)
             assert kafka.waiting() == []  # it is lost with its broker
@@ -184,7 +184,7 @@ def test_requests_that_have_come_to_a_paused_broker_wait() -> None:
             kafka.clock.advance(1.0)
             late = send(producer, TOPIC, b"late")
             [waiting] = kafka.until_waiting("Produce")
-            assert (waiting.keys, waiting.client, waiting.held_by) == (((TOPIC, 0),), "shop", "pause")
+            assert (waiting.keys, waiting.client_id, waiting.held_by) == (((TOPIC, 0),), "shop", "pause")
             assert waiting.since == kafka.clock.now()
             assert waiting.deadline == math.inf
         assert settle(producer, late) == [None]
@@ -209,7 +209,7 @@ def test_what_a_client_has_been_answered_is_seen_at_once() -> None:
             assert shard.transactions["till"].now.state is State.PREPARE_COMMIT  # so it is answered
             return [record.value for record in kafka.records(TOPIC, isolation="read_committed")]
 
-        assert kafka.on_loop(commit_and_look) == [b"tea"]
+        assert kafka._on_loop(commit_and_look) == [b"tea"]
 
 
 def test_an_option_that_is_a_setting_is_told_where_to_go() -> None:

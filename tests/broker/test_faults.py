@@ -81,7 +81,7 @@ def test_a_lost_request_is_not_done_and_a_lost_answer_is() -> None:
         kafka.create_topic(TOPIC)
         for answer, value in ((False, b"request"), (True, b"answer")):
             with producing(kafka) as producer:
-                kafka.drop("Produce", times=1, answer=answer)
+                kafka.drop("Produce", times=1, response=answer)
                 assert settle(producer, send(producer, TOPIC, value)) == ["_TRANSPORT"]
         assert [record.value for record in kafka.records(TOPIC)] == [b"answer"]
 
@@ -142,7 +142,7 @@ def test_connections_are_dropped_and_clients_come_back() -> None:
         (lambda kafka: kafka.drop("Produce", broker="1"), "broker must be int, not '1'"),
         (lambda kafka: kafka.drop("Heartbeat", topic=TOPIC), "Heartbeat names no topics: choose by"),
         (lambda kafka: kafka.drop("Metadata", topic=TOPIC, partition=0), "Metadata names topics, but no partitions"),
-        (lambda kafka: kafka.drop("ReplicaFetch", answer=True), "a follower's fetch cannot be separated"),
+        (lambda kafka: kafka.drop("ReplicaFetch", response=True), "a follower's fetch cannot be separated"),
         (lambda kafka: kafka.drop("SaslHandshake"), "no client sends SaslHandshake: the cluster has security='PLAIN"),
         (
             lambda kafka: kafka.delay("Fetch", seconds=-1),
@@ -158,8 +158,8 @@ def test_connections_are_dropped_and_clients_come_back() -> None:
             "seconds must be more than 0, and less than a century, not '2'",
         ),
         (lambda kafka: kafka.delay("Fetch", seconds=1e300), "and less than a century, not 1e+300"),
-        (lambda kafka: kafka.waiting("Fetch", client=3), "client must be str, not 3"),
-        (lambda kafka: kafka.until_waiting("Fetch", client=3), "client must be str, not 3"),
+        (lambda kafka: kafka.waiting("Fetch", client_id=3), "client_id must be str, not 3"),
+        (lambda kafka: kafka.until_waiting("Fetch", client_id=3), "client_id must be str, not 3"),
         (lambda kafka: kafka.drop_connections(client_id=3), "client_id must be str, not 3"),
         (lambda kafka: kafka.start(1), "broker 1 has not been stopped"),
         (lambda kafka: (kafka.stop(1), kafka.pause(1)), "broker 1 is stopped, so it cannot be paused: start it first"),

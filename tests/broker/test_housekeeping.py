@@ -96,7 +96,7 @@ def test_the_cleaner_starts_anew_where_its_settings_change(paused: bool) -> None
         changed = {"min.insync.replicas": "1", "log.cleaner.backoff.ms": "2000"}
         if paused:
             kafka.pause(1)
-        kafka.settled(kafka.controller.configure_brokers, None, changed)
+        kafka._settled(kafka.controller.configure_brokers, None, changed)
         if paused:
             kafka.clock.advance(15.0)  # a turn of before comes due, and waits behind the change
             kafka.resume(1)

@@ -155,7 +155,7 @@ class NothingLost(RuleBasedStateMachine):
             topic_data=[{"name": "orders", "partition_data": [partition]}],
         )
         assert arrived.wait(_PATIENCE)
-        cluster.on_loop(cluster.network.settle)
+        cluster._on_loop(cluster.network.settle)
         cluster._gate = None
 
     @rule(broker=st.sampled_from(BROKERS))
@@ -194,7 +194,7 @@ class NothingLost(RuleBasedStateMachine):
                 return
             self.cluster.network.settle()
 
-        self.cluster.on_loop(elect)
+        self.cluster._on_loop(elect)
 
     @precondition(lambda self: any(one.paused or one.stopped for one in self.cluster.brokers.values()))
     @rule()
@@ -218,7 +218,7 @@ class NothingLost(RuleBasedStateMachine):
     @invariant()
     def laws(self) -> None:
         if self.kafka is not None:
-            self.cluster.on_loop(self.check)
+            self.cluster._on_loop(self.check)
 
     def check(self) -> None:
         assert not self.faults, self.faults

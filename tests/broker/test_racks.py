@@ -110,7 +110,7 @@ def test_confluents_consumer_reads_from_its_rack(clock: Any) -> None:
         written(kafka)
         with consuming(kafka, ("orders", 0), **settings) as consumer:
             take(consumer, 1)
-            [waiting] = kafka.until_waiting("Fetch", client="reader", timeout=30)
+            [waiting] = kafka.until_waiting("Fetch", client_id="reader", timeout=30)
             assert (waiting.broker, waiting.keys) == (2, (("orders", 0),))
             written(kafka)  # the follower copies it, and answers the fetch
             take(consumer, 1)
@@ -122,7 +122,7 @@ def test_confluents_consumer_goes_back_to_the_leader_when_its_follower_stops() -
         written(kafka)
         with consuming(kafka, ("orders", 0), client_rack="west", client_id="reader") as consumer:
             take(consumer, 1)
-            kafka.until_waiting("Fetch", client="reader", timeout=30)
+            kafka.until_waiting("Fetch", client_id="reader", timeout=30)
             with kafka.stopped(2):
                 written(kafka)
                 take(consumer, 1)

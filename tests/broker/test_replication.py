@@ -65,7 +65,7 @@ def test_a_record_reaches_the_waiting_consumer_before_its_acks_1_producer(monkey
         with producing(kafka, acks=1) as producer, consuming(kafka, (TOPIC, 0)) as consumer:
             assert settle(producer, send(producer, TOPIC, b"before")) == [None]
             take(consumer, 1)
-            wait_until(lambda: "rdkafka" in [one.client for one in kafka.waiting() if one.kind == "Fetch"])
+            wait_until(lambda: "rdkafka" in [one.client_id for one in kafka.waiting() if one.kind == "Fetch"])
             for name in ("answer", "answer_encoded"):
                 monkeypatch.setattr(Call, name, noting(getattr(Call, name)))
             assert settle(producer, send(producer, TOPIC, b"after")) == [None]
@@ -154,7 +154,7 @@ def test_a_follower_that_was_out_of_sync_takes_each_record_once(caplog: pytest.L
         kafka.clock.advance(1)
         assert kafka.in_sync(TOPIC) == (1, 2, 3)
         logs = [one.partitions[TOPIC, 0].log for one in kafka.brokers.values()]
-        assert len(kafka.on_loop(lambda: {log.read(0, 1 << 20, 20, min_one=True) for log in logs})) == 1
+        assert len(kafka._on_loop(lambda: {log.read(0, 1 << 20, 20, min_one=True) for log in logs})) == 1
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
@@ -169,7 +169,7 @@ def test_a_leader_that_appended_nothing_follows_again() -> None:
         kafka.clock.advance(1)
         assert kafka.in_sync(TOPIC) == (1, 2)
         log = kafka.brokers[2].partitions[TOPIC, 0].log
-        kafka.on_loop(lambda: kafka.controller.elect_preferred(kafka.controller.topics[TOPIC].partitions[0]))
+        kafka._on_loop(lambda: kafka.controller.elect_preferred(kafka.controller.topics[TOPIC].partitions[0]))
         kafka.clock.advance(1)
         assert kafka.leader(TOPIC) == 1
         assert settle(producer, send(producer, TOPIC, b"second")) == [None]

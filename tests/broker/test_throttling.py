@@ -46,7 +46,7 @@ def test_a_producer_goes_on_when_its_throttle_time_is_over() -> None:
             [waiting] = kafka.until_waiting("Throttle")
             seconds = waiting.deadline - waiting.since
             assert 10 < seconds < 11
-            assert (waiting.client, waiting.keys, waiting.held_by) == (
+            assert (waiting.client_id, waiting.keys, waiting.held_by) == (
                 "till", (("Produce", "producer_byte_rate"),), "throttle",
             )  # fmt: skip
             late = send(one, TOPIC, b"late")

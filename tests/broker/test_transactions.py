@@ -85,7 +85,7 @@ def test_a_reader_of_committed_data_waits_for_the_end(kafka: Cluster) -> None:
         producer.produce(TOPIC, b"second", partition=1)
         producer.flush(PATIENCE)
         assert committed(kafka) == []
-        kafka.until_waiting("Fetch", client=None)
+        kafka.until_waiting("Fetch", client_id=None)
         producer.commit_transaction(PATIENCE)
         assert {message.value() for message in take(consumer, 2)} == {b"first", b"second"}
 
@@ -168,7 +168,7 @@ def test_a_transaction_of_a_two_phase_commit_has_no_time_out() -> None:
         producer = transactional(kafka, transaction_timeout_ms=longest)
         begin(producer, b"one")
         shard = kafka.brokers[1].transaction_coordinator.shards[0]
-        assert not kafka.on_loop(lambda: shard._timers)
+        assert not kafka._on_loop(lambda: shard._timers)
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=a)a", "a{99999999999999999999}", "(" * 5000])
@@ -203,7 +203,7 @@ def test_an_answer_to_a_commit_that_is_lost_does_not_commit_twice(kafka: Cluster
     producer = transactional(kafka)
     for value in (b"one", b"two"):
         begin(producer, value)
-        with kafka.drop("EndTxn", answer=True, times=1) as fault:
+        with kafka.drop("EndTxn", response=True, times=1) as fault:
             producer.commit_transaction(PATIENCE)
             assert fault.hits == 1
     assert committed(kafka) == [b"one", b"two"]

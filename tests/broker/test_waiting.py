@@ -100,7 +100,7 @@ def test_k2_a_leader_that_loses_its_lead_says_so(kafka: Cluster) -> None:
             partition = kafka.controller.topics[TOPIC].partitions[0]
             kafka.controller.reassign(partition, (2, 3), factor_may_change=True)
 
-        kafka.on_loop(move)
+        kafka._on_loop(move)
         assert produced(wire, number) is ErrorCode.not_leader_or_follower
 
 
@@ -156,7 +156,7 @@ def test_k3_an_error_is_told_at_once(kafka: Cluster) -> None:
     with client(kafka) as reader:
         number = fetch(reader, 0, wait=30.0)
         wait_until(waiting(kafka, "Fetch"))
-        kafka.on_loop(lambda: kafka.controller.delete_topic(kafka.controller.topics[TOPIC]))
+        kafka._on_loop(lambda: kafka.controller.delete_topic(kafka.controller.topics[TOPIC]))
         assert fetched(reader, number)[0].error_code is ErrorCode.unknown_topic_or_partition
 
 
@@ -243,7 +243,7 @@ def test_a_follower_that_was_ahead_is_cut_back(kafka: Cluster) -> None:
         kafka.clock.advance(10.0)
         assert (state(kafka).leader, state(kafka).isr) == (2, (2, 3))
         kafka._gate = None
-        kafka.on_loop(lose_fetches, kafka)
+        kafka._on_loop(lose_fetches, kafka)
         kafka.clock.advance(1.5)
         assert produced(other, produce(other, [b"new"])) is ErrorCode.none
         kafka.resume(1)

@@ -61,4 +61,4 @@ def codec_of(kafka: Cluster, topic: str) -> str:
         log = kafka.brokers[leader].partitions[topic, 0].log
         return CODECS[log.read(0, 1 << 20, log.end_offset, min_one=True)[22] & 7]  # attributes, a batch's bytes 21, 22
 
-    return kafka.on_loop(look)
+    return kafka._on_loop(look)

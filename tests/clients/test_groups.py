@@ -95,8 +95,8 @@ def test_k5_a_java_member_that_is_killed_stays_until_its_session_ends(
         wait_until(lambda: share(stays, killed))
         killed.kill()
         time.sleep(0.1)  # a heartbeat may be on its way
-        [session] = kafka.waiting("Heartbeat", client="killed")
-        while kafka.waiting("Heartbeat", client="killed"):
+        [session] = kafka.waiting("Heartbeat", client_id="killed")
+        while kafka.waiting("Heartbeat", client_id="killed"):
             assert stays.partitions != ALL
             time.sleep(0.002)
         gone = kafka.clock.now()
@@ -160,7 +160,7 @@ def test_k5_the_rest_take_over_with_their_next_heartbeat(place: str) -> None:
                 killed.kill()
                 killed.wait()
             time.sleep(0.1)  # a heartbeat may be on its way
-            [session] = kafka.waiting("Heartbeat", client="killed")
+            [session] = kafka.waiting("Heartbeat", client_id="killed")
             heard: Any = Heard("stays", "killed")
             kafka._observer = heard
             wait_until(lambda: share(stays))
@@ -195,10 +195,10 @@ def test_a_session_of_45_s_ends_with_the_clock(programs: Programs, protocol: str
             killed.kill()
             time.sleep(0.1)  # a heartbeat may be on its way
             kafka.clock.advance(44.9)
-            wait_until(lambda: kafka.waiting("Heartbeat", client="stays")[0].deadline > kafka.clock.now() + 44)
-            assert kafka.waiting("Heartbeat", client="killed")
+            wait_until(lambda: kafka.waiting("Heartbeat", client_id="stays")[0].deadline > kafka.clock.now() + 44)
+            assert kafka.waiting("Heartbeat", client_id="killed")
             kafka.clock.advance(0.2)
-            assert not kafka.waiting("Heartbeat", client="killed")
+            assert not kafka.waiting("Heartbeat", client_id="killed")
             wait_until(lambda: stays.partitions == ALL)
             stays.kill()  # to part politely, it would wait for a fetch, which waits for the clock
 

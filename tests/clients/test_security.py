@@ -83,6 +83,6 @@ def test_java_reads_from_its_rack(programs: Programs, clock: Literal["real", "he
         more: dict[str, Any] = {"client_rack": "west", "client_id": "reader", "fetch_max_wait_ms": 20_000}
         with JavaMember(programs, kafka.bootstrap, TOPIC, **more) as java:
             wait_until(lambda: java.read)
-            wait_until(lambda: [one.broker for one in kafka.waiting("Fetch", client="reader")] == [2])
+            wait_until(lambda: [one.broker for one in kafka.waiting("Fetch", client_id="reader")] == [2])
             kafka.seed(TOPIC, [b"cake"])
             wait_until(lambda: len(java.read) == 2)

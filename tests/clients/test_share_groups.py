@@ -57,7 +57,7 @@ def delivered(*members: list[str]) -> dict[str, list[int]]:
 def test_java_members_share_a_topic(share: Programs, tmp_path: Path) -> None:
     with Cluster(3) as kafka:
         kafka.create_topic("work", partitions=2)
-        kafka.settled(kafka.controller.groups.change, "group", {"share.auto.offset.reset": "earliest"})
+        kafka._settled(kafka.controller.groups.change, "group", {"share.auto.offset.reset": "earliest"})
         for number, wish in enumerate(["accept", "release", "reject", "always"]):
             kafka.seed("work", [f"{wish} it".encode()], number % 2)
         with member(share, kafka) as one, member(share, kafka, "share.acquire.mode", "record_limit") as other:
@@ -78,7 +78,7 @@ def test_java_members_share_a_topic(share: Programs, tmp_path: Path) -> None:
 def sharing(kafka: Cluster) -> dict[str, list[int]]:
     """Write a record for each acknowledgement; return the delivery counts to be."""
     kafka.create_topic("work", partitions=2)
-    kafka.settled(kafka.controller.groups.change, "group", {"share.auto.offset.reset": "earliest"})
+    kafka._settled(kafka.controller.groups.change, "group", {"share.auto.offset.reset": "earliest"})
     for number, wish in enumerate(["accept", "release", "reject", "renew"]):
         kafka.seed("work", [f"{wish} it".encode()], number % 2)
     return {"accept it": [1], "reject it": [1], "renew it": [1], "release it": [1, 2]}

@@ -89,7 +89,7 @@ def restart(kafka: Cluster, broker: int) -> None:
 
 def in_sync(kafka: Cluster) -> bool:
     topics = kafka.controller.topics.values()
-    return kafka.on_loop(
+    return kafka._on_loop(
         lambda: all(len(state.isr) == len(state.replicas) for topic in topics for state in topic.partitions)
     )
 

@@ -56,7 +56,7 @@ def test_k2_a_paused_follower_is_a_time_out_and_the_record_stays(kafka: Cluster,
         ended = times.never_before(late, 1.5)
         assert ended.error == "REQUEST_TIMED_OUT"
         print(f"\nafter {ended.seconds:.4f} s")
-    assert len(kafka.records(TOPIC, uncommitted=True)) == 2
+    assert len(kafka.records(TOPIC, beyond_high_watermark=True)) == 2
 
 
 def test_k2_a_follower_that_comes_back_is_a_success(kafka: Cluster, client: Client, times: Times) -> None:

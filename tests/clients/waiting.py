@@ -136,7 +136,7 @@ class Times:
 
     def arrived(self, kind: str, client: str | None = None) -> None:
         """Until the client's request waits in that purgatory."""
-        self._kafka.until_waiting(kind, client=client, timeout=30)
+        self._kafka.until_waiting(kind, client_id=client, timeout=30)
 
     def spend(self, seconds: float) -> None:
         """Let them pass."""

@@ -176,9 +176,9 @@ def test_t9_counts_and_times_are_exact(timer: ManualTimer, idle: IdleDetector) -
     assert repr(idle) == "<IdleDetector of 30s, 2 watched>"
     assert idle
     idle.forget("b")
-    assert idle.stats() == IdleStats(watched=1, begun=2, idle=0, forgotten=1)
+    assert idle.stats() == IdleStats(watched=1, started=2, expired=0, forgotten=1)
     timer.advance(30)
-    assert idle.stats() == IdleStats(watched=0, begun=2, idle=1, forgotten=1)
+    assert idle.stats() == IdleStats(watched=0, started=2, expired=1, forgotten=1)
 
 
 def test_t10_with_nobody_watched_the_timer_has_nothing_to_do(timer: ManualTimer, idle: IdleDetector) -> None:

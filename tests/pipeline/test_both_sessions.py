@@ -164,7 +164,7 @@ def test_a_stream_fills_both_sinks(either: SparkSession, tmp_path: Path) -> None
     assert pq.read_table(out / "aside", columns=ASIDE.fieldNames())["reason"].to_pylist() == ["no op_id"]
 
     pipeline.end_of_input(stream.end)
-    stream.run(pipeline.TableSink(file, checkpoint=tmp_path / "one"), "one")
+    stream.run(pipeline.SQLiteSink(file, checkpoint=tmp_path / "one"), "one")
     with closing(sqlite3.connect(file)) as database:
         found = database.execute("SELECT instance, op_id, outcome, at_us FROM outcomes").fetchall()
     then = {(instance, op): (how, at) for instance, op, how, at in found}
@@ -179,7 +179,7 @@ def test_a_stream_fills_both_sinks(either: SparkSession, tmp_path: Path) -> None
 
 def test_on_connect_a_sink_has_to_know_the_checkpoint(connect_url: str, tmp_path: Path) -> None:
     with connected(connect_url) as spark:
-        for sink in pipeline.ParquetSink, pipeline.TableSink:
+        for sink in pipeline.ParquetSink, pipeline.SQLiteSink:
             with pytest.raises(AbeyantError, match=rf'{sink.__name__}\(\.\.\., checkpoint="/the/checkpointLocation"\)'):
                 sink(tmp_path / "out")
         for lake in pipeline.DeltaSink, pipeline.IcebergSink:

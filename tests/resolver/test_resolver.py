@@ -221,7 +221,7 @@ def test_nothing_is_accepted_that_could_never_expire_p7(ended: list[Resolution])
 def test_close_hands_back_what_is_pending_and_refuses_what_comes_after_p7(
     timer: ManualTimer, ended: list[Resolution]
 ) -> None:
-    with Resolver(timer, remember=60) as resolver:
+    with Resolver(timer, forget_after=60) as resolver:
         resolver.event("other")
         resolver.start(1, [Watch("key")], timeout=5, on_end=ended.append)
         timer.advance(2)
@@ -256,7 +256,7 @@ def test_keys_without_events_leave_nothing_behind(timer: ManualTimer) -> None:
 
 
 def test_forget_and_remember(timer: ManualTimer, ended: list[Resolution]) -> None:
-    resolver = Resolver(timer, combine="sum", remember=60)
+    resolver = Resolver(timer, combine="sum", forget_after=60)
     resolver.event("a", 2)
     resolver.event("b", 2)
     resolver.start(1, [Watch("a", 3)], timeout=1000, on_end=ended.append)

@@ -86,7 +86,7 @@ def test_what_is_there_counts_before_a_default() -> None:
 def test_duplicates_and_nulls_are_found_among_defaults_and_the_rows_are_as_they_came() -> None:
     operations = pa.concat_tables([OPERATIONS, OPERATIONS.slice(0, 1)])
     operations = operations.append_column("instance", pa.array(["", "", None, ""]))
-    aside = tables.invalid_operations(operations)
+    aside = tables.rejected_operations(operations)
     assert aside.column_names == [*operations.column_names, "reason"]
     assert sorted((row["op_id"], row["reason"]) for row in aside.to_pylist()) == [
         ("a", "duplicate op_id"),
@@ -94,10 +94,10 @@ def test_duplicates_and_nulls_are_found_among_defaults_and_the_rows_are_as_they_
     ]
     events = EVENTS.append_column("instance", pa.array([""] * EVENTS.num_rows))
     assert tables.resolve(operations, events).num_rows == 2
-    plain = tables.invalid_operations(pa.concat_tables([OPERATIONS, OPERATIONS.slice(1, 1)]))
+    plain = tables.rejected_operations(pa.concat_tables([OPERATIONS, OPERATIONS.slice(1, 1)]))
     assert plain.to_pylist() == [{**OPERATIONS.slice(1, 1).to_pylist()[0], "reason": "duplicate op_id"}]
     keyless = OPERATIONS.set_column(1, "key", pa.array(["x", None, "x"]))
-    assert tables.invalid_operations(keyless)["reason"].to_pylist() == ["a watch has no key"]
+    assert tables.rejected_operations(keyless)["reason"].to_pylist() == ["a watch has no key"]
 
 
 @pytest.mark.parametrize(
@@ -112,29 +112,29 @@ def test_duplicates_and_nulls_are_found_among_defaults_and_the_rows_are_as_they_
 def test_numbers_are_taken_where_they_are_whole_and_the_others_keep_their_text(numbers: pa.Array) -> None:
     operations = OPERATIONS.set_column(3, "timeout_ms", numbers)
     assert found(tables.resolve(operations, EVENTS)) == [OUTCOMES[0], OUTCOMES[2]]
-    (reason,) = tables.invalid_operations(operations)["reason"].to_pylist()
+    (reason,) = tables.rejected_operations(operations)["reason"].to_pylist()
     assert reason.rstrip("0") == "timeout_ms is not a whole number: 900000.5"
     events = pa.table({"key": ["x"] * 3, "at": [NOON] * 3, "progress": numbers})
-    (reason,) = tables.invalid_events(events)["reason"].to_pylist()
+    (reason,) = tables.rejected_events(events)["reason"].to_pylist()
     assert reason.rstrip("0") == "progress is not a whole number: 900000.5"
     required = OPERATIONS.append_column("required", numbers)
-    (row,) = tables.invalid_operations(required).to_pylist()
+    (row,) = tables.rejected_operations(required).to_pylist()
     assert (row["op_id"], row["reason"].rstrip("0")) == ("b", "required is not a whole number: 900000.5")
 
 
 def test_a_number_beyond_64_bits_and_one_that_is_none() -> None:
     numbers = pa.array([Decimal(2**63), Decimal(2**63 - 1), None], pa.decimal128(38, 0))
-    reasons = tables.invalid_operations(OPERATIONS.set_column(3, "timeout_ms", numbers))["reason"].to_pylist()
+    reasons = tables.rejected_operations(OPERATIONS.set_column(3, "timeout_ms", numbers))["reason"].to_pylist()
     assert reasons == [
         "timeout_ms is not a whole number: 9223372036854775808",
         "the deadline is beyond the last timestamp",
         "no timeout_ms",
     ]
     floats = pl.DataFrame({"key": ["x"] * 2, "at": [NOON] * 2, "progress": [float("nan"), float("inf")]})
-    reasons = tables.invalid_events(floats)["reason"].to_pylist()
+    reasons = tables.rejected_events(floats)["reason"].to_pylist()
     assert reasons == ["progress is not a whole number: nan", "progress is not a whole number: inf"]
     gap = pd.DataFrame({"key": ["x"] * 2, "at": [NOON] * 2, "progress": [1, None]})  # pandas makes it a float
-    assert tables.invalid_events(gap)["reason"].to_pylist() == ["no progress"]
+    assert tables.rejected_events(gap)["reason"].to_pylist() == ["no progress"]
 
 
 SUMS_OF_DUCKDB = """
@@ -175,9 +175,9 @@ def read_before(table: pa.Table) -> pa.RecordBatchReader:
     [
         lambda reader: tables.resolve(OPERATIONS, reader),
         lambda reader: tables.resolve_batches(OPERATIONS, reader),
-        lambda reader: tables.invalid_events(reader),
+        lambda reader: tables.rejected_events(reader),
     ],
-    ids=["resolve", "resolve_batches", "invalid_events"],
+    ids=["resolve", "resolve_batches", "rejected_events"],
 )
 def test_events_that_were_read_before_are_refused(call: Callable[[pa.RecordBatchReader], Any]) -> None:
     with pytest.raises(AbeyantError, match=r"events: the RecordBatchReader is empty or has been read already"):
@@ -190,7 +190,7 @@ def test_operations_that_were_read_before_are_refused() -> None:
     with pytest.raises(AbeyantError, match="operations: the RecordBatchReader is empty or has been read already"):
         tables.resolve_batches(read_before(OPERATIONS), EVENTS).read_all()
     with pytest.raises(AbeyantError, match="operations: the RecordBatchReader is empty or has been read already"):
-        tables.invalid_operations(read_before(OPERATIONS))
+        tables.rejected_operations(read_before(OPERATIONS))
 
 
 def test_one_reader_for_both_tables_is_refused() -> None:
@@ -251,14 +251,14 @@ def test_watches_may_require_decimals_and_floats_that_are_whole(
     for operations in (whole, whole.slice(1)):  # the lists of a slice begin within their values
         ends = [("", "a", None, "completed"), ("", "b", None, "expired")]
         assert found(tables.resolve(operations, EVENTS)) == ends[4 - operations.num_rows :]
-        reasons = [row["reason"] for row in tables.invalid_operations(operations).to_pylist()]
+        reasons = [row["reason"] for row in tables.rejected_operations(operations).to_pylist()]
         assert reasons == ["no watches", "a watch has no required"]
     half = [[{"key": "x", "required": 1}], [{"key": "x", "required": 0}, {"key": "x", "required": 2.5}]] + [None] * 2
     broken = ids.append_column(
         "watches", pa.array(half, pa.list_(pa.struct([("key", pa.string()), ("required", pa.float64())])))
     )
     assert found(tables.resolve(broken, EVENTS)) == [("", "a", None, "completed")]
-    assert tables.invalid_operations(broken).to_pylist()[0]["reason"] == "required is not a whole number: 2.5"
+    assert tables.rejected_operations(broken).to_pylist()[0]["reason"] == "required is not a whole number: 2.5"
 
 
 @pytest.mark.parametrize("name", ["Required", "INSTANCE", "Kind", "Condition"])

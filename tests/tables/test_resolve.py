@@ -145,7 +145,7 @@ def test_whatever_speaks_arrow_is_taken(form: str, tmp_path: Path) -> None:
     for number, trace in enumerate(some):
         assert found[f"t{number}"] == by_brute_force(trace, "inclusive"), trace
     assert (
-        tables.invalid_operations(
+        tables.rejected_operations(
             FORMS[form](operations, tmp_path / "o2") if "Parquet" not in form else operations
         ).num_rows
         == 0
@@ -181,7 +181,7 @@ def test_views_and_runs_are_taken_for_what_they_mean(
     operations = operations.append_column("note", operations["op_id"])
     operations = changed(operations, ["instance", "op_id", "kind", "condition", "note"])
     assert tables.resolve(operations, changed(events, ["instance", "key"])) == expected
-    assert tables.invalid_operations(operations).num_rows == 0
+    assert tables.rejected_operations(operations).num_rows == 0
 
 
 def test_views_within_a_further_column_are_rejected_with_their_row() -> None:
@@ -189,7 +189,7 @@ def test_views_within_a_further_column_are_rejected_with_their_row() -> None:
     operations = operations.slice(0, 1).drop_columns(["op_id"]).append_column("op_id", pa.nulls(1, pa.string()))
     pairs = pa.array([{"a": 1}], pa.map_(pa.string_view(), pa.int64()))
     names = pa.array([["b"]], pa.list_(pa.string_view(), 1))
-    (row,) = tables.invalid_operations(operations.append_column("pairs", pairs).append_column("of", names)).to_pylist()
+    (row,) = tables.rejected_operations(operations.append_column("pairs", pairs).append_column("of", names)).to_pylist()
     assert (row["pairs"], row["of"], row["reason"]) == ([("a", 1)], ["b"], "no op_id")
 
 
@@ -248,14 +248,14 @@ def test_a_null_in_a_dictionary_is_a_null() -> None:
 
     for name in ("instance", "op_id"):
         lacking = without(operations, name)
-        assert tables.invalid_operations(lacking)["reason"].to_pylist() == [f"no {name}"]
+        assert tables.rejected_operations(lacking)["reason"].to_pylist() == [f"no {name}"]
         assert tables.resolve(lacking, events).num_rows == 0
     row = operation_row(Op("a", 0, 1000, (Watch("", 1),), None))
     event = {**event_row(Event("", 0, 1)), "instance": row["instance"]}
     asked, known = pa.Table.from_pylist([row], ARROW_OPERATIONS), pa.Table.from_pylist([event], ARROW_EVENTS)
     assert tables.resolve(asked, known)["outcome"].to_pylist() == ["completed"]
     assert tables.resolve(asked, without(known, "key"))["outcome"].to_pylist() == ["expired"]
-    assert tables.invalid_events(without(known, "key"))["reason"].to_pylist() == ["no key"]
+    assert tables.rejected_events(without(known, "key"))["reason"].to_pylist() == ["no key"]
 
 
 def test_batches_are_found_one_after_the_other_and_memory_stays(tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_tables_without_rows(empty: str) -> None:
     assert outcomes.num_rows == operations.num_rows
     assert outcomes.schema == OUTCOMES
     assert set(outcomes["outcome"].to_pylist()) <= {"expired"}
-    assert tables.invalid_operations(operations).num_rows == tables.invalid_events(events).num_rows == 0
+    assert tables.rejected_operations(operations).num_rows == tables.rejected_events(events).num_rows == 0
 
 
 # -- refused ---------------------------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ def test_what_is_no_such_table_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(tables.SchemaError, match="events: column 'progress' is string, expected an integer"):
         tables.resolve(operations, events.set_column(3, "progress", events["progress"].cast(pa.string())))
     with pytest.raises(tables.SchemaError, match="operations: column 'watches' is string, expected a list of structs"):
-        tables.invalid_operations(operations.set_column(5, "watches", operations["op_id"]))
+        tables.rejected_operations(operations.set_column(5, "watches", operations["op_id"]))
     with pytest.raises(AbeyantError, match=r"operations: no such file or directory: .*nowhere"):
         tables.resolve(tmp_path / "nowhere", events)
     (tmp_path / "text.parquet").write_text("no Parquet")

@@ -235,7 +235,7 @@ def test_rows_without_a_duration_are_rejected_with_their_reason() -> None:
         {"op_id": "c", "key": "k", "start": 0, "timeout": "3 fortnights"},
         {"op_id": "d", "key": "k", "start": 0, "timeout": "2 days"},
     )
-    rejected = tables.invalid_operations(ops)
+    rejected = tables.rejected_operations(ops)
     assert rejected["reason"].to_pylist() == [
         "timeout is not a duration such as '15 min': soon",
         "no timeout",
@@ -243,7 +243,7 @@ def test_rows_without_a_duration_are_rejected_with_their_reason() -> None:
     ]
     assert outcomes(tables.resolve(ops, events())) == [("expired", 2 * 24 * 60 * MINUTE)]
     late = operations({"op_id": "a", "key": "k", "start": 5, "deadline": 4}, deadline=TIME)
-    assert tables.invalid_operations(late)["reason"].to_pylist() == ["deadline is before start"]
+    assert tables.rejected_operations(late)["reason"].to_pylist() == ["deadline is before start"]
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_intervals_of_a_database_have_days_and_no_months() -> None:
     ops = operations(*rows, timeout=pa.month_day_nano_interval())
     assert outcomes(tables.resolve(ops, events())) == [("expired", 24 * 60 * MINUTE + MINUTE)]
     assert outcomes(tables.resolve(ops.slice(1), events())) == []
-    assert tables.invalid_operations(ops)["reason"].to_pylist() == [
+    assert tables.rejected_operations(ops)["reason"].to_pylist() == [
         "timeout has months, whose length varies: give days, or a column deadline",
         "timeout is negative",
         "no timeout",
@@ -286,7 +286,7 @@ def test_a_session_needs_no_key_that_completes_it() -> None:
     found = tables.resolve(ops, clicks, details=True)
     assert outcomes(found) == [("expired", 80 * MINUTE), ("expired", 30 * MINUTE)]
     assert found["counted"].to_pylist() == [2, 0]
-    assert tables.invalid_operations(ops)["reason"].to_pylist() == ["a watch has no key"]
+    assert tables.rejected_operations(ops)["reason"].to_pylist() == ["a watch has no key"]
     both = operations({"op_id": "a", "extend_key": "k", "cancel_key": "c", "start": 0, "timeout": "30 min"})
     assert outcomes(tables.resolve(both, events(("k", MINUTE), ("c", 2 * MINUTE)))) == [("cancelled", 2 * MINUTE)]
     paused = operations({"op_id": "a", "pause_key": "k", "start": 0, "timeout": "30 min"})
@@ -316,7 +316,7 @@ def test_columns_of_another_type_are_refused_with_what_to_do(column: str, kind: 
 
 def test_an_extension_that_is_no_duration_is_rejected() -> None:
     ops = operations({"op_id": "a", "key": "k", "extend_key": "k", "start": 0, "timeout": "1 s", "extend": "a while"})
-    assert tables.invalid_operations(ops)["reason"].to_pylist() == [
+    assert tables.rejected_operations(ops)["reason"].to_pylist() == [
         "extend is not a duration such as '15 min': a while"
     ]
     assert not tables.resolve(ops, events()).num_rows
@@ -329,7 +329,7 @@ def test_watches_with_a_role_that_cannot_be_are_rejected() -> None:
     ]
     table = pa.Table.from_pylist(operations_of(rows, ""), OPERATIONS).drop_columns("instance")
     reasons = ["a watch has an unknown role", "several watches pause it"]
-    assert tables.invalid_operations(table)["reason"].to_pylist() == reasons
+    assert tables.rejected_operations(table)["reason"].to_pylist() == reasons
     assert not tables.resolve(table, events()).num_rows
 
 

@@ -151,7 +151,7 @@ for detector in detectors:
 def child():
     for detector in detectors:
         assert len(detector) == 0 and "parent's" not in detector
-        assert detector.stats().begun == 0
+        assert detector.stats().started == 0
         detector.seen("child's")
         detector._check()
     until(lambda: idle == ["child's"] * 2)

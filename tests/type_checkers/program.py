@@ -60,6 +60,15 @@ idle.seen(5)  # type: ignore[arg-type]
 assert_type(idle.close(), list[str])
 
 
+resolver = abeyant.Resolver(abeyant.ManualTimer(), forget_after=5.0)
+with resolver.instant() as instant:
+    assert_type(instant, abeyant.Instant)
+assert_type(resolver.stats(), abeyant.ResolverStats)
+ends: list[abeyant.ResolutionOutcome] = [end.outcome for end in resolver.close()]
+abeyant.Resolver(forget_after="soon")  # type: ignore[arg-type]
+abeyant.Resolver(forgetting=5.0)  # type: ignore[call-arg]
+
+
 class Ahead(aio.EventLoop):
     def time(self) -> float:
         return super().time() + 5.0
@@ -76,7 +85,7 @@ async def main() -> str:
     later = aio.Timer()
     later.call_later(1.0, send, "peer")  # type: ignore[arg-type]
     waits = aio.Purgatory("waits")
-    assert_type(await waits.wait(["key"], until=lambda: True, timeout=30.0), aio.Outcome)
+    assert_type(await waits.wait(["key"], until=lambda: True, timeout=30.0), aio.WaitOutcome)
     async with aio.virtual_time() as clock:
         await asyncio.sleep(3600)
         assert_type(clock.time(), float)

@@ -43,8 +43,8 @@ def consuming(
         done: list[bytes] = []
 
         async def work(order: bytes) -> None:
-            await asyncio.sleep(run.choose(0.01, 0.2))
-            if failing and run.choose(0, 1) < 0.3:
+            await asyncio.sleep(run.uniform(0.01, 0.2))
+            if failing and run.uniform(0, 1) < 0.3:
                 raise OSError("the warehouse does not answer")
             done.append(order)
 
@@ -129,7 +129,7 @@ def gathering(*, on_revoked: Literal["work, then commit", "commit"] = "work, the
 
             async def work() -> None:
                 while gathered:
-                    await asyncio.sleep(run.choose(0.01, 0.1))
+                    await asyncio.sleep(run.uniform(0.01, 0.1))
                     done.append(gathered.pop(0))
 
             async def revoked(consumer: AIOKafkaConsumer) -> None:
@@ -147,7 +147,7 @@ def gathering(*, on_revoked: Literal["work, then commit", "commit"] = "work, the
                     await committed(consumer)
 
         async def second_member() -> None:
-            await asyncio.sleep(run.choose(0.5, 2.5))
+            await asyncio.sleep(run.uniform(0.5, 2.5))
             await member()
 
         run.process(member)
@@ -183,7 +183,7 @@ def relaying(*, reader_knows: bool = True) -> Story:
             for order in ORDERS:
                 if order not in marked:
                     await delivered(producer, "orders", order)
-                    await asyncio.sleep(run.choose(0, 0.1))
+                    await asyncio.sleep(run.uniform(0, 0.1))
                     marked.append(order)
 
         async def reader() -> None:
@@ -227,7 +227,7 @@ def booking(*, seeks: bool = True, by_hand: bool = False) -> Story:
                 consumer.seek(place, offset)
             while True:
                 record = await consumer.getone()
-                await asyncio.sleep(run.choose(0.01, 0.1))
+                await asyncio.sleep(run.uniform(0.01, 0.1))
                 if by_hand or record.offset >= offset or not seeks:  # the database's own constraint
                     booked.append(record.value)
                     offset = record.offset + 1

@@ -50,16 +50,16 @@ def passing_on(
                 record = await consumer.getone()
                 if not transactions:
                     await delivered(producer, "parcels", record.value)
-                    await asyncio.sleep(run.choose(0, 0.1))
+                    await asyncio.sleep(run.uniform(0, 0.1))
                     await committed(consumer)
                     continue
                 async with producer.transaction():
                     await producer.send_and_wait("parcels", record.value, partition=0)
-                    await asyncio.sleep(run.choose(0, 0.1))
+                    await asyncio.sleep(run.uniform(0, 0.1))
                     if offsets == "in it":
                         await producer.send_offsets_to_transaction({place: record.offset + 1}, "work")
                 if offsets == "beside it":
-                    await asyncio.sleep(run.choose(0, 0.1))
+                    await asyncio.sleep(run.uniform(0, 0.1))
                     await committed(consumer)
 
         async def reader() -> None:
@@ -101,7 +101,7 @@ def packing_twice(*, one_id: bool = False) -> Story:
                 async with producer.transaction():
                     await producer.send_and_wait("parcels", order, partition=0)
                 packed.append(order)
-                await asyncio.sleep(run.choose(0, 0.2))
+                await asyncio.sleep(run.uniform(0, 0.2))
 
         for number in range(2):
             run.process(packer, number, restart=False)

@@ -25,7 +25,7 @@ def producing(*, idempotent: bool = True, replicas: int = 3) -> Story:
         )
         for order in ORDERS:
             await delivered(producer, "orders", order)
-            await asyncio.sleep(run.choose(0, 0.4))
+            await asyncio.sleep(run.uniform(0, 0.4))
         run.check(kafka_checks.each_effect_once(lambda: values(run, "orders"), lambda: ORDERS))
 
     return story
@@ -59,7 +59,7 @@ def shipping(*, awaits: bool = True, gives_up: bool = False) -> Story:
                 else:
                     await delivered(producer, "orders", order)
                 marked.append(order)
-                await asyncio.sleep(run.choose(0, 0.3))
+                await asyncio.sleep(run.uniform(0, 0.3))
 
         run.process(relay)
         while len(marked) < len(ORDERS):

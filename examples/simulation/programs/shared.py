@@ -54,7 +54,7 @@ async def orders_come(run: Simulation) -> None:
     producer = await started(AIOKafkaProducer(bootstrap_servers=run.bootstrap, acks="all", enable_idempotence=True))
     for order in ORDERS:
         await delivered(producer, "orders", order)
-        await asyncio.sleep(run.choose(0, 0.4))
+        await asyncio.sleep(run.uniform(0, 0.4))
     await producer.stop()
 
 

@@ -11,19 +11,25 @@ from abeyant.aio.timer import Timer
 from abeyant.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from abeyant.aio.purgatory import Outcome, Purgatory
+    from abeyant.aio.purgatory import Outcome, Purgatory, WaitOutcome
     from abeyant.aio.uvloop_loop import UvloopEventLoop
-    from abeyant.aio.virtual import DeadlockError, VirtualClock, Waiting, run_virtual, virtual_time
+    from abeyant.aio.virtual import DeadlockError, VirtualClock, Waiting, WaitingTask, run_virtual, virtual_time
+    from abeyant.engine.wheel import WheelStats
+    from abeyant.purgatory import PurgatoryClosedError
 
 __all__ = [
     "DeadlockError",
     "EventLoop",
     "Outcome",
     "Purgatory",
+    "PurgatoryClosedError",
     "Timer",
     "UvloopEventLoop",
     "VirtualClock",
+    "WaitOutcome",
     "Waiting",
+    "WaitingTask",
+    "WheelStats",
     "loop_factory",
     "run",
     "run_virtual",
@@ -34,10 +40,14 @@ __all__ = [
 _HOMES = {
     "Outcome": "purgatory",
     "Purgatory": "purgatory",
+    "PurgatoryClosedError": "purgatory",
+    "WaitOutcome": "purgatory",
     "UvloopEventLoop": "uvloop_loop",
     "DeadlockError": "virtual",
     "VirtualClock": "virtual",
     "Waiting": "virtual",
+    "WaitingTask": "virtual",
+    "WheelStats": "schedule",
     "run_virtual": "virtual",
     "virtual_time": "virtual",
 }

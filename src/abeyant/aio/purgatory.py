@@ -32,14 +32,20 @@ from abeyant.timer import Timer as AnyTimer
 from abeyant.timer.base import check_callback
 
 
-class Outcome(StrEnum):
-    """How a wait ended. Truthy if it completed, so `if not await purgatory.wait(...)` tests for a time-out."""
+class WaitOutcome(StrEnum):
+    """How a wait ended. Truthy if it completed, so `if not await purgatory.wait(...)` tests for a time-out.
+
+    A wait that is cancelled raises `CancelledError`, as any coroutine, and has none.
+    """
 
     COMPLETED = "completed"
     EXPIRED = "expired"
 
     def __bool__(self) -> bool:
-        return self is Outcome.COMPLETED
+        return self is WaitOutcome.COMPLETED
+
+
+Outcome = WaitOutcome  # its former name
 
 
 class _Wait(DelayedOperation):
@@ -53,7 +59,7 @@ class _Wait(DelayedOperation):
         self.home = home
         self.submitted = False
         self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Outcome] = self.loop.create_future()
+        self.future: asyncio.Future[WaitOutcome] = self.loop.create_future()
         self.context = copy_context()
 
     def try_complete(self) -> bool:
@@ -82,7 +88,7 @@ class _Wait(DelayedOperation):
     def on_complete(self) -> None:
         """Set the future's result to completed or expired."""
         assert self.outcome is not None
-        outcome = Outcome(self.outcome)
+        outcome = WaitOutcome(self.outcome)
         self.resolve(lambda: self.future.set_result(outcome))
 
     def resolve(self, action: Callable[[], object]) -> None:
@@ -115,7 +121,7 @@ class Purgatory:
         ...     purgatory.check("apples")
         ...     return await waiting
         >>> run_virtual(main())
-        <Outcome.COMPLETED: 'completed'>
+        <WaitOutcome.COMPLETED: 'completed'>
     """
 
     def __init__(self, name: str, timer: AnyTimer | None = None) -> None:
@@ -135,13 +141,13 @@ class Purgatory:
 
     async def wait(
         self, keys: Iterable[Hashable], until: Callable[[], object] | None = None, *, timeout: float | timedelta
-    ) -> Outcome:
+    ) -> WaitOutcome:
         """Wait until `until()` is true, tested now and at every `check` of one of `keys`; `timeout` is in seconds.
 
-        Returns Outcome.COMPLETED, or Outcome.EXPIRED after the time-out. If the condition already holds, returns at
-        once. Without `until`, the first check completes the wait. `until` runs on the loop's thread, in this task's
-        context, and should be quick; what it raises ends the wait and is raised here. When cancelled, the wait leaves
-        its keys and the timer before this returns.
+        Returns WaitOutcome.COMPLETED, or WaitOutcome.EXPIRED after the time-out. If the condition holds already, it
+        returns at once. Without `until`, the first check completes the wait. `until` runs on the loop's thread, in this
+        task's context, and should be quick; what it raises ends the wait and is raised here. When cancelled, the wait
+        leaves its keys and the timer before this returns.
 
         Raises PurgatoryClosedError after `close`, or when `close("cancel")` ends it; RuntimeError in another loop than
         the first wait's; ValueError without keys, or for an infinite time-out; TypeError for a key in place of `keys`.

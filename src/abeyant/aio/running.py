@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def loop_factory() -> asyncio.AbstractEventLoop:
-    """Return a new `EventLoop`, for `asyncio.Runner(loop_factory=...)` and the like."""
+    """Return a new `EventLoop`, as `EventLoop()` does, for `asyncio.Runner(loop_factory=...)` and the like."""
     return EventLoop()
 
 

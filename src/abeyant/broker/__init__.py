@@ -15,19 +15,29 @@ from typing import TYPE_CHECKING, Final
 from abeyant.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from abeyant.broker.api.cluster_api import ClusterApi, Written
-    from abeyant.broker.api.contents import GroupState, Seed, TransactionState
+    from abeyant.broker.api.cluster_api import ClusterApi, Record, Written
+    from abeyant.broker.api.contents import GroupMember, GroupOffset, GroupState, NewRecord, Seed, TransactionState
     from abeyant.broker.api.faults import Fault
     from abeyant.broker.api.target import NearMiss, Where
+    from abeyant.broker.clock import Clock
     from abeyant.broker.cluster import Cluster
     from abeyant.broker.delayed.operation import Waiting
+    from abeyant.broker.telemetry.clients import PushedMetrics
+    from abeyant.metrics.series import Reading
 
 __all__ = [
+    "Clock",
     "Cluster",
     "ClusterApi",
     "Fault",
+    "GroupMember",
+    "GroupOffset",
     "GroupState",
     "NearMiss",
+    "NewRecord",
+    "PushedMetrics",
+    "Reading",
+    "Record",
     "Seed",
     "TransactionState",
     "Waiting",
@@ -36,11 +46,18 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "Clock": "clock",
     "Cluster": "cluster",
     "ClusterApi": "api.cluster_api",
     "Fault": "api.faults",
+    "GroupMember": "api.contents",
+    "GroupOffset": "api.contents",
     "GroupState": "api.contents",
     "NearMiss": "api.target",
+    "NewRecord": "api.contents",
+    "PushedMetrics": "telemetry.clients",
+    "Reading": "api.cluster_api",
+    "Record": "api.cluster_api",
     "Seed": "api.contents",
     "TransactionState": "api.contents",
     "Waiting": "delayed.operation",

@@ -67,14 +67,14 @@ class Cluster(ports.Cluster, Protocol):
     host: str
     _staging: Staging
 
-    def advertised(self, broker: int) -> tuple[str, int]:
+    def _client_address(self, broker: int) -> tuple[str, int]:
         """Return a broker's host and port for clients."""
 
     @property
     def _awaited(self) -> Sequence[object]:
-        """Return the blocked calls of `until_waiting`. While there are any, each request calls `check_awaited`."""
+        """Return the blocked calls of `until_waiting`. While there are any, each request calls `_check_awaited`."""
 
-    def check_awaited(self) -> None:
+    def _check_awaited(self) -> None:
         """Complete the calls of `until_waiting` whose requests are pending now."""
 
 
@@ -179,7 +179,7 @@ class Broker:
     @property
     def advertised(self) -> tuple[str, int]:
         """Return its host and port for clients."""
-        return self.cluster.advertised(self.id)
+        return self.cluster._client_address(self.id)
 
     @property
     def log_dir(self) -> str:
@@ -411,7 +411,7 @@ class Broker:
         if self.paused:
             self._inbox.append((self._receive_late, (connection, memoryview(bytes(frame)), self.now())))
             if self.cluster._awaited:
-                self.cluster.check_awaited()
+                self.cluster._check_awaited()
             return
         if connection.closed:
             return
@@ -475,7 +475,7 @@ class Broker:
             call.proceed()
             call.local = self.now() - call.since
             if self.cluster._awaited:
-                self.cluster.check_awaited()
+                self.cluster._check_awaited()
         except Exception:  # noqa: BLE001  a bug of ours must not stop other requests
             logger("broker").exception("%r failed", call)
             try:

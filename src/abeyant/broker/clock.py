@@ -29,13 +29,20 @@ elif hasattr(time, "CLOCK_UPTIME_RAW"):  # macOS
 
 
 class Clock:
-    """The loop's clock: monotonic seconds for deadlines, milliseconds since 1970 for timestamps."""
+    """The clock of a cluster: monotonic seconds for deadlines, milliseconds since 1970 for timestamps.
+
+    With `Cluster(clock="held")` it stands still: `advance`, `advance_to_next`, `run` and `hold` move it. A
+    `ManualTimer` is the same for timers, a `VirtualClock` for an asyncio loop.
+    """
 
     held = False
+    """Whether it stands still until it is advanced."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Not for users: `Cluster.clock` is one."""
         self.timer: AnyTimer = self._make_timer(loop)
-        self.now: Callable[[], float] = self.timer.time  # seconds, monotonic
+        self.now: Callable[[], float] = self.timer.time
+        """Returns the time in seconds, monotonic."""
         # Constant, so that timestamps and time-outs agree even if the machine's clock is set.
         self._epoch = time.time() - self.timer.time()
 
@@ -47,15 +54,18 @@ class Clock:
         return int((self._epoch + self.timer.time()) * 1000)
 
     def advance(self, seconds: float) -> None:
-        """Raise AbeyantError, as only a held clock can be advanced."""
+        """Advance a held clock by `seconds`; run what comes due, in order. Raises AbeyantError for another clock."""
         raise AbeyantError('only a held clock can be advanced: create the Cluster with clock="held"')
 
     def advance_to_next(self) -> float | None:
-        """Raise AbeyantError, as only a held clock can be advanced."""
+        """Advance a held clock to the next deadline; return the seconds that passed, None where nothing is pending.
+
+        Raises AbeyantError for another clock.
+        """
         raise AbeyantError('only a held clock can be advanced: create the Cluster with clock="held"')
 
     def run(self) -> None:
-        """Raise AbeyantError: only a held clock can be run and held."""
+        """Let a held clock go on with real time, until `hold`. Raises AbeyantError for another clock."""
         raise AbeyantError('only a held clock can be run and held: create the Cluster with clock="held"')
 
     hold = run
@@ -66,7 +76,7 @@ class Clock:
         return True
 
     def close(self) -> None:
-        """Cancel all timers."""
+        """Not for users. Cancel all timers."""
         self.timer.close()
 
 
@@ -138,7 +148,10 @@ class HeldClock(Clock):
         self._on_loop(lambda: self._advance(seconds))
 
     def advance_to_next(self) -> float | None:
-        """Advance to the next deadline. Return the seconds that passed, None if nothing is pending. Thread-safe."""
+        """Advance to the next deadline. Return the seconds that passed, None if nothing is pending. Thread-safe.
+
+        (`ManualTimer.advance_to_next` returns how many tasks ran; that of a `VirtualClock` is awaited.)
+        """
         passed: float | None = self._on_loop(self._advance_to_next)
         return passed
 

@@ -4,7 +4,7 @@
     async with Cluster(brokers=3) as kafka: ...     on the running loop, which may be in virtual time
 
 Both have the same methods. They are thread-safe: they run in the loop's thread, and block until they are done. Of what
-is marked as not for users, only `on_loop` is thread-safe.
+is marked as not for users, only `_on_loop` is thread-safe.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Cluster(ClusterApi):
         self._thread = threading.Thread(target=_run, args=(loop,), name="abeyant-broker", daemon=True)
         self._thread.start()
         try:
-            self.on_loop(self._begin, loop)
+            self._on_loop(self._begin, loop)
         except BaseException:
             self.close()
             raise
@@ -199,11 +199,11 @@ class Cluster(ClusterApi):
     @property
     def bootstrap(self) -> str:
         """Return the brokers' addresses, for `bootstrap.servers`: those that are advertised."""
-        return ",".join(map(_joined, map(self.advertised, self._ports)))
+        return ",".join(map(_joined, map(self._client_address, self._ports)))
 
     # -- inside
 
-    def advertised(self, broker: int) -> tuple[str, int]:
+    def _client_address(self, broker: int) -> tuple[str, int]:
         """Return a broker's host and port for clients. Not for users."""
         host, first = self._advertised
         return host, first + broker - next(iter(self._ports)) if first else self._ports[broker]
@@ -221,7 +221,7 @@ class Cluster(ClusterApi):
             self.directory = DataDirectory(self._data)
             journal = self.directory.journal
         if self._held:
-            self.clock: Clock = HeldClock(loop, self.on_loop, self._settle)
+            self.clock: Clock = HeldClock(loop, self._on_loop, self._settle)
         else:
             self.clock = Clock(loop) if self._thread is None else MachineClock(loop)
         if self.directory is not None:
@@ -290,7 +290,7 @@ class Cluster(ClusterApi):
         finally:
             loop.stop()
 
-    def on_loop(self, action: Callable[..., T], *args: Any) -> T:
+    def _on_loop(self, action: Callable[..., T], *args: Any) -> T:
         """Call `action` in the loop's thread and return its result. Thread-safe. Not for users."""
         loop = self._loop
         if loop is None:

@@ -61,9 +61,23 @@ class IdleStats(NamedTuple):
     """One consistent reading of a detector's counts. `watched` is now; the others are sums since it was made."""
 
     watched: int
-    begun: int  # seen while they were not watched
-    idle: int  # handed to `on_idle`
-    forgotten: int  # by `forget`, or handed back by `close`
+    """Peers whose countdown runs now: each once. (`PurgatoryStats.watched` counts pairs of operation and key.)"""
+    started: int
+    """Countdowns started: peers seen while they were not watched."""
+    expired: int
+    """Peers that were silent for too long, and were handed to `on_idle`."""
+    forgotten: int
+    """Peers let go of by `forget`, or handed back by `close`."""
+
+    @property
+    def begun(self) -> int:
+        """Former name of `started`."""
+        return self.started
+
+    @property
+    def idle(self) -> int:
+        """Former name of `expired`."""
+        return self.expired
 
 
 class IdleDetector:

@@ -40,7 +40,7 @@ class Collector:
         names: Literal["abeyant", "kafka"] = "abeyant",
         **named: object,
     ) -> None:
-        """`named` are things with the value of their label. O(things).
+        """`named` are things with the value of their label; `names` is a scheme of metric names. O(things).
 
         With `names="kafka"`, what Kafka has too is named as Kafka's JMX metrics are in Prometheus, through the rules
         that are usual there: `kafka_server_delayedoperationpurgatory_purgatorysize{delayedoperation="Produce"}`. The

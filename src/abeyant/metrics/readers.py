@@ -63,8 +63,8 @@ def idle_readings(detector: IdleDetector[Any], labels: Labels) -> Iterator[Readi
     yield from _counts(
         labels,
         (series.IDLE_WATCHED, stats.watched),
-        (series.IDLE_BEGUN, stats.begun),
-        (series.IDLE_EXPIRED, stats.idle),
+        (series.IDLE_BEGUN, stats.started),
+        (series.IDLE_EXPIRED, stats.expired),
         (series.IDLE_FORGOTTEN, stats.forgotten),
     )
 

@@ -1,7 +1,8 @@
 """Delayed operations on Apache Spark: what waited, for what, how long, and what expired.
 
 Needs the extra `spark` (`pip install '.[spark]'`) and a Java, which the extra `java` can bring. Spark is
-imported only when one of the names below is first used.
+imported only when one of the names below is first used. Arguments and columns in milliseconds are named `..._ms`; other
+times are seconds, or timedelta.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from abeyant.lazy import lazy_names
 from abeyant.pipeline.spark.extra import BRINGS
 
 if TYPE_CHECKING:
+    from abeyant.errors import SchemaError
+    from abeyant.pages.style import ReportError
     from abeyant.pipeline.analysis import (
         by_key,
         incidents,
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
         DeltaSink,
         IcebergSink,
         ParquetSink,
+        SQLiteSink,
         StateError,
         TableSink,
         aside_of,
@@ -47,20 +51,32 @@ if TYPE_CHECKING:
         rejected_rows_of,
         resolve_stream,
     )
-    from abeyant.pipeline.resolver.tables import invalid_events, invalid_operations
-    from abeyant.pipeline.spark.java import find_java
+    from abeyant.pipeline.resolver.tables import (
+        invalid_events,
+        invalid_operations,
+        rejected_events,
+        rejected_operations,
+    )
+    from abeyant.pipeline.spark.java import Java, NoJavaError, find_java
     from abeyant.pipeline.spark.notebook import notebook_progress
     from abeyant.pipeline.spark.session import spark_session
+    from abeyant.tables.calendar import Calendar
 
 __all__ = [
     "AnalysisResult",
     "BatchCounts",
+    "Calendar",
     "Configuration",
     "DeltaSink",
     "IcebergSink",
+    "Java",
     "KafkaRequestLog",
+    "NoJavaError",
     "ParquetSink",
     "Plots",
+    "ReportError",
+    "SQLiteSink",
+    "SchemaError",
     "StateError",
     "TableSink",
     "acks_all_produces",
@@ -85,6 +101,8 @@ __all__ = [
     "read_kafka_request_log",
     "read_pending",
     "read_result",
+    "rejected_events",
+    "rejected_operations",
     "rejected_rows_of",
     "replay",
     "replay_pending",
@@ -108,14 +126,16 @@ _HOMES: Final = {
     "replication.high_watermarks": "high_watermarks",
     "replication.produces": "acks_all_produces",
     "request_log.tables": "KafkaRequestLog read_kafka_request_log",
-    "resolver.either": "resolve",
+    "report.analysis": "ReportError",
+    "resolver.either": "Calendar resolve",
     "resolver.reading": "read_result",
     "resolver.streams": (
-        "BatchCounts DeltaSink IcebergSink ParquetSink StateError TableSink aside_of "
+        "BatchCounts DeltaSink IcebergSink ParquetSink SQLiteSink StateError TableSink aside_of "
         "batch_counts end_of_input outcomes_of read_pending rejected_rows_of resolve_stream"
     ),
-    "resolver.tables": "invalid_events invalid_operations",
-    "spark.java": "find_java",
+    "resolver.tables": "invalid_events invalid_operations rejected_events rejected_operations",
+    "schemas": "SchemaError",
+    "spark.java": "Java NoJavaError find_java",
     "spark.notebook": "notebook_progress",
     "spark.session": "spark_session",
 }

@@ -29,13 +29,16 @@ from abeyant.tables.defaults import REJECT_REASON
 
 __all__ = [
     "ALL_INSTANCES",
+    "ANSWERS",
     "DETAILS",
     "EVENTS",
     "FURTHER",
     "HOW_LONG",
     "OPERATIONS",
     "OUTCOMES",
+    "PENDING_WATCHES",
     "REJECTED_ROW",
+    "REJECTED_ROWS",
     "REJECT_REASON",
     "TABLES",
     "SchemaError",
@@ -113,6 +116,27 @@ DETAILS: Final = StructType(
     ]
 )
 """The outcomes with `details=True`."""
+
+REJECTED_ROWS: Final = _table(
+    table=_STRING,  # `operations` or `events`
+    reason=_STRING,  # as of `rejected_operations` and `rejected_events`, or `late: ...`
+    row=_STRING,  # the whole row, as JSON
+)
+"""The rejected rows of a stream: rows that have no part in any outcome, and why."""
+
+ANSWERS: Final = StructType([*OUTCOMES.fields, *REJECTED_ROWS.fields])
+"""What `resolve_stream` returns: outcomes (`reason` is null) and rejected rows (`outcome` is null)."""
+
+PENDING_WATCHES: Final = _table(
+    instance=_STRING,
+    op_id=_STRING,
+    kind=_STRING,
+    key=_STRING,
+    required=_LONG,
+    start=_TIME,  # waits since then
+    deadline=_TIME,  # and until then
+)
+"""What `read_pending` returns: one row for each watch that an operation still waits for."""
 
 REJECTED: Final = _table(
     instance=_STRING,

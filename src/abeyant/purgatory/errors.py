@@ -1,9 +1,11 @@
-"""A purgatory's errors; all are `RuntimeError`, as `TimerClosedError` is."""
+"""A purgatory's errors; all are `RuntimeError`, as `TimerClosedError` is, and `AbeyantError`."""
 
 from __future__ import annotations
 
+from abeyant.errors import AbeyantError
 
-class PurgatoryError(RuntimeError):
+
+class PurgatoryError(AbeyantError, RuntimeError):
     """The base of all errors of a purgatory."""
 
 

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from abeyant.purgatory.ports import ReentrantLock, Stoppable
 
 Outcome = Literal["completed", "expired", "cancelled"]
+"""How a `DelayedOperation` ended. (Of a `Resolver`: `ResolutionOutcome`; of a wait in asyncio: `aio.WaitOutcome`.)"""
 
 # How an operation stands: plain integers inside, because they are compared at every step; words outside.
 # 0 is what C makes of an operation whose `__init__` has not been called.
@@ -187,7 +188,7 @@ class DelayedOperation(Locked):
         raise NotImplementedError(f"{type(self).__name__} does not say when it is complete: define try_complete()")
 
     def on_complete(self) -> None:
-        """Handle the end, completed or expired (respond to the client, say). Runs once, with the lock held."""
+        """Handle the end (respond to the client, say). Runs once, with the lock held: also when it expired."""
 
     def on_expiration(self) -> None:
         """Handle the expiration besides (count it, say). Runs once, after `on_complete`, or never."""
@@ -220,7 +221,10 @@ class DelayedOperation(Locked):
 
     @property
     def is_completed(self) -> bool:
-        """Whether it has completed or expired. A cancelled one has not: its new owner may yet complete it."""
+        """Whether it has completed, also when expired (Kafka's meaning): `outcome` tells which.
+
+        A cancelled one has not: its new owner may yet complete it.
+        """
         return OUTCOMES[self._dop_state] in ("completed", "expired")
 
     @property

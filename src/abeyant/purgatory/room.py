@@ -56,11 +56,11 @@ class PurgatoryStats(NamedTuple):
     """
 
     watched: int
-    """Watches: an operation counts once for each of its keys. (Kafka: `PurgatorySize`.)"""
+    """Watches now, pairs of operation and key: an operation counts once for each key. (Kafka: `PurgatorySize`.)"""
     watched_keys: int
     """Keys on which at least one operation waits."""
     delayed: int
-    """Operations whose timer runs. (Kafka: `NumDelayedOperations`.)"""
+    """Operations that are pending now: their timers run. (Kafka: `NumDelayedOperations`; our metric: `pending`.)"""
     completed: int
     """Operations that ended before their time was over, those that never had to wait included."""
     expired: int
@@ -69,6 +69,11 @@ class PurgatoryStats(NamedTuple):
     """Operations that were taken out and handed back without an end."""
     errors: int
     """Errors from operations' own code that were reported to `on_error`, or logged."""
+
+    @property
+    def pending(self) -> int:
+        """The same as `delayed`, by the name of our metric."""
+        return self.delayed
 
 
 class Room(Life):
@@ -245,7 +250,7 @@ class Room(Life):
 
     @property
     def watched(self) -> int:
-        """Watches, exactly: an operation counts once for each of its keys. O(1)."""
+        """Watches, pairs of operation and key, exactly: an operation counts once for each of its keys. O(1)."""
         return self._directory.watches
 
     @property
@@ -255,11 +260,11 @@ class Room(Life):
 
     @property
     def delayed(self) -> int:
-        """Operations whose timer runs, exactly. O(1)."""
+        """How many operations are pending, by their timers (Kafka: `NumDelayedOperations`), exactly. O(1)."""
         return self._delayed
 
     def pending(self) -> list[Any]:
-        """Return the pending operations, in no particular order. O(watched), under the lock."""
+        """Return the pending operations, in no particular order; `delayed` counts them. O(watched), under the lock."""
         self._directory.lock()
         try:
             return self._directory.operations()

@@ -1,5 +1,7 @@
 """Complete or expire in process, with the semantics of `docs/design-resolve.md`: operations and events as they come.
 
+All its names are in `abeyant`, too.
+
 key_state  the events of one key so far, and the operations that watch it
 operation  one operation: its watches and its countdown
 instant    operations and events of one instant, checked
@@ -10,7 +12,18 @@ calendar   business hours
 """
 
 from abeyant.resolver.calendar import Calendar
-from abeyant.resolver.operation import Decided, Resolution, Watch
+from abeyant.resolver.instant import Instant
+from abeyant.resolver.operation import Decided, Resolution, ResolutionOutcome, ResolverStats, Watch
 from abeyant.resolver.resolver import Resolver, ResolverClosedError
 
-__all__ = ["Calendar", "Decided", "Resolution", "Resolver", "ResolverClosedError", "Watch"]
+__all__ = [
+    "Calendar",
+    "Decided",
+    "Instant",
+    "Resolution",
+    "ResolutionOutcome",
+    "Resolver",
+    "ResolverClosedError",
+    "ResolverStats",
+    "Watch",
+]

@@ -127,15 +127,19 @@ class Calendar:
         return self._covering(at, at).elapsed(at)
 
     def due_at(self, start: int, reading: int) -> int:
-        """Return the first instant from `start` on at which `elapsed_at` has reached `reading`. O(log n)."""
+        """Return the first instant from `start` on by which the open time since 1970 has reached `reading`.
+
+        All three are in microseconds, `reading` as `elapsed_at` returns it: `due_at(start, elapsed_at(start) + open)`
+        is when `open` of open time after `start` is over. O(log n).
+        """
         return self._reaching(self._covering(start, start), reading).due(start, reading)
 
     def elapsed(self, times: Any) -> Any:
-        """Return `elapsed_at` for a NumPy column."""
+        """Return `elapsed_at` for a NumPy column of microseconds since 1970."""
         return self._columns_of(self._covering(int(times.min(initial=0)), int(times.max(initial=0)))).elapsed(times)
 
     def due(self, starts: Any, readings: Any) -> Any:
-        """Return `due_at` for NumPy columns; `NEVER` for `NEVER`."""
+        """Return `due_at` for NumPy columns of microseconds; the greatest int64 stands for never."""
         known = self._covering(int(starts.min(initial=0)), int(starts.max(initial=0)))
         most = int(readings[readings != NEVER].max(initial=0))
         return self._columns_of(self._reaching(known, most)).due(starts, readings)

@@ -117,6 +117,7 @@ class Instant(Feed):
     __slots__ = ("_events", "_starts", "_whole")
 
     def __init__(self, whole: Any, words: Words) -> None:
+        """Not for users: `Resolver.instant` makes instants."""
         self._whole, self._words = whole, words
         self._starts: list[Operation] = []
         self._events: list[Event] = []

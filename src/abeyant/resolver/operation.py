@@ -9,7 +9,8 @@ from abeyant.resolver.key_state import Arrivals, combined
 from abeyant.resolver.words import ROLES, Combine, Condition, Count, Role, Words
 from abeyant.timer.units import NEVER, to_seconds
 
-Outcome = Literal["completed", "cancelled", "expired", "pending"]
+ResolutionOutcome = Literal["completed", "cancelled", "expired", "pending"]
+"""How an operation of a `Resolver` ended; "pending" is one that `Resolver.close` handed back."""
 
 
 class Watch(NamedTuple):
@@ -31,8 +32,8 @@ class Resolution(NamedTuple):
     """How an operation ended. Times are in seconds, on the timer's clock."""
 
     op_id: Hashable
-    outcome: Outcome
-    """ "pending" if the resolver was closed first."""
+    outcome: ResolutionOutcome
+    """How it ended; "pending" if the resolver was closed first."""
     at: float | None
     """When it ended: an expired one at its deadline, however late the timer ran. None while pending."""
     waited: float | None
@@ -41,6 +42,23 @@ class Resolution(NamedTuple):
     cancelled_by: Decided | None = None
     counted: int | None = None
     """Number of events counted: for the watches that extend it if it has any, else for those that complete it."""
+
+
+class ResolverStats(NamedTuple):
+    """One consistent reading of a resolver's counts. `pending` and `keys` are now; the others are sums.
+
+    What `cancel` or `close` took out is in none of the last three.
+    """
+
+    pending: int
+    """Operations that have started and not ended: `len(resolver)`."""
+    keys: int
+    """Keys whose progress is kept."""
+    started: int
+    completed: int
+    cancelled: int
+    """Operations ended by a watch with the role "cancel"."""
+    expired: int
 
 
 class WatchState:
@@ -258,7 +276,7 @@ class Operation:
         """Drop the watches, to break the reference cycle: the timer may hold the operation for a while."""
         self.states = self.completing = self.cancelling = self.extending = self.pausing = []
 
-    def resolution(self, outcome: Outcome, at: int | None, by: tuple[WatchState, int] | None) -> Resolution:
+    def resolution(self, outcome: ResolutionOutcome, at: int | None, by: tuple[WatchState, int] | None) -> Resolution:
         """Return the resolution; `by` is the watch that decided, and since when."""
         ended = None if at is None else to_seconds(at)
         waited = None if at is None else to_seconds(at - self.start)

@@ -26,25 +26,35 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from abeyant.errors import AbeyantError
 from abeyant.forking import begins_anew
 from abeyant.idle import IdleDetector
 from abeyant.mutex import Mutex
+from abeyant.renamed import former_keywords
 from abeyant.reporting import report
 from abeyant.resolver.calendar import Calendar
 from abeyant.resolver.instant import Event, Feed, Instant
 from abeyant.resolver.key_state import Arrivals, KeyState
-from abeyant.resolver.operation import CountdownClock, Operation, Outcome, Resolution, WatchState
+from abeyant.resolver.operation import (
+    CountdownClock,
+    Operation,
+    Resolution,
+    ResolutionOutcome,
+    ResolverStats,
+    WatchState,
+)
 from abeyant.resolver.serving import ServingKeyState, serve
 from abeyant.resolver.words import Combine, Count, Deadline, Holds, Serves, Within, Words
 from abeyant.timer.base import Timer, check_callback, refuse_coroutine
 from abeyant.timer.callbacks import is_coroutine
 from abeyant.timer.manual import ManualTimer
+from abeyant.timer.system import SystemTimer
 from abeyant.timer.units import NEVER, to_nanoseconds, to_seconds
 
 _Ended = list[tuple[Callable[[Resolution], object], Resolution]]
 
 
-class ResolverClosedError(RuntimeError):
+class ResolverClosedError(AbeyantError, RuntimeError):
     """A closed resolver was given an operation or event; it did not accept it."""
 
 
@@ -55,7 +65,7 @@ class Resolver(Feed):
     outcomes for operations and events in the order of time, with those of one instant within `instant`. Thread-safe if
     the timer is; it starts no thread.
 
-    The state of a key is kept even while no operation watches it; `remember` and `forget` bound that.
+    The state of a key is kept even while no operation watches it; `forget_after` and `forget` bound that.
 
     Examples:
         >>> resolver = Resolver(ManualTimer())
@@ -75,18 +85,22 @@ class Resolver(Feed):
         "__weakref__",
         "_clock",
         "_closed",
+        "_ends",
         "_idle",
         "_keys",
         "_local",
         "_lock",
         "_on_error",
+        "_own_timer",
         "_pending",
+        "_started",
         "_timer",
     )
 
+    @former_keywords(remember="forget_after")
     def __init__(
         self,
-        timer: Timer,
+        timer: Timer | None = None,
         *,
         deadline: Deadline = "inclusive",
         count: Count = "always",
@@ -96,26 +110,32 @@ class Resolver(Feed):
         within: Within = "whole",
         calendar: Calendar | None = None,
         details: bool = False,
-        remember: float | timedelta | None = None,
+        forget_after: float | timedelta | None = None,
         on_error: Callable[[BaseException, Any], object] | None = None,
     ) -> None:
         """Make a resolver on a timer of this package; several may share one. Close the resolver before its timer.
 
+        Without a `timer` it makes a `SystemTimer` of its own, which `close` closes.
+        `deadline` says whether an event at the very deadline still counts: "inclusive" or "exclusive". The time of an
+        operation's deadline is given to `start`.
         With a `calendar`, a `ManualTimer` must show seconds since 1970; with other timers the system's time is used.
+        `count` says which events of a key count for an operation: "always" is all, also those before its start.
         `details` fills `completed_by`, `cancelled_by` and `counted` of resolutions; with `count="always"` their memory
-        grows with the events. A key that no operation watches is forgotten after `remember` seconds without an event
-        (default: never). `on_error(error, on_end)` is called when an `on_end` raises (default: log the error).
+        grows with the events. A key that no operation watches is forgotten after `forget_after` seconds without an
+        event (default: never). `on_error(error, on_end)` is called when an `on_end` raises (default: log the error).
         """
-        if not isinstance(timer, Timer):
+        if timer is not None and not isinstance(timer, Timer):
             raise TypeError(f"timer must be a SystemTimer, ManualTimer or aio.Timer, not {timer!r}")
         if on_error is not None:
             check_callback(on_error, "on_error")
         self._words = Words(deadline, count, combine, holds, serves, within, calendar, details)
-        self._timer, self._on_error = timer, on_error
+        self._own_timer = SystemTimer("resolver") if timer is None else None
+        self._timer: Timer = self._own_timer or timer  # type: ignore[assignment]
+        self._on_error = on_error
         self._clock = CountdownClock(self._words, self._wall)
         self._local = threading.local()
         self._closed = False
-        self._idle = None if remember is None else IdleDetector(remember, self._forget_idle, timer)
+        self._idle = None if forget_after is None else IdleDetector(forget_after, self._forget_idle, self._timer)
         self._reset()
         begins_anew(self)
 
@@ -123,6 +143,8 @@ class Resolver(Feed):
         self._lock = Mutex("a resolver")
         self._keys: dict[Hashable, KeyState] = {}
         self._pending: dict[Hashable, Operation] = {}
+        self._started = 0
+        self._ends: dict[str, int] = dict.fromkeys(("completed", "cancelled", "expired"), 0)
 
     # -- for users
 
@@ -133,6 +155,16 @@ class Resolver(Feed):
         served in the order in which they were given.
         """
         return Instant(self, self._words)
+
+    def pending(self) -> list[Hashable]:
+        """Return the ids of the pending operations, in the order of their starts. O(pending)."""
+        with self._lock:
+            return list(self._pending)
+
+    def stats(self) -> ResolverStats:
+        """Return what it holds now, and how its operations ended since it was made. O(1)."""
+        with self._lock:
+            return ResolverStats(len(self._pending), len(self._keys), self._started, **self._ends)
 
     def cancel(self, op_id: Hashable) -> bool:
         """Remove an operation without calling its `on_end`; return whether it was pending. O(watches)."""
@@ -153,7 +185,7 @@ class Resolver(Feed):
     def close(self) -> list[Resolution]:
         """Refuse further operations and events; return a resolution "pending" for each pending operation. O(pending).
 
-        Their `on_end` is not called. A second call returns an empty list. The timer stays open.
+        Their `on_end` is not called. A second call returns an empty list. A timer that it was given stays open.
         """
         with self._lock:
             self._closed = True
@@ -163,6 +195,8 @@ class Resolver(Feed):
             self._keys.clear()
         if self._idle is not None:
             self._idle.close()
+        if self._own_timer is not None:
+            self._own_timer.close()
         return left
 
     @property
@@ -278,6 +312,7 @@ class Resolver(Feed):
             if state.role != "complete" or self._words.serves == "every":
                 state.key_state.states[state] = None
         self._pending[operation.op_id] = operation
+        self._started += 1
         operation.begin(now, self._clock)
 
     def _judge(self, operation: Operation, now: int, ended: _Ended) -> int:
@@ -307,8 +342,14 @@ class Resolver(Feed):
             self._end(operation, "expired" if otherwise is None else "cancelled", at, otherwise, ended)
 
     def _end(
-        self, operation: Operation, outcome: Outcome, at: int, by: tuple[WatchState, int] | None, ended: _Ended
+        self,
+        operation: Operation,
+        outcome: ResolutionOutcome,
+        at: int,
+        by: tuple[WatchState, int] | None,
+        ended: _Ended,
     ) -> None:
+        self._ends[outcome] += 1
         if operation.on_end is not None:
             ended.append((operation.on_end, operation.resolution(outcome, at, by)))
         self._remove(operation)

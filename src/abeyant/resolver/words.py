@@ -44,7 +44,9 @@ class Words:
             allowed = get_args(hints[field.name])
             value = getattr(self, field.name)
             if allowed and isinstance(allowed[0], str) and value not in allowed:
-                raise ValueError(f"{field.name} must be {either(allowed)}, not {value!r}")
+                own = field.name == "deadline" and not isinstance(value, str)
+                hint = "; the time of an operation's deadline is given with the operation" if own else ""
+                raise ValueError(f"{field.name} must be {either(allowed)}, not {value!r}{hint}")
         if not isinstance(self.details, bool):
             raise TypeError(f"details must be True or False, not {self.details!r}")
         if self.calendar is not None and not isinstance(self.calendar, Calendar):

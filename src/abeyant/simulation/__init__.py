@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from abeyant.simulation.network import Latency
     from abeyant.simulation.process import Process
     from abeyant.simulation.running import Run, current, run, search
+    from abeyant.simulation.trace import Event
 
 __all__ = [
+    "Event",
     "Latency",
     "Process",
     "Run",
@@ -45,6 +47,7 @@ _HOMES = {
     "SimulationError": "errors",
     "SpinningError": "errors",
     "SimulationLoop": "loop",
+    "Event": "trace",
     "Latency": "network",
     "Process": "process",
     "Run": "running",

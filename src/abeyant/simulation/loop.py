@@ -17,7 +17,7 @@ from typing import Any, Final, Never
 
 from abeyant.aio.loop import EventLoop
 from abeyant.aio.timer import timer_of
-from abeyant.aio.virtual.deadlock import DeadlockError, Waiting, all_waiting
+from abeyant.aio.virtual.deadlock import DeadlockError, WaitingTask, all_waiting
 from abeyant.simulation.chance import Chance
 from abeyant.simulation.errors import SimulationError, SpinningError
 from abeyant.simulation.network import Latency, Network
@@ -149,7 +149,7 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
     def __init__(
         self, chance: Chance, *, latency: Latency | None = None, limit: float = math.inf, keep_trace: bool = False
     ) -> None:
-        """`limit`: seconds of virtual time that a run may take; `keep_trace`: keep the events of the trace."""
+        """Not for users: `run` makes it. `limit`: seconds of virtual time; `keep_trace`: keep the trace's events."""
         wait = Wait()
         super(EventLoop, self).__init__(wait)  # not EventLoop's own, which warns if not compiled
         wait.loop = self
@@ -210,7 +210,7 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
         vars(self).setdefault("call_soon", self._call_soon_of_living)
         vars(self).setdefault("call_at", self._call_at_of_living)
 
-    def waiting(self) -> list[Waiting]:
+    def waiting(self) -> list[WaitingTask]:
         """Return what each unfinished task waits for, except tasks of killed processes."""
         return all_waiting(self, tasks=[task for task in asyncio.all_tasks(self) if not task.is_dead()])  # type: ignore[attr-defined]
 

@@ -29,6 +29,7 @@ class Latency:
     least: float = 0.0002
     most: float = 0.002
     slow: float = 0.01
+    """A probability, from 0 to 1, and not a time."""
     slowest: float = 0.05
 
     def __post_init__(self) -> None:

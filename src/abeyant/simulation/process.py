@@ -22,7 +22,9 @@ class Process:
     def __init__(
         self, loop: Loop, name: str, main: Callable[..., Coroutine[Any, Any, Any]], args: tuple[Any, ...]
     ) -> None:
+        """Not for users: `SimulationLoop.process` makes processes."""
         self.name = name
+        """Its name, in traces and messages."""
         self.starts = 0
         """Number of starts."""
         self.life: Life | None = None

@@ -58,7 +58,8 @@ def run(
 ) -> Run:
     """Run the coroutine function `main` with a seed, on a new loop, and return the result.
 
-    `tape`: draws after which each random stream is quiet. `latency`: of the network. `limit`: seconds of virtual time,
+    `tape`: how many draws each random stream makes, by its name, before it is quiet: it then gives the least value. By
+    default none is ever quiet; shrinking uses it. `latency`: of the network. `limit`: seconds of virtual time,
     after which the waiting tasks are reported. `any_hashes`: run even if the order of sets of strings differs between
     processes. An error of the program is in the result. Raises SimulationError for a bad seed and for what it cannot
     control: hashes that are not fixed, a thread, a real socket, `time.sleep`, a client in C.
@@ -153,7 +154,7 @@ class RunOptions(TypedDict, total=False):
 def search(main: Main, seeds: Iterable[int], **options: Unpack[RunOptions]) -> int:
     """Run `main` with each seed; return the number of runs. Raises the first error, with a note that names the seed.
 
-    `options` are those of `run`.
+    `options` are those of `run`. For Kafka programs, `abeyant.broker.simulation.find_failure` returns the failure.
     """
     count = 0
     for seed in seeds:

@@ -31,15 +31,26 @@ from abeyant.lazy import lazy_names
 
 if TYPE_CHECKING:
     from abeyant.tables.calendar import Calendar
-    from abeyant.tables.rejected import invalid_events, invalid_operations
+    from abeyant.tables.rejected import invalid_events, invalid_operations, rejected_events, rejected_operations
     from abeyant.tables.resolving import resolve, resolve_batches
 
-__all__ = ["Calendar", "SchemaError", "invalid_events", "invalid_operations", "resolve", "resolve_batches"]
+__all__ = [
+    "Calendar",
+    "SchemaError",
+    "invalid_events",
+    "invalid_operations",
+    "rejected_events",
+    "rejected_operations",
+    "resolve",
+    "resolve_batches",
+]
 
 _HOMES: Final = {
     "Calendar": "calendar",
     "invalid_events": "rejected",
     "invalid_operations": "rejected",
+    "rejected_events": "rejected",
+    "rejected_operations": "rejected",
     "resolve": "resolving",
     "resolve_batches": "resolving",
 }

@@ -20,10 +20,10 @@ from abeyant.tables.schemas import EVENTS, OPERATIONS
 from abeyant.tables.validity import VALID, first_true, read_operations
 from abeyant.tables.words import ALL_CONDITIONS
 
-__all__ = ["invalid_events", "invalid_operations"]
+__all__ = ["invalid_events", "invalid_operations", "rejected_events", "rejected_operations"]
 
 
-def invalid_operations(operations: Any) -> pa.Table:
+def rejected_operations(operations: Any) -> pa.Table:
     """Return the operations that `resolve` rejects, in their order, with their own columns and a `reason`.
 
     The reasons: a number that is not whole, with its text; no `instance`, `op_id`, `start`, `timeout_ms` or `watches`;
@@ -43,7 +43,7 @@ def invalid_operations(operations: Any) -> pa.Table:
     return _rejected(table, read.table, reason, (*read.reasons, DUPLICATE))
 
 
-def invalid_events(events: Any) -> pa.Table:
+def rejected_events(events: Any) -> pa.Table:
     """Return the events that `resolve` rejects, in their order, with their own columns and a `reason`: what is null.
 
     If the table has a column `reason`, ours is called `reason_2`. Raises as `resolve` does.
@@ -52,6 +52,11 @@ def invalid_events(events: Any) -> pa.Table:
     read = normalize_table(table, EVENTS)
     reason = first_true([missing(read[name]) for name in EVENTS], table.num_rows)
     return _rejected(table, read, reason, EVENT_REASONS)
+
+
+# Their former names
+invalid_operations = rejected_operations
+invalid_events = rejected_events
 
 
 def _rejected(table: pa.Table, read: pa.Table, reason: npt.NDArray[np.int8], words: Sequence[str]) -> pa.Table:

@@ -56,8 +56,8 @@ def resolve(
     An operation completes at the first instant from `start` to `start + timeout_ms`, both included, at which `all` or
     `any` of its watches are met: the greatest progress of the key up to then is at least `required`. Otherwise it
     expires at the end of that time (laws O1-O4). With `deadline="exclusive"`, progress at the very end is too late
-    (unless the condition holds at the start). Keys of different instances are different. Events may be in any order,
-    repeated, and long before or after the operation; progress may decrease.
+    (unless the condition holds at the start); a column `deadline` is that end itself. Keys of different instances are
+    different. Events may be in any order, repeated, and long before or after the operation; progress may decrease.
 
     `count`, `combine`, `holds`, `serves`, `within` and `calendar` change that definition: count only events after the
     start, add them up, require the condition at the deadline, let an event serve one operation, count business hours.
@@ -71,7 +71,7 @@ def resolve(
     `progress` 1. Numbers may be decimals or floats if they are whole. A table has an Arrow interface, or is the path of
     a Parquet file or folder, or a glob. A stream is read once; one without rows is refused, because one that has been
     read already looks the same. Times without a zone are UTC; nanoseconds are floored to microseconds. Rejected rows
-    have no outcome: see `invalid_operations` and `invalid_events`. `unique_ids` promises that no (instance, op_id)
+    have no outcome: see `rejected_operations` and `rejected_events`. `unique_ids` promises that no (instance, op_id)
     occurs twice, and skips that check. `threads` is the number of worker threads (default: one per core).
 
     O(n) for n rows of many keys; O(k log k) for the k events of one key. Memory: the operations, 40 bytes per watch,

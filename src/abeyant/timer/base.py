@@ -34,6 +34,7 @@ else:
     from cython.cimports.abeyant.timer.callbacks import is_async, is_coroutine
 
 from abeyant.engine.wheel import TimingWheel
+from abeyant.errors import AbeyantError
 from abeyant.forking import begins_anew
 from abeyant.mutex import LOCKED, mutex
 from abeyant.reporting import report
@@ -52,14 +53,15 @@ Callback = Callable[..., object]
 ErrorHandler = Callable[[BaseException, Callback], object]
 
 
-class TimerClosedError(RuntimeError):
+class TimerClosedError(AbeyantError, RuntimeError):
     """A task was added to a closed timer, where it could never run."""
 
 
 class PendingTask(NamedTuple):
     """A task that had not run when the timer was closed."""
 
-    deadline: float  # seconds on the timer's clock, rounded up to a tick
+    deadline: float
+    """In seconds on the timer's clock, rounded up to a tick."""
     callback: Callback
     args: tuple[Any, ...]
 
@@ -68,20 +70,29 @@ class TimerStats(NamedTuple):
     """Counts since the timer was made."""
 
     pending: int
+    """Tasks that wait now: `len(timer)`."""
     started: int
-    expired: int  # handed to their callbacks
-    cancelled: int  # by `cancel`, or handed back by `close`
-    failed: int  # callbacks that raised
-    cascaded: int  # tasks filed anew, nearer, by the wheel
-    levels: int  # wheels in use
-    wakeups: int  # times that the driver looked at the wheel because time had passed
-    failure: str | None = None  # what ended the timer's thread, if anything did: nothing runs any more
+    """Tasks that were added, by any method; a refresh is none."""
+    expired: int
+    """Tasks that reached their deadline: they were handed to their callbacks, and ran."""
+    cancelled: int
+    """Tasks cancelled by `cancel`, or handed back by `close`."""
+    failed: int
+    """Callbacks that raised; they count as `expired`, too."""
+    cascaded: int
+    """Tasks that the wheel moved to a finer level, nearer to their deadline."""
+    levels: int
+    """Wheels in use."""
+    wakeups: int
+    """How often the driver looked at the wheel because time had passed."""
+    failure: str | None = None
+    """What ended the timer's thread, if anything did: nothing runs any more."""
 
 
 class Timer(TaskOwner):
     """The base of `SystemTimer` and `ManualTimer`, for annotations: runs callbacks at their deadlines.
 
-    Safe to use from any thread.
+    It cannot be instantiated itself. Safe to use from any thread.
     """
 
     __slots__ = (
@@ -92,16 +103,18 @@ class Timer(TaskOwner):
 
     def __init__(
         self,
-        tick: float | timedelta,
-        wheel_size: int,
-        start: int,
-        on_error: ErrorHandler | None,
+        tick: float | timedelta = 0.001,
+        wheel_size: int = 64,
+        start: int = 0,
+        on_error: ErrorHandler | None = None,
         caught: type[BaseException] | None = None,
     ) -> None:
-        """For drivers: `start` in nanoseconds on their clock; `caught` is what they report and survive (T8).
+        """Not for users. For drivers: `start` in nanoseconds on their clock; `caught` is what they report (T8).
 
-        That is Exception by default.
+        That is Exception by default; they survive it.
         """
+        if type(self) is Timer:
+            raise TypeError("abeyant.Timer is the base of timers: make a SystemTimer, a ManualTimer or an aio.Timer")
         if self._is_made():
             raise TypeError(f"{self!r}: its __init__ has been called before")
         tick_ns = to_nanoseconds(tick, "tick")
@@ -159,7 +172,7 @@ class Timer(TaskOwner):
     def next_expiration(self) -> float | None:
         """Return when the timer next has work, in seconds on its clock; None when nothing is pending.
 
-        At or before the earliest deadline: a task far away is met first when its bucket cascades.
+        That may be earlier than any deadline: a task far away is first moved to a finer wheel (it cascades).
         """
         enter(self)
         try:

@@ -32,7 +32,7 @@ BOUNDS = tuple((1 << power) / 1e9 for power in range(_FIRST, _FIRST + _BUCKETS -
 
 
 class Durations(NamedTuple):
-    """Counts of durations."""
+    """How many durations were in each range, and their sum in seconds."""
 
     counts: tuple[int, ...]
     """One for each of `BOUNDS`, and one for what is longer."""

@@ -34,7 +34,7 @@ class RepeatingTask:
         args: tuple[Any, ...],
         **options: Any,
     ) -> None:
-        """For timers and loops, which have `time` and `call_at`: `options` go to the latter.
+        """Not for users. For timers and loops, which have `time` and `call_at`: `options` go to the latter.
 
         Raises TypeError for an interval that is no time, ValueError for one that is not finite and above 0.
         """

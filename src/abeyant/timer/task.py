@@ -61,7 +61,7 @@ class TimerTask:
     _deadline: int  # nanoseconds on the timer's clock, as asked for
 
     def __init__(self) -> None:
-        """Raise TypeError: a timer's `call_later` and `call_at` make tasks."""
+        """Not for users. Raise TypeError: a timer's `call_later` and `call_at` make tasks."""
         raise TypeError("a TimerTask is made by a timer's call_later or call_at")
 
     def cancel(self) -> bool:
@@ -82,18 +82,18 @@ class TimerTask:
 
     @property
     def pending(self) -> bool:
-        """Whether it has neither begun to run nor been cancelled."""
+        """Whether this task has neither begun to run nor been cancelled; `TimerStats.pending` counts such tasks."""
         owner = owner_of(self._owner)
         return owner is not None and owner._is_pending(self)
 
     @property
     def cancelled(self) -> bool:
-        """Whether `cancel` prevented its run."""
+        """Whether `cancel` prevented its run. A property; asyncio's `TimerHandle.cancelled()` is a method."""
         return self._handle == _CANCELLED
 
     @property
     def deadline(self) -> float:
-        """When it runs, in seconds on the timer's clock (`timer.time()`); at most one tick later."""
+        """When it runs, in seconds on the timer's clock (`timer.time()`); at most one tick later. asyncio: `when()`."""
         return to_seconds(self._deadline)
 
     def __reduce__(self) -> str:

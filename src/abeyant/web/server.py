@@ -24,10 +24,10 @@ _SHORT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Server:
-    """A site that listens. `url` is where. Made by `Site.serve`."""
+    """A server over HTTP in a thread of its own. `close` it, or use it as a context manager."""
 
     def __init__(self, site: Routes, guard: Guard, host: str, port: int) -> None:
-        """Listen, and start the thread."""
+        """Not for users. Listen, and start the thread."""
         self._site = site
         self._guard = guard
         self._listener = _listen(host, port)
@@ -35,6 +35,7 @@ class Server:
         self.port: int = self._listener.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self.port}/"
+        """Its address."""
         self._clients: dict[socket.socket, asyncio.Task[None]] = {}
         self._streams = Streams(site.limits.streams)
         self._accepting: asyncio.Task[None] | None = None

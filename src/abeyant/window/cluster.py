@@ -49,7 +49,7 @@ def describe(broker: Broker, operation: BrokerOperation, keys: list[str]) -> Des
     until = _until(operation, named)
     if broker.paused:
         until = f"broker {broker.id} to resume; {until}"
-    return Described(waiting.kind, named or keys, waiting.client, waiting.since, waiting.deadline, until)
+    return Described(waiting.kind, named or keys, waiting.client_id, waiting.since, waiting.deadline, until)
 
 
 _UNTIL: Final = {

@@ -34,6 +34,7 @@ class Window:
     def __init__(
         self, things: Mapping[str, object], host: str, port: int, token: str | None, hosts: Collection[str]
     ) -> None:
+        """Not for users: `serve` makes windows."""
         self._began = time.time()
         self._timers: list[TimerView] = []
         self._purgatories: list[PurgatoryView] = []
@@ -47,7 +48,9 @@ class Window:
             self._add(name, thing)
         self._server = self._site.serve(host, port, token=token, hosts=hosts)
         self.url: str = self._server.url if token is None else f"{self._server.url}?token={token}"
+        """Its address, with the token."""
         self.port: int = self._server.port
+        """Its port."""
 
     def close(self) -> None:
         """Close it: pages are disconnected. A second call does nothing."""
@@ -162,7 +165,8 @@ def serve(
 ) -> Window:
     """Open a window on timers, purgatories, event loops and a broker cluster; return it. `url` is its address.
 
-    `things` are shown by their own names; `names` has more, by the names to show. A purgatory brings its timer, an
+    `things` are shown by their own names; `names` is a mapping of more, by the names to show (not the `names` of
+    `metrics.Collector`). A purgatory brings its timer, an
     `aio.Timer` its loop. Called in a running event loop, that one is shown too. `port` 0 picks a free one. `host`
     beyond loopback needs a `token`, which a client has to send; `hosts` are further names by which clients reach this
     machine. Nothing is read while no page is open. Raises AbeyantError for anything else, and for a port that is taken.

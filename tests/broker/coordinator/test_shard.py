@@ -56,7 +56,7 @@ class Tables:
     def __init__(self, kafka: Cluster) -> None:
         self.kafka = kafka
         self.coordinators: dict[int, Coordinator[Table]] = {}
-        kafka.on_loop(self._begin)
+        kafka._on_loop(self._begin)
 
     def _begin(self) -> None:
         for number in self.kafka.brokers:
@@ -86,7 +86,7 @@ class Tables:
             except ApiError as error:
                 return error.code
 
-        return self.kafka.on_loop(ask)
+        return self.kafka._on_loop(ask)
 
     def write(self, broker: int, *entries: tuple[bytes, bytes | None], **more: Any) -> list[ErrorCode]:
         """Write, and return the list that what comes of it is put into."""
@@ -98,7 +98,7 @@ class Tables:
             shard.write(list(entries), told.append, timeout=5.0, **more)
             self.kafka.network.settle()
 
-        self.kafka.on_loop(write)
+        self.kafka._on_loop(write)
         return told
 
     def rows(self, broker: int) -> dict[bytes, bytes]:
@@ -180,11 +180,11 @@ def test_who_waits_when_the_coordinator_moves_is_told_to_look_for_another() -> N
         first = table.leader
         with table.kafka.paused(first % 3 + 1):
             told = table.write(first, (b"key", b"value"))
-            table.kafka.on_loop(
+            table.kafka._on_loop(
                 lambda: table.kafka.controller.unregister(first)  # as if its heartbeats had been lost
             )
-            table.kafka.on_loop(table.kafka.brokers[first].apply_state, *moved(table))
-            table.kafka.on_loop(table.kafka.network.settle)
+            table.kafka._on_loop(table.kafka.brokers[first].apply_state, *moved(table))
+            table.kafka._on_loop(table.kafka.network.settle)
         assert told == [ErrorCode.not_coordinator]
 
 
@@ -206,7 +206,7 @@ def test_while_a_long_log_is_read_clients_are_told_to_wait(monkeypatch: pytest.M
             table.kafka.network.settle()
             return [table.shard(1), len(coordinator.loaded())]
 
-        assert table.kafka.on_loop(read_again) == [ErrorCode.coordinator_load_in_progress, table.partitions - 1]
+        assert table.kafka._on_loop(read_again) == [ErrorCode.coordinator_load_in_progress, table.partitions - 1]
         while (shard := table.shard(1)) is ErrorCode.coordinator_load_in_progress:
             pass  # a turn of the loop each
         assert isinstance(shard, Table)

@@ -23,7 +23,7 @@ def test_a_member_is_put_out_and_comes_back() -> None:
             wait_until(lambda: len(one.partitions) == len(two.partitions) == 1)
             assigned, others = len(one.assigned), len(two.assigned)
             kafka.expire_member("group", "one")
-            assert [waiting.client for waiting in kafka.waiting("Heartbeat")] == ["two"]
+            assert [waiting.client_id for waiting in kafka.waiting("Heartbeat")] == ["two"]
             wait_until(lambda: len(one.assigned) > assigned and len(two.assigned) > others)
             wait_until(lambda: len(one.partitions) == len(two.partitions) == 1)
 

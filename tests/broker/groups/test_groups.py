@@ -111,7 +111,7 @@ def test_who_waits_for_a_coordinator_that_moves_is_sent_to_the_next_one() -> Non
             kafka.controller.elect_preferred(kafka.controller.topics[OFFSETS.name].partitions[partition])
             kafka.network.settle()
 
-        kafka.on_loop(move)
+        kafka._on_loop(move)
         assert two.client.receive(11, 5, number).error_code.name == "not_coordinator"
         assert one.heartbeat(joined) == "not_coordinator"
         assert coordinator(kafka, "group") == following

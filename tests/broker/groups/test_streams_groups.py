@@ -157,7 +157,7 @@ def test_a_fenced_member_and_a_lost_answer(kafka: Cluster) -> None:
 
 
 def test_the_first_assignment_waits_for_more_members(kafka: Cluster) -> None:
-    kafka.settled(kafka.controller.groups.change, "app", {"streams.initial.rebalance.delay.ms": "3000"})
+    kafka._settled(kafka.controller.groups.change, "app", {"streams.initial.rebalance.delay.ms": "3000"})
     with joined(kafka) as one, joined(kafka, "two") as two:
         assert DELAYED in statuses(one.beat())
         kafka.clock.advance(2.99)
@@ -169,7 +169,7 @@ def test_the_first_assignment_waits_for_more_members(kafka: Cluster) -> None:
 
 
 def test_standby_tasks_are_with_other_processes(kafka: Cluster) -> None:
-    kafka.settled(kafka.controller.groups.change, "app", {"streams.num.standby.replicas": "1"})
+    kafka._settled(kafka.controller.groups.change, "app", {"streams.num.standby.replicas": "1"})
     with joined(kafka) as one, joined(kafka, "two") as two, joined(kafka, "three", process="two") as three:
         settle(one, two, three)
         copies = [("1", index) for member in (one, two, three) for index in member.standby.get("1", [])]

@@ -20,7 +20,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     clock: Literal["real", "held"] = request.param
     with Cluster(3, clock=clock) as cluster:
         cluster.create_topic(TOPIC)
-        cluster.settled(cluster.controller.groups.change, "group", {"share.auto.offset.reset": "earliest"})
+        cluster._settled(cluster.controller.groups.change, "group", {"share.auto.offset.reset": "earliest"})
         yield cluster
 
 

@@ -34,7 +34,7 @@ def kafka() -> Iterator[Cluster]:
 def set_group(kafka: Cluster, **settings: str) -> None:
     """Change the group's settings."""
     groups = kafka.controller.groups
-    kafka.settled(lambda: groups.change("group", {**groups.own("group"), **settings}))
+    kafka._settled(lambda: groups.change("group", {**groups.own("group"), **settings}))
 
 
 def open_share(kafka: Cluster, member: ShareMember) -> None:
@@ -230,7 +230,7 @@ def test_read_committed_passes_over_what_was_aborted(kafka: Cluster, one: ShareM
 def test_deleted_records_are_not_delivered(kafka: Cluster, one: ShareMember, other: ShareMember) -> None:
     assert one.get(records=3, share_acquire_mode=1) == [(0, 2, 1)]
     replica = kafka.brokers[one.leader].partitions["work", 0]
-    kafka.settled(replica.delete_records, 6)
+    kafka._settled(replica.delete_records, 6)
     assert locks(kafka) == []
     assert other.get() == [(6, 9, 1)]
     assert one.acknowledge((0, 2, ACCEPT)) is ErrorCode.none, "as in Kafka"

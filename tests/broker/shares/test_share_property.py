@@ -121,7 +121,7 @@ class World:
         if member is not None:
             member.close()
             wait_until(lambda: not any(dict(one.keys).get("group") == name for one in self.kafka.waiting("ShareLock")))
-            self.kafka.settled(self.kafka.network.settle)
+            self.kafka._settled(self.kafka.network.settle)
             for offset in self.held(name):
                 self.give_back(offset)
 
@@ -167,7 +167,7 @@ class World:
 def test_no_record_is_held_by_two_or_delivered_too_often_or_lost(seed: int) -> None:
     with Cluster(3, clock="held", settings=SMALL) as kafka:
         kafka.create_topic("work", partitions=1, replicas=3)
-        kafka.settled(kafka.controller.groups.change, "group", GROUP)
+        kafka._settled(kafka.controller.groups.change, "group", GROUP)
         for name in ("one", "two", "three"):
             join(kafka, "group", "work", name)
         world = World(kafka, seed)

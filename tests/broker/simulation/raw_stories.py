@@ -66,7 +66,7 @@ async def member(run: Simulation, name: str, beat: float) -> None:
         )  # fmt: skip
         epoch = beaten.member_epoch if beaten.error_code == ErrorCode.none else 0
         for _ in range(3):
-            await asyncio.sleep(beat / 3 * run.choose(0.9, 1.1))
+            await asyncio.sleep(beat / 3 * run.uniform(0.9, 1.1))
             if epoch:
                 offset += 1
                 place = {"partition_index": 0, "committed_offset": offset, "committed_metadata": None}
@@ -82,7 +82,7 @@ async def committing_by_epoch(run: Simulation) -> None:
     run.process(member, run, "a", 2.0)
     await asyncio.sleep(1)
     run.process(member, run, "b", 0.3, name="another")
-    await asyncio.sleep(run.choose(2, 4))
+    await asyncio.sleep(run.uniform(2, 4))
     run.kafka.expire_member("work", "a")
     await asyncio.sleep(3)
     run.check(kafka_checks.no_zombie_writes())
@@ -145,15 +145,15 @@ async def aborting(run: Simulation) -> None:
     kept = [b"parcel-%d" % number for number in range(4)]
 
     async def late(request: dict[str, Any]) -> None:
-        await asyncio.sleep(run.choose(0, 0.3))
+        await asyncio.sleep(run.uniform(0, 0.3))
         await slow.ask(_PRODUCE, **request)
 
     for value in kept:
         await producer.write(broker, b"given up")
         sending = asyncio.ensure_future(late(producer.parcel(b"given up, too")))
-        await asyncio.sleep(run.choose(0, 0.1))
+        await asyncio.sleep(run.uniform(0, 0.1))
         await producer.end(commits=False)
-        await asyncio.sleep(run.choose(0, 0.3))
+        await asyncio.sleep(run.uniform(0, 0.3))
         await producer.write(broker, value)
         await producer.end(commits=True)
         await sending

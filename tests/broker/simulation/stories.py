@@ -27,7 +27,7 @@ async def send_orders(run: Simulation, partitions: int, *, idempotent: bool = Tr
                 break
             except KafkaError:
                 await asyncio.sleep(0.5)
-        await asyncio.sleep(run.choose(0, 0.5))
+        await asyncio.sleep(run.uniform(0, 0.5))
     await producer.stop()
 
 
@@ -47,7 +47,7 @@ async def working(run: Simulation) -> None:
             batches = await consumer.getmany(timeout_ms=300, max_records=3)
             for records in batches.values():
                 for record in records:
-                    await asyncio.sleep(run.choose(0.01, 0.1))
+                    await asyncio.sleep(run.uniform(0.01, 0.1))
                     done.append(record.value)
             if batches:
                 with contextlib.suppress(KafkaError):
@@ -99,9 +99,9 @@ async def passing_on(run: Simulation) -> None:
             record = await consumer.getone()
             async with producer.transaction():
                 await producer.send_and_wait("parcels", record.value, partition=0)
-                await asyncio.sleep(run.choose(0, 0.2))
+                await asyncio.sleep(run.uniform(0, 0.2))
                 await producer.send_offsets_to_transaction({place: record.offset + 1}, "pack")
-                await asyncio.sleep(run.choose(0, 0.1))
+                await asyncio.sleep(run.uniform(0, 0.1))
 
     async def reader() -> None:
         consumer = await started(
@@ -164,13 +164,13 @@ async def handing_over(run: Simulation) -> None:
             try:
                 async with producer.transaction():
                     await producer.send_and_wait("parcels", record.value, partition=0)
-                    await asyncio.sleep(run.choose(0, 0.2))
+                    await asyncio.sleep(run.uniform(0, 0.2))
                     await producer.send_offsets_to_transaction({place: record.offset + 1}, "pack")
             except ProducerFenced:
                 return
 
     run.process(packer, 0.0)
-    run.process(packer, run.choose(0.5, 3), name="the next packer")
+    run.process(packer, run.uniform(0.5, 3), name="the next packer")
     await send_orders(run, 1)
     run.check(
         kafka_checks.each_effect_once(
@@ -188,7 +188,7 @@ async def committing_once(run: Simulation) -> None:
     run.kafka.delay("ReplicaFetch", seconds=3.0, times=None)
 
     async def member(group: str, offset: int) -> None:
-        await asyncio.sleep(run.choose(0, 6))
+        await asyncio.sleep(run.uniform(0, 6))
         consumer = await started(
             AIOKafkaConsumer(bootstrap_servers=run.bootstrap, group_id=group, enable_auto_commit=False)
         )
@@ -206,7 +206,7 @@ async def losing_a_leader(run: Simulation) -> None:
     run.kafka.create_topic("orders", partitions=1, config={"min.insync.replicas": 2})
     run.kafka.delay("ReplicaFetch", seconds=1.5, times=None)
     sending = asyncio.ensure_future(send_orders(run, 1, idempotent=False))
-    await asyncio.sleep(run.choose(0.5, 2.5))
+    await asyncio.sleep(run.uniform(0.5, 2.5))
     leader = leader_of(run)
     run.kafka.stop(leader)
     await asyncio.sleep(5)
@@ -219,11 +219,11 @@ async def left_alone(run: Simulation) -> None:
     """Orders come; both followers pause for so long that they fall out of sync."""
     run.kafka.create_topic("orders", partitions=1, config={"min.insync.replicas": 2})
     sending = asyncio.ensure_future(send_orders(run, 1))
-    await asyncio.sleep(run.choose(0, 1))
+    await asyncio.sleep(run.uniform(0, 1))
     followers = [number for number in run.kafka.brokers if number != leader_of(run)]
     for number in followers:
         run.kafka.pause(number)
-    await asyncio.sleep(run.choose(12, 20))
+    await asyncio.sleep(run.uniform(12, 20))
     for number in followers:
         run.kafka.resume(number)
     await sending
@@ -242,10 +242,10 @@ async def leaving_a_tail(run: Simulation) -> None:
         while True:
             with contextlib.suppress(KafkaError):
                 await producer.send_and_wait("readings", b"20 degrees", partition=0)
-            await asyncio.sleep(run.choose(0, 0.2))
+            await asyncio.sleep(run.uniform(0, 0.2))
 
     metering = run.process(meter)
-    await asyncio.sleep(run.choose(2, 4))
+    await asyncio.sleep(run.uniform(2, 4))
     leader = leader_of(run, "readings")
     run.kafka.pause(leader)
     await asyncio.sleep(15)
@@ -282,13 +282,13 @@ async def taking_over(run: Simulation) -> None:
             record = await consumer.getone()
             async with producer.transaction():
                 await producer.send_and_wait("parcels", record.value, partition=0)
-                await asyncio.sleep(run.choose(0, 0.4))
+                await asyncio.sleep(run.uniform(0, 0.4))
                 await producer.send_offsets_to_transaction({place: record.offset + 1}, "pack")
-                await asyncio.sleep(run.choose(0, 0.2))
+                await asyncio.sleep(run.uniform(0, 0.2))
 
     first = run.process(packer, "packer 1")
     sending = asyncio.ensure_future(send_orders(run, 1))
-    await asyncio.sleep(run.choose(1, 3))
+    await asyncio.sleep(run.uniform(1, 3))
     first.kill()
     run.process(packer, "packer 2", name="the next packer")
     await sending

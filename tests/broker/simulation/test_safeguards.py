@@ -27,7 +27,7 @@ from abeyant.broker.log.log import Log
 from abeyant.broker.log.producers import Producers
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.fetch import FetchReader
-from abeyant.broker.simulation import Options, Outcome, Simulation, run_seed
+from abeyant.broker.simulation import Options, RunResult, Simulation, run_seed
 from abeyant.broker.transactions.shard import TransactionShard
 from abeyant.broker.transactions.transaction import Status, Transaction
 from abeyant.broker.wire.schema import ErrorCode
@@ -177,7 +177,7 @@ def options_of(safeguard: Safeguard) -> Options:
     return Options(faults=safeguard.faults, horizon=6.0, converge=30.0)
 
 
-def found(name: str, seeds: range, *, any_hashes: bool = False) -> Outcome | None:
+def found(name: str, seeds: range, *, any_hashes: bool = False) -> RunResult | None:
     """Return the first run in which the check that is expected to finds it."""
     safeguard = SAFEGUARDS[name]
     with without(safeguard):

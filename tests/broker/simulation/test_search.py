@@ -13,11 +13,11 @@ import pytest
 from abeyant.broker import checks as kafka_checks
 from abeyant.broker.simulation import (
     Options,
-    Outcome,
     RunId,
+    RunResult,
     Simulation,
     parse_id,
-    run_id,
+    rerun,
     run_seed,
     story,
 )
@@ -61,7 +61,7 @@ async def send(simulation: Simulation, count: int) -> list[bytes]:
     sent = [b"%d" % number for number in range(count)]
     for value in sent:
         await producer.send_and_wait("orders", value)
-        await asyncio.sleep(simulation.choose(0, 0.4))
+        await asyncio.sleep(simulation.uniform(0, 0.4))
     await producer.stop()
     return sent
 
@@ -71,7 +71,7 @@ def test_a_lost_order_is_found_shrunk_and_repeated() -> None:
     assert best.failure is not None
     assert best.failure.reason == "each effect at least once"
     assert len(best.faults) == 1
-    again = run_id(small, parse_id(str(which)), KILLS, any_hashes=True)
+    again = rerun(small, parse_id(str(which)), KILLS, any_hashes=True)
     assert (again.hash, again.failure) == (best.hash, best.failure)
     told = story(best, which, 1, "pytest it").splitlines()
     assert "took no effect" in told[0]
@@ -177,7 +177,7 @@ def main() -> None:
     simulation.fix_hashes()
     first, count = int(sys.argv[1]), int(sys.argv[2])
     for seed in range(first, first + count):
-        outcome: Outcome = run_seed(small, seed, Options())
+        outcome: RunResult = run_seed(small, seed, Options())
         print(seed, outcome.hash)
 
 

@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 
 from abeyant.broker import checks as kafka_checks
-from abeyant.broker.simulation import KINDS, Fault, Options, Simulation, strategies
+from abeyant.broker.simulation import KINDS, Options, PlannedFault, Simulation, strategies
 from abeyant.simulation import SimulationError
 
 aiokafka = pytest.importorskip("aiokafka")
@@ -40,11 +40,11 @@ async def sends_once_more(simulation: Simulation) -> None:
 
 def test_hypothesis_finds_and_shrinks_the_fault_that_matters() -> None:
     plans = strategies.faults(("lose answer", "disconnect"), horizon=0.2, most=3)
-    failing: list[list[Fault]] = []
+    failing: list[list[PlannedFault]] = []
 
     @hypothesis.settings(QUICK, max_examples=1000)  # it ends where it finds one: by one plan in ten or so
     @hypothesis.given(plans)
-    def test(plan: list[Fault]) -> None:
+    def test(plan: list[PlannedFault]) -> None:
         try:
             strategies.simulate(sends_once_more, faults=plan, options=OPTIONS)
         except AssertionError:
@@ -60,7 +60,7 @@ def test_hypothesis_finds_and_shrinks_the_fault_that_matters() -> None:
 
 @QUICK
 @hypothesis.given(strategies.faults())
-def test_plans_are_what_a_seed_could_plan(plan: list[Fault]) -> None:
+def test_plans_are_what_a_seed_could_plan(plan: list[PlannedFault]) -> None:
     assert len(plan) <= 5
     assert [fault.at for fault in plan] == sorted(fault.at for fault in plan)
     for fault in plan:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from abeyant.broker import checks as kafka_checks
-from abeyant.broker.simulation import Options, Outcome, RunId, Simulation, run_id, run_seed
+from abeyant.broker.simulation import Options, RunId, RunResult, Simulation, rerun, run_seed
 from abeyant.broker.simulation.search import passing_beside
 from abeyant.broker.simulation.timeline import PARTS, first_difference, record_stories, timeline
 from abeyant.broker.simulation.timeline_page import timeline_page
@@ -52,28 +52,28 @@ async def loses(simulation: Simulation) -> None:
 
 
 @pytest.fixture(scope="module")
-def found() -> tuple[RunId, Outcome]:
+def found() -> tuple[RunId, RunResult]:
     return shrunk(loses, OPTIONS)
 
 
 @pytest.fixture(scope="module")
-def watched(found: tuple[RunId, Outcome]) -> Outcome:
-    return run_id(loses, found[0], OPTIONS, any_hashes=True, watch=True)
+def watched(found: tuple[RunId, RunResult]) -> RunResult:
+    return rerun(loses, found[0], OPTIONS, any_hashes=True, watch=True)
 
 
 @pytest.fixture(scope="module")
-def beside(found: tuple[RunId, Outcome]) -> tuple[RunId, Outcome]:
+def beside(found: tuple[RunId, RunResult]) -> tuple[RunId, RunResult]:
     other = passing_beside(loses, found[0], OPTIONS, any_hashes=True)
     assert other is not None
     return other
 
 
-def test_a_watched_run_is_the_same_run(found: tuple[RunId, Outcome], watched: Outcome) -> None:
+def test_a_watched_run_is_the_same_run(found: tuple[RunId, RunResult], watched: RunResult) -> None:
     assert (watched.hash, watched.failure) == (found[1].hash, found[1].failure)
     assert found[1].watched is None
 
 
-def test_it_has_programs_brokers_partitions_and_groups(watched: Outcome) -> None:
+def test_it_has_programs_brokers_partitions_and_groups(watched: RunResult) -> None:
     run = timeline(watched)
     lanes = {(lane.part, lane.name): lane for lane in run.lanes}
     assert {part for part, _ in lanes} == set(PARTS) - {"Transactions"}
@@ -89,14 +89,14 @@ def test_it_has_programs_brokers_partitions_and_groups(watched: Outcome) -> None
     assert run.until <= watched.seconds * 1.01
 
 
-def test_the_run_that_passes_is_the_same_up_to_the_fault(watched: Outcome, beside: tuple[RunId, Outcome]) -> None:
+def test_the_run_that_passes_is_the_same_up_to_the_fault(watched: RunResult, beside: tuple[RunId, RunResult]) -> None:
     assert beside[1].failure is None
     killed = next(event for event in watched.history.events if "is killed" in event.what)
     assert first_difference(timeline(watched), timeline(beside[1])) == pytest.approx(killed.at)
     assert first_difference(timeline(watched), timeline(watched)) == math.inf
 
 
-def test_the_lost_record_is_followed(watched: Outcome) -> None:
+def test_the_lost_record_is_followed(watched: RunResult) -> None:
     assert watched.failure is not None
     (steps,) = record_stories(watched.history, watched.failure.message).values()
     said = " / ".join(what for _, what in steps)
@@ -117,7 +117,7 @@ def test_where_no_run_passes_the_page_says_so() -> None:
     assert "raise ValueError(&quot;of &lt;the&gt; test&quot;)" in page
 
 
-def test_the_page_in_a_browser(watched: Outcome, beside: tuple[RunId, Outcome], tmp_path: Path) -> None:
+def test_the_page_in_a_browser(watched: RunResult, beside: tuple[RunId, RunResult], tmp_path: Path) -> None:
     path = tmp_path / "story.html"
     path.write_text(timeline_page(watched, RunId(watched.seed, (0,)), beside, COMMAND), encoding="utf-8")
     assert path.stat().st_size < 300_000  # it has no library in it

@@ -281,7 +281,7 @@ def test_a_thinned_curve_keeps_true_points(spark: SparkSession) -> None:
     operations += [Op("b", "few", 0, wait, "completed", ()) for wait in range(50)]
     frame = table(spark, operations)
     exact, thin = (
-        {tuple(row) for row in timeout_curve(frame, most_points=most).collect() if row["instance"] == "b"}
+        {tuple(row) for row in timeout_curve(frame, points=most).collect() if row["instance"] == "b"}
         for most in (None, 100)
     )
     assert thin < exact

@@ -33,10 +33,10 @@ def test_four_columns_and_two_are_enough_whatever_the_table_is(spark: SparkSessi
     ):
         found = pipeline.resolve(operations, events).select("instance", "op_id", "kind", "outcome").collect()
         assert sorted(tuple(row) for row in found) == [("", "a", None, "completed"), ("", "b", None, "expired")]
-    (aside,) = pipeline.invalid_operations(dataframe).collect()
+    (aside,) = pipeline.rejected_operations(dataframe).collect()
     assert (aside.op_id, aside.reason) == ("c", "timeout_ms is not a whole number: 0.5")
     floats = pl.DataFrame({"key": ["x"], "at": [NOON], "progress": [float("nan")]})
-    assert [row.reason for row in pipeline.invalid_events(floats).collect()] == ["progress is not a whole number: nan"]
+    assert [row.reason for row in pipeline.rejected_events(floats).collect()] == ["progress is not a whole number: nan"]
 
 
 def test_a_column_misspelt_is_not_passed_over_in_silence(spark: SparkSession) -> None:
@@ -61,7 +61,7 @@ def test_a_value_that_cannot_be_read_is_in_the_reason(spark: SparkSession) -> No
         ("f", "x", "2026-03-02 12:00:00", None, "1"),
     ]
     operations = operations_from(spark.createDataFrame(rows, texts))
-    assert {row.op_id: row.reason for row in pipeline.invalid_operations(operations).collect()} == {
+    assert {row.op_id: row.reason for row in pipeline.rejected_operations(operations).collect()} == {
         "a": "timeout_ms is not a whole number: 15 min",
         "b": "timeout_ms is not a whole number: 900000.5",
         "c": "start is not a timestamp: noon",
@@ -70,7 +70,7 @@ def test_a_value_that_cannot_be_read_is_in_the_reason(spark: SparkSession) -> No
     }
     numbers = spark.createDataFrame([("x", NOON, 1.5), ("x", NOON, 2.0)], "key STRING, at TIMESTAMP, progress DOUBLE")
     events = events_from(numbers)
-    assert [row.reason for row in pipeline.invalid_events(events).collect()] == ["progress is not a whole number: 1.5"]
+    assert [row.reason for row in pipeline.rejected_events(events).collect()] == ["progress is not a whole number: 1.5"]
     assert [row.op_id for row in pipeline.resolve(operations, events).collect()] == ["e"]
 
 
@@ -87,7 +87,7 @@ def test_a_text_of_which_spark_would_make_another_time_is_rejected(spark: SparkS
     }
     events = events_from(spark.createDataFrame([("k", text) for text in read], "key STRING, at STRING"))
     assert [row[0] for row in events.select(F.hour("at")).collect()] == list(read.values())
-    reasons = [row.reason for row in pipeline.invalid_events(events).collect()]
+    reasons = [row.reason for row in pipeline.rejected_events(events).collect()]
     assert reasons == [f"at is not a timestamp: {text}" for text, hour in read.items() if hour is None]
 
 
@@ -102,7 +102,7 @@ def test_watches_may_require_numbers_that_are_whole(spark: SparkSession) -> None
         assert [(row.op_id, row.outcome) for row in pipeline.resolve(operations, events).collect()] == [
             ("a", "completed")
         ]
-        reasons = [row.reason for row in pipeline.invalid_operations(operations).collect()]
+        reasons = [row.reason for row in pipeline.rejected_operations(operations).collect()]
         assert reasons == ["required is not a whole number: 0.5"]
 
 

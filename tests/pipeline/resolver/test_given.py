@@ -41,9 +41,9 @@ def test_tables_are_taken_as_they_are(spark: SparkSession, make: Any) -> None:
         ("a", "completed", 7000.0),
         ("b", "expired", 60_000.0),
     ]
-    aside = pipeline.invalid_operations(make(OPERATIONS))
+    aside = pipeline.rejected_operations(make(OPERATIONS))
     assert (aside.columns, aside.count()) == ([*OPERATIONS, "reason"], 1)
-    assert pipeline.invalid_events(make(EVENTS)).count() == 0
+    assert pipeline.rejected_events(make(EVENTS)).count() == 0
 
 
 def test_a_table_goes_to_the_session_of_the_other_and_times_are_in_its_zone(spark: SparkSession) -> None:

@@ -17,7 +17,7 @@ tell whether time passes slowly or at once. The modules:
 """
 
 from abeyant.aio.virtual.clock import VirtualClock, virtual_time
-from abeyant.aio.virtual.deadlock import DeadlockError, Waiting
+from abeyant.aio.virtual.deadlock import DeadlockError, Waiting, WaitingTask
 from abeyant.aio.virtual.run import run_virtual
 
-__all__ = ["DeadlockError", "VirtualClock", "Waiting", "run_virtual", "virtual_time"]
+__all__ = ["DeadlockError", "VirtualClock", "Waiting", "WaitingTask", "run_virtual", "virtual_time"]

@@ -101,7 +101,7 @@ def virtual_time(
     clocks: bool = False,
     ignore_threads: str | Iterable[str] = (),
 ) -> VirtualClock:
-    """Return a clock that starts virtual time on the running loop with `async with`. See `VirtualClock`.
+    """Return a `VirtualClock` with these options: it starts virtual time on the running loop with `async with`.
 
     Works on asyncio's selector loops, including ours. Raises DeadlockError, at the end of the block, when nothing can
     run any more.

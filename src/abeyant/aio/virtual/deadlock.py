@@ -13,6 +13,8 @@ from pathlib import Path
 from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType
 from typing import Any
 
+from abeyant.errors import AbeyantError
+
 _SHOWN = 50  # tasks in a message
 _LONGEST = 160  # characters of a repr
 
@@ -22,15 +24,18 @@ _OURS = ("abeyant.aio.virtual.run", "pytest_abeyant")  # frames around the user'
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A task and what it awaits, in words."""
+class WaitingTask:
+    """A task that waits, as `DeadlockError` lists it, and what it awaits, in words."""
 
     task: str
     coroutine: str
-    place: str  # file:line of the await
-    source: str  # that line
+    place: str
+    """File:line of the await."""
+    source: str
+    """That line."""
     awaits: str
-    on_tasks: tuple[str, ...]  # names of the tasks that it awaits
+    on_tasks: tuple[str, ...]
+    """Names of the tasks that it awaits."""
 
     def __str__(self) -> str:
         """Return at most four lines."""
@@ -40,20 +45,25 @@ class Waiting:
         return "\n".join(lines)
 
 
-class DeadlockError(RuntimeError):
+Waiting = WaitingTask  # its former name
+
+
+class DeadlockError(AbeyantError, RuntimeError):
     """Nothing can run any more in virtual time. `waiting` and the message list what each task awaits."""
 
-    def __init__(self, reason: str, waiting: Iterable[Waiting]) -> None:
+    def __init__(self, reason: str, waiting: Iterable[WaitingTask]) -> None:
         """`reason` begins the message."""
         self.reason = reason
+        """Why nothing can run, in a sentence."""
         self.waiting = tuple(waiting)
+        """The tasks, and what each awaits."""
         shown = "\n".join(map(str, self.waiting[:_SHOWN]))
         hidden = len(self.waiting) - _SHOWN
         more = f"\nand {hidden} tasks more" if hidden > 0 else ""
         count = f"{len(self.waiting)} task{'s wait' if len(self.waiting) != 1 else ' waits'}"
         super().__init__(f"{reason}. {count}{':' if self.waiting else ''}\n{shown}{more}".rstrip())
 
-    def __reduce__(self) -> tuple[type[DeadlockError], tuple[str, tuple[Waiting, ...]]]:
+    def __reduce__(self) -> tuple[type[DeadlockError], tuple[str, tuple[WaitingTask, ...]]]:
         return type(self), (self.reason, self.waiting)  # test runners send errors between processes
 
 
@@ -61,7 +71,7 @@ def all_waiting(
     loop: asyncio.AbstractEventLoop,
     first: asyncio.Task[Any] | None = None,
     tasks: Iterable[asyncio.Task[Any]] | None = None,
-) -> list[Waiting]:
+) -> list[WaitingTask]:
     """Return every unfinished task of `loop`, or `tasks`: first the task `first`, then the others by name."""
     tasks = asyncio.all_tasks(loop) if tasks is None else tasks
     return [_waiting(task) for task in sorted(tasks, key=lambda task: (task is not first, _by_number(task.get_name())))]
@@ -72,15 +82,15 @@ def _by_number(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
-def _waiting(task: asyncio.Task[Any]) -> Waiting:
+def _waiting(task: asyncio.Task[Any]) -> WaitingTask:
     frames = list(_frames(task.get_coro()))
     own = [depth for depth, frame in enumerate(frames) if not _is_library(frame)]
     inner = frames[own[-1] + 1 :] if own else frames
     future = getattr(task, "_fut_waiter", None)
     if not frames:  # a coroutine that is not written in Python
-        return Waiting(task.get_name(), _short(task.get_coro()), "an unknown place", "", _short(future), ())
+        return WaitingTask(task.get_name(), _short(task.get_coro()), "an unknown place", "", _short(future), ())
     where = frames[own[-1] if own else -1]
-    return Waiting(
+    return WaitingTask(
         task=task.get_name(),
         coroutine=_function(frames[own[0] if own else 0]),
         place=_place(where),

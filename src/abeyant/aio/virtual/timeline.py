@@ -71,9 +71,17 @@ class Timeline:
         heapq.heappush(self._stops, (self._time + step, next(self._order), arrival))
         await arrival
 
+    async def advance_to(self, time: float | timedelta) -> None:
+        """Advance to `time` in seconds on this clock, as `advance` does. Raises ValueError for a time in the past."""
+        target = span(time, "time")
+        if target < self._time:
+            raise ValueError(f"time must be {self._time:.9g} or later, as time does not go back, not {time!r}")
+        await self.advance(target - self._time)
+
     async def advance_to_next(self) -> float | None:
         """Advance to the loop's next deadline and run what is due then. Return the seconds that passed.
 
+        Awaitable, unlike that of `ManualTimer`, which returns how many tasks ran, and that of a cluster's held clock.
         Returns when nothing more can run at that time; returns None, without moving, if no timer is pending. Raises
         RuntimeError outside of the block.
         """

@@ -30,12 +30,12 @@ class Awaited(NamedTuple):
 
     kind: str
     number: int
-    client: str | None
+    client_id: str | None
     found: Future[list[Waiting]]
 
 
 class BaseCluster:
-    """An open cluster. Use it in the loop's thread, except `on_loop` and `settled`. Not for users."""
+    """An open cluster. Use it in the loop's thread, except `_on_loop` and `_settled`. Not for users."""
 
     _awaited: list[Awaited]
     brokers: dict[int, Broker]
@@ -47,11 +47,11 @@ class BaseCluster:
     security: Security
     settings: Settings
 
-    def on_loop(self, action: Callable[..., T], *args: Any) -> T:
+    def _on_loop(self, action: Callable[..., T], *args: Any) -> T:
         """Call `action` in the loop's thread and return its result. Thread-safe. Not for users."""
         raise NotImplementedError
 
-    def settled(self, action: Callable[..., T], *args: Any) -> T:
+    def _settled(self, action: Callable[..., T], *args: Any) -> T:
         """Deliver the messages between brokers, then call `action` in the loop's thread. Not for users.
 
         So every request that was answered has taken effect on all brokers: after a commit, its markers are written.
@@ -61,30 +61,30 @@ class BaseCluster:
             self.network.settle()
             return action(*args)
 
-        return self.on_loop(act)
+        return self._on_loop(act)
 
-    def waiting_now(self, kind: str | None, client: str | None) -> list[Waiting]:
+    def _waiting_now(self, kind: str | None, client_id: str | None) -> list[Waiting]:
         """Return the pending requests, of one purgatory and client if given. Not for users."""
         found = [
             operation.describe(broker.id)
             for broker in self.brokers.values()
             for purgatory in broker.purgatories
             for operation in purgatory.pending()
-            if kind in (None, operation.kind) and client in (None, operation.client_id)
+            if kind in (None, operation.kind) and client_id in (None, operation.client_id)
         ]
         unread = (waiting for broker in self.brokers.values() if broker.paused for waiting in broker.unread())
-        found += (one for one in unread if kind in (None, one.kind) and client in (None, one.client))
+        found += (one for one in unread if kind in (None, one.kind) and client_id in (None, one.client_id))
         return sorted(found, key=lambda waiting: (waiting.since, waiting.broker))
 
-    def check_awaited(self) -> None:
+    def _check_awaited(self) -> None:
         """Complete the calls of `until_waiting` whose requests are pending now. Not for users."""
         for awaited in list(self._awaited):
-            found = self.waiting_now(awaited.kind, awaited.client)
+            found = self._waiting_now(awaited.kind, awaited.client_id)
             if len(found) >= awaited.number:
                 self._awaited.remove(awaited)
                 awaited.found.set_result(found)
 
-    def broker_named(self, number: int) -> Broker:
+    def _broker_named(self, number: int) -> Broker:
         """Return the broker with this id. Raises AbeyantError for an unknown id. Not for users."""
         broker = self.brokers.get(number)
         if broker is None:
@@ -92,16 +92,16 @@ class BaseCluster:
             raise AbeyantError(f"there is no broker {number!r}: there are brokers {least} to {most}")
         return broker
 
-    def topic_named(self, name: str) -> Topic:
+    def _topic_named(self, name: str) -> Topic:
         """Return the topic with this name. Raises AbeyantError for an unknown name. Not for users."""
         found = self.controller.topics.get(name)
         if found is None:
             raise AbeyantError(f"there is no topic {name!r}{did_you_mean(str(name), self.controller.topics)}")
         return found
 
-    def partition_state(self, topic: str, partition: int) -> PartitionState:
+    def _partition_state(self, topic: str, partition: int) -> PartitionState:
         """Return the controller's state of a partition. Raises AbeyantError for an unknown one. Not for users."""
-        partitions = self.topic_named(topic).partitions
+        partitions = self._topic_named(topic).partitions
         if type(partition) is not int or not 0 <= partition < len(partitions):
             raise AbeyantError(f"topic {topic!r} has partitions 0 to {len(partitions) - 1}, and no {partition!r}")
         return partitions[partition]
@@ -114,6 +114,6 @@ def settled(
 
     @wraps(method)
     def run(self: ClusterT, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.settled(lambda: method(self, *args, **kwargs))
+        return self._settled(lambda: method(self, *args, **kwargs))
 
     return run

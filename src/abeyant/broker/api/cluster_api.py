@@ -22,6 +22,7 @@ from abeyant.broker.settings import from_python
 from abeyant.broker.wire.apis import BY_NAME
 from abeyant.errors import AbeyantError, did_you_mean
 from abeyant.metrics.series import Reading
+from abeyant.renamed import former_keywords
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,8 +30,8 @@ T = TypeVar("T")
 _HELD = "Held"  # the purgatory of delayed requests, which have their API's name as kind
 
 
-class Written(NamedTuple):
-    """A record of a topic, decoded."""
+class Record(NamedTuple):
+    """A record of a topic, as `Cluster.records` returns it, decoded. What `Cluster.seed` appends is a `NewRecord`."""
 
     partition: int
     offset: int
@@ -39,6 +40,9 @@ class Written(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+Written = Record  # its former name
 
 
 class ClusterApi(ContentsApi, Outages):
@@ -52,10 +56,10 @@ class ClusterApi(ContentsApi, Outages):
     def create_topic(
         self, name: str, partitions: int = 1, replicas: int | None = None, config: Mapping[str, object] | None = None
     ) -> None:
-        """Create a topic. The default of `replicas` is three, or the number of brokers if there are fewer.
+        """Create a topic. `replicas` is its replication factor: by default three, or the number of brokers if fewer.
 
-        Broker 1 leads partition 0, broker 2 partition 1, and so on. `config` has Kafka's topic settings, with dots or
-        underscores.
+        Broker 1 leads partition 0, broker 2 partition 1, and so on. `config` has the topic's settings (a
+        cluster's `settings` are the brokers'), by Kafka's names with dots or underscores.
         Raises AbeyantError if the topic exists, if a setting is invalid, or with too few brokers.
         """
         wanted = min(3, len(self.brokers)) if replicas is None else replicas
@@ -76,7 +80,7 @@ class ClusterApi(ContentsApi, Outages):
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records. Raises AbeyantError for an unknown topic, or a full disk."""
         try:
-            self.controller.delete_topic(self.topic_named(name))
+            self.controller.delete_topic(self._topic_named(name))
         except ApiError as error:
             raise AbeyantError(f"cannot delete topic {name!r}: {error.message}") from None
         self.network.settle()
@@ -89,35 +93,38 @@ class ClusterApi(ContentsApi, Outages):
     @settled
     def leader(self, topic: str, partition: int = 0) -> int | None:
         """Return the broker that leads a partition; None without a leader."""
-        leader = self.partition_state(topic, partition).leader
+        leader = self._partition_state(topic, partition).leader
         return None if leader < 0 else leader
 
     @settled
     def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
         """Return the brokers whose replicas of a partition are in sync."""
-        return self.partition_state(topic, partition).isr
+        return self._partition_state(topic, partition).isr
 
+    @former_keywords(uncommitted="beyond_high_watermark")
     @settled
     def records(
         self,
         topic: str,
         partition: int | None = None,
         *,
-        uncommitted: bool = False,
+        beyond_high_watermark: bool = False,
         isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
-    ) -> list[Written]:
+    ) -> list[Record]:
         """Return the records of a topic, or of one partition, as a consumer would see them, by partition and offset.
 
-        With `isolation="read_committed"`, stop at the first open transaction and skip aborted ones. With `uncommitted`,
-        include what the leader has and some in-sync replica lacks. A partition without a leader has no records. Raises
-        AbeyantError for an unknown topic or partition, and ValueError for another isolation.
+        `isolation` is a consumer's: with "read_committed", stop at the first open transaction and skip aborted ones.
+        With `beyond_high_watermark`, include what the leader has and some in-sync replica lacks. A partition without a
+        leader has no records. Raises AbeyantError for an unknown topic or partition, ValueError for another isolation.
         """
         if isolation not in ("read_uncommitted", "read_committed"):
             raise ValueError(f'isolation must be "read_uncommitted" or "read_committed", not {isolation!r}')
         committed = isolation == "read_committed"
-        if committed and uncommitted:
-            raise ValueError('uncommitted=True and isolation="read_committed" contradict each other: leave one out')
-        return self._records(topic, partition, uncommitted, committed)
+        if committed and beyond_high_watermark:
+            raise ValueError(
+                'beyond_high_watermark=True and isolation="read_committed" contradict each other: leave one out'
+            )
+        return self._records(topic, partition, beyond_high_watermark, committed)
 
     @settled
     def compact(self, topic: str) -> None:
@@ -126,7 +133,7 @@ class ClusterApi(ContentsApi, Outages):
         Brokers also compact on their own, as the topic's settings say. Raises AbeyantError for an unknown topic, or if
         its `cleanup.policy` has no `compact`.
         """
-        if "compact" not in self.topic_named(topic).settings["cleanup.policy"]:
+        if "compact" not in self._topic_named(topic).settings["cleanup.policy"]:
             raise AbeyantError(f"topic {topic!r} has no cleanup.policy=compact")
         for broker in self.brokers.values():
             for partition in [] if broker.stopped else broker.partitions.values():
@@ -141,14 +148,14 @@ class ClusterApi(ContentsApi, Outages):
 
         A second call does nothing. Raises AbeyantError for a stopped broker.
         """
-        if self.broker_named(broker).stopped:
+        if self._broker_named(broker).stopped:
             raise AbeyantError(f"broker {broker} is stopped, so it cannot be paused: start it first")
-        self.broker_named(broker).pause()
+        self._broker_named(broker).pause()
 
     @settled
     def resume(self, broker: int) -> None:
         """Resume a paused broker, which first handles what arrived meanwhile. Do nothing if it is running."""
-        self.broker_named(broker).resume()
+        self._broker_named(broker).resume()
         self.network.settle()
 
     @settled
@@ -157,18 +164,21 @@ class ClusterApi(ContentsApi, Outages):
 
         A second call does nothing.
         """
-        if not self.broker_named(broker).stopped:
-            self.broker_named(broker).stop()
+        if not self._broker_named(broker).stopped:
+            self._broker_named(broker).stop()
 
     @settled
     def is_stopped(self, broker: int) -> bool:
         """Return whether a broker is stopped."""
-        return self.broker_named(broker).stopped
+        return self._broker_named(broker).stopped
 
     @settled
     def start(self, broker: int) -> None:
-        """Start a stopped broker again, on the same port. Raises AbeyantError if the port is taken."""
-        if not self.broker_named(broker).stopped:
+        """Start a stopped broker again, on the same port. Raises AbeyantError if the port is taken.
+
+        The cluster itself is started by `with` or `open`.
+        """
+        if not self._broker_named(broker).stopped:
             raise AbeyantError(f"broker {broker} has not been stopped")
         self._start(broker)
         self.network.settle()
@@ -207,25 +217,27 @@ class ClusterApi(ContentsApi, Outages):
         """
         return self._faults.throttle(Target(api, **where), seconds, times, nth)
 
+    @former_keywords(answer="response")
     def drop(
         self,
         api: str | None = None,
         *,
-        answer: bool = False,
+        response: bool = False,
         times: int | None = None,
         nth: int = 1,
         **where: Unpack[Where],
     ) -> Fault:
         """Close the connection of matching requests, without handling them. Arguments as for `fail`.
 
-        With `answer`, handle the request and drop its response, which looks the same to the client.
+        With `response`, handle the request and drop its response, which looks the same to the client.
+        A simulation plans the same faults: `KINDS` calls this one "lose", and with `response` "lose answer".
         """
-        return self._faults.drop(Target(api, **where), answer, times, nth)
+        return self._faults.drop(Target(api, **where), response, times, nth)
 
     def observe(
         self, api: str | None = None, *, times: int | None = None, nth: int = 1, **where: Unpack[Where]
     ) -> Fault:
-        """Count requests and handle them as ever: see `Fault.hits`, and `Fault.wait` to block until one comes.
+        """Count requests and handle them as ever. The `Fault` returned injects none: see its `hits`, `wait` and `end`.
 
         The rest is as for `fail`; a fault that was ordered earlier and takes a request over hides it.
         """
@@ -241,7 +253,7 @@ class ClusterApi(ContentsApi, Outages):
         """Close all open connections, or those of one broker or one client. Return how many."""
         check_choice("client_id", client_id)
         ended = 0
-        for one in self.brokers.values() if broker is None else [self.broker_named(broker)]:
+        for one in self.brokers.values() if broker is None else [self._broker_named(broker)]:
             for connection in list(one.connections):
                 if client_id in (None, connection.client_id):
                     connection.abort()
@@ -250,20 +262,22 @@ class ClusterApi(ContentsApi, Outages):
 
     # -- what waits
 
+    @former_keywords(client="client_id")
     @settled
-    def waiting(self, kind: str | None = None, *, client: str | None = None) -> list[Waiting]:
+    def waiting(self, kind: str | None = None, *, client_id: str | None = None) -> list[Waiting]:
         """Return the pending requests, oldest first: produces, fetches, followers' fetches and so on.
 
-        `kind` is the name of a purgatory, for instance "Produce", and `client` a client id; by default all. Requests
+        `kind` is the name of a purgatory, for instance "Produce"; by default all, of any client. Requests
         that a fault delays, or that have arrived at a paused broker, are pending too (`Waiting.held_by`); their kind is
         the API's name.
         """
         self._require_kind(kind)
-        check_choice("client_id", client, "client")
-        return self.waiting_now(kind, client)
+        check_choice("client_id", client_id)
+        return self._waiting_now(kind, client_id)
 
+    @former_keywords(client="client_id")
     def until_waiting(
-        self, kind: str, count: int = 1, *, client: str | None = None, timeout: float = 10.0
+        self, kind: str, count: int = 1, *, client_id: str | None = None, timeout: float = 10.0
     ) -> list[Waiting]:
         """Block until at least `count` requests are pending, and return them. Use it before advancing a held clock.
 
@@ -271,17 +285,17 @@ class ClusterApi(ContentsApi, Outages):
         `await asyncio.to_thread(kafka.until_waiting, "Produce")`.
         """
         self._require_kind(kind)
-        check_choice("client_id", client, "client")
+        check_choice("client_id", client_id)
         if type(count) is not int or count < 1:
             raise AbeyantError(f"count must be 1 or more, not {count!r}")
         if not isinstance(timeout, (int, float)) or not 0 <= timeout <= TIMEOUT_MAX:
             raise AbeyantError(f"timeout must be 0 seconds or more, and finite, not {timeout!r}")
         found: Future[list[Waiting]] = Future()
-        awaited = Awaited(kind, count, client, found)
+        awaited = Awaited(kind, count, client_id, found)
 
         def begin() -> None:
             self._awaited.append(awaited)
-            self.check_awaited()
+            self._check_awaited()
 
         try:
             asyncio.get_running_loop()
@@ -292,14 +306,14 @@ class ClusterApi(ContentsApi, Outages):
                 "until_waiting blocks, so it cannot be called in an event loop, nor in a notebook, which has one: "
                 f"await asyncio.to_thread(kafka.until_waiting, {kind!r})"
             )
-        self.settled(begin)
+        self._settled(begin)
         try:
             return found.result(timeout)
         except FutureTimeoutError:
-            pending = len(self.waiting(kind, client=client))
+            pending = len(self.waiting(kind, client_id=client_id))
             raise TimeoutError(f"after {timeout:g} s {pending} of {count} requests are pending in {kind}") from None
         finally:
-            self.on_loop(self._remove_awaited, awaited)
+            self._on_loop(self._remove_awaited, awaited)
 
     def readings(self) -> Iterator[Reading]:
         """Return the metrics, for `abeyant.metrics.Collector`. From any thread, without waiting for the loop."""
@@ -315,17 +329,17 @@ class ClusterApi(ContentsApi, Outages):
     def _settle(self) -> None:
         self.network.settle()
 
-    def _records(self, topic: str, partition: int | None, uncommitted: bool, committed: bool) -> list[Written]:
-        states = self.topic_named(topic).partitions if partition is None else [self.partition_state(topic, partition)]
+    def _records(self, topic: str, partition: int | None, beyond: bool, committed: bool) -> list[Record]:
+        states = self._topic_named(topic).partitions if partition is None else [self._partition_state(topic, partition)]
         found = []
         for state in states:
             broker = self.brokers.get(state.leader)
             replica = None if broker is None else broker.partitions.get((topic, state.partition))
             if replica is not None and replica.leads:
-                end = replica.log.end_offset if uncommitted else replica.high_watermark
+                end = replica.log.end_offset if beyond else replica.high_watermark
                 end = replica.last_stable_offset if committed else end
                 records = replica.log.records(end, aborted=not committed)
-                found += [Written(state.partition, *record) for record in records]
+                found += [Record(state.partition, *record) for record in records]
         return found
 
     def _remove_awaited(self, awaited: Awaited) -> None:

@@ -25,14 +25,17 @@ from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError, did_you_mean
 
 
-class Seed(NamedTuple):
-    """A record to be written by `Cluster.seed`."""
+class NewRecord(NamedTuple):
+    """A record for `Cluster.seed` to append. What `Cluster.records` returns is a `Record`."""
 
     value: bytes | None
     key: bytes | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
     timestamp: int | None = None
     """Milliseconds since 1970; None for the cluster's present time."""
+
+
+Seed = NewRecord  # its former name
 
 
 class GroupMember(NamedTuple):
@@ -112,9 +115,10 @@ def seed(cluster: BaseCluster, topic: str, partition: int, records: Iterable[obj
 
 
 def _record(number: int, given: object, now: int) -> Record:
-    one = given if isinstance(given, Seed) else Seed(given) if isinstance(given, bytes) or given is None else None
+    plain = isinstance(given, bytes) or given is None
+    one = given if isinstance(given, NewRecord) else NewRecord(given) if plain else None  # type: ignore[arg-type]
     if one is None:
-        raise AbeyantError(f"record {number} must be bytes, None or a Seed, not {given!r}")
+        raise AbeyantError(f"record {number} must be bytes, None or a NewRecord, not {given!r}")
     for name, value in (("value", one.value), ("key", one.key)):
         if value is not None and not isinstance(value, bytes):
             raise AbeyantError(f"record {number}: {name} must be bytes or None, not {value!r}")
@@ -123,7 +127,7 @@ def _record(number: int, given: object, now: int) -> Record:
 
 def leader_of(cluster: BaseCluster, topic: str, partition: int) -> Partition | None:
     """Return the replica that leads a partition; None without a leader that runs."""
-    broker = cluster.brokers.get(cluster.partition_state(topic, partition).leader)
+    broker = cluster.brokers.get(cluster._partition_state(topic, partition).leader)
     replica = None if broker is None or broker.stopped else broker.partitions.get((topic, partition))
     return replica if replica is not None and replica.leads else None
 
@@ -132,7 +136,7 @@ def commit(cluster: BaseCluster, group: str, offsets: Mapping[tuple[str, int], i
     """Commit offsets for a group without members; create it if there is none."""
     rows = {}
     for (topic, partition), offset in offsets.items():
-        cluster.partition_state(topic, partition)
+        cluster._partition_state(topic, partition)
         if type(offset) is not int or offset < 0:
             raise AbeyantError(f"the offset of {topic}-{partition} must be 0 or more, not {offset!r}")
         rows[OffsetKey(group, topic, partition)] = offset

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from abeyant.broker.api.base import BaseCluster, settled
 
 if TYPE_CHECKING:
-    from abeyant.broker.api.contents import GroupState, Seed, TransactionState
+    from abeyant.broker.api.contents import GroupState, NewRecord, TransactionState
     from abeyant.broker.telemetry.clients import PushedMetrics
 
 
@@ -16,11 +16,11 @@ class ContentsApi(BaseCluster):
     """The methods of a `Cluster` for its contents. What they are made of is imported at the first call."""
 
     @settled
-    def seed(self, topic: str, records: Iterable[bytes | Seed | None], partition: int = 0) -> list[int]:
-        """Append records to a partition, as a producer with acks=1 does, and return their offsets.
+    def seed(self, topic: str, records: Iterable[bytes | NewRecord | None], partition: int = 0) -> list[int]:
+        """Append records to a partition as test data, as a producer with acks=1 does, and return their offsets.
 
-        A record is its value, or a `Seed` with key, headers and timestamp. Raises AbeyantError where there is no such
-        partition, where it has no leader, or where the topic refuses a record.
+        A record is its value, or a `NewRecord` with key, headers and timestamp. Raises AbeyantError where there is no
+        such partition, where it has no leader, or where the topic refuses a record.
         """
         from abeyant.broker.api.contents import seed
 

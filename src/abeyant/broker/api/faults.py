@@ -67,7 +67,10 @@ class HeldRequest(BrokerOperation):
 
 
 class Fault:
-    """One active fault, or an observer. A context manager: it ends with its block."""
+    """What `Cluster.fail`, `delay`, `throttle`, `drop` or `observe` began. A context manager: it ends with its block.
+
+    A simulation's plan has `PlannedFault`s instead.
+    """
 
     def __init__(
         self,
@@ -78,7 +81,7 @@ class Fault:
         times: int | None,
         nth: int,
     ) -> None:
-        """`act` is called with each request that it fires for; None only counts them."""
+        """Not for users. `act` is called with each request that it fires for; None only counts them."""
         if times is not None and (type(times) is not int or times < 1):
             raise AbeyantError(f"times must be 1 or more, or None for no limit, not {times!r}")
         if type(nth) is not int or nth < 1:
@@ -104,7 +107,7 @@ class Fault:
 
     def near_misses(self) -> list[NearMiss]:
         """Return the requests that all but one of its selectors matched, most frequent first, by what differed."""
-        found = self._faults.cluster.settled(lambda: list(self._misses.values()))
+        found = self._faults.cluster._settled(lambda: list(self._misses.values()))
         return sorted(found, key=lambda miss: -miss.requests)
 
     def wait(self, hits: int = 1, *, timeout: float = 10.0) -> int:
@@ -120,7 +123,7 @@ class Fault:
         if asyncio._get_running_loop() is not None:
             raise AbeyantError("wait blocks, so it cannot be called in an event loop: read hits there")
         found: Future[int] = Future()
-        self._faults.cluster.settled(self._await, hits, found)
+        self._faults.cluster._settled(self._await, hits, found)
         try:
             return found.result(timeout)
         except FutureTimeoutError:
@@ -144,9 +147,9 @@ class Fault:
 
     def end(self) -> None:
         """End the fault. A second call does nothing. Requests that it delayed are still handled after their delay."""
-        self._faults.cluster.settled(self._faults.remove, self)
+        self._faults.cluster._settled(self._faults.remove, self)
 
-    def strike(self, call: Any) -> bool:
+    def _strike(self, call: Any) -> bool:
         """Fire if this selects the call. Return whether the request is taken over. In the loop's thread."""
         mismatches = self.target.mismatches(call)
         if mismatches:
@@ -198,9 +201,9 @@ class Faults:
     def __call__(self, call: Any) -> bool:
         """Handle a request that a fault selects. Return whether one did."""
         for fault in list(self.active):
-            if fault.strike(call):
+            if fault._strike(call):
                 if self.cluster._awaited:
-                    self.cluster.check_awaited()
+                    self.cluster._check_awaited()
                 return True
         return False
 
@@ -239,19 +242,19 @@ class Faults:
 
         return self._add(Fault(self, target.of_clients(), f"throttled by {seconds:g} s:", slow, times, nth))
 
-    def drop(self, target: Target, answer: bool, times: int | None, nth: int) -> Fault:
-        """Close the connection, or with `answer` handle the request and lose the response."""
-        if answer and target.api == REPLICA_FETCH:
-            raise AbeyantError("a follower's fetch cannot be separated from its response: leave answer=True out")
+    def drop(self, target: Target, response: bool, times: int | None, nth: int) -> Fault:
+        """Close the connection, or with `response` handle the request and lose the response."""
+        if response and target.api == REPLICA_FETCH:
+            raise AbeyantError("a follower's fetch cannot be separated from its response: leave response=True out")
 
         def lose(call: Any) -> None:
-            if answer and name_of(call) != REPLICA_FETCH:
+            if response and name_of(call) != REPLICA_FETCH:
                 call.lose_answer()
                 call.broker.handle(call)
             else:
                 call.drop()
 
-        return self._add(Fault(self, target, "the answer lost of" if answer else "lost:", lose, times, nth))
+        return self._add(Fault(self, target, "the answer lost of" if response else "lost:", lose, times, nth))
 
     def observe(self, target: Target, times: int | None, nth: int) -> Fault:
         """Count requests, and let them pass."""
@@ -270,7 +273,7 @@ class Faults:
             self.active.append(fault)
             self.cluster._gate = self
 
-        self.cluster.settled(add)
+        self.cluster._settled(add)
         return fault
 
 

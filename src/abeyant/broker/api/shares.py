@@ -8,9 +8,9 @@ from abeyant.errors import AbeyantError
 
 def expire_locks(cluster: BaseCluster, group: str, topic: str, partition: int | None, member: str | None) -> int:
     """Expire a group's locks on a topic; return how many. Raises AbeyantError for an unknown topic or partition."""
-    cluster.topic_named(topic)
+    cluster._topic_named(topic)
     if partition is not None:
-        cluster.partition_state(topic, partition)
+        cluster._partition_state(topic, partition)
     ended = 0
     for broker in cluster.brokers.values():
         for lock in broker.share_lock_purgatory.pending():

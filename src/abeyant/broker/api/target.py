@@ -24,7 +24,10 @@ from abeyant.errors import AbeyantError, did_you_mean
 
 
 class Where(TypedDict, total=False):
-    """Select requests: those that match every value given."""
+    """Selectors of a fault: it is for the requests that match every value given.
+
+    `Cluster.fail`, `delay`, `throttle`, `drop` and `observe` take them as keywords.
+    """
 
     topic: str | None
     partition: int | None
@@ -102,7 +105,7 @@ class Target:
         transactional ids need not exist: clients make them.
         """
         if self.broker is not None:
-            cluster.broker_named(self.broker)
+            cluster._broker_named(self.broker)
         if self.api in _SASL and not cluster.security.mechanisms:
             raise AbeyantError(f"no client sends {self.api}: the cluster has security={cluster.security.protocol!r}")
         if self.topic is None or self.api in NAME_NEW_TOPICS:
@@ -110,9 +113,9 @@ class Target:
         if self.topic in _INTERNAL and self.topic not in cluster.controller.topics:
             return
         if self.partition is None:
-            cluster.topic_named(self.topic)
+            cluster._topic_named(self.topic)
         else:
-            cluster.partition_state(self.topic, self.partition)
+            cluster._partition_state(self.topic, self.partition)
 
     def mismatches(self, call: Any) -> list[str]:
         """Return the selectors that a `Call` or a `ReplicaFetchCall` does not match, at most two: none for a match."""
@@ -165,7 +168,7 @@ def _found(call: Any, selector: str) -> str:
     return ", ".join(f"{topic}-{partition}" for topic, partition in keys_of(call))
 
 
-def check_choice(name: str, value: object, said: str = "") -> None:
+def check_choice(name: str, value: object) -> None:
     """Raise AbeyantError for a `topic`, `partition`, `client_id` and so on of a wrong type; None matches any."""
     if value is not None and (not isinstance(value, _TYPES[name]) or isinstance(value, bool)):
-        raise AbeyantError(f"{said or name} must be {_TYPES[name].__name__}, not {value!r}")
+        raise AbeyantError(f"{name} must be {_TYPES[name].__name__}, not {value!r}")

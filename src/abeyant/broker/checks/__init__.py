@@ -13,15 +13,49 @@ from abeyant.broker.checks.consuming import consumer_never_skips
 from abeyant.broker.checks.effects import each_effect_at_least_once, each_effect_once
 from abeyant.broker.checks.fencing import no_zombie_writes
 from abeyant.broker.checks.groups import every_member_has_its_share, heartbeats_keep_members
-from abeyant.broker.checks.history import History
+from abeyant.broker.checks.history import (
+    Committed,
+    Ended,
+    Event,
+    Found,
+    Group,
+    Handed,
+    History,
+    Initialized,
+    Item,
+    Joined,
+    Membership,
+    Produced,
+    Replica,
+    Sent,
+    Sought,
+    Stored,
+    Transaction,
+)
 from abeyant.broker.checks.ledger import Ledger
 from abeyant.broker.checks.order import effects_in_order, order_per_key
 from abeyant.broker.checks.state import replicas_agree, state_is_consistent, transactions_are_atomic
 
 __all__ = [
     "Check",
+    "Committed",
+    "Ended",
+    "Event",
+    "Found",
+    "Group",
+    "Handed",
     "History",
+    "Initialized",
+    "Item",
+    "Joined",
     "Ledger",
+    "Membership",
+    "Produced",
+    "Replica",
+    "Sent",
+    "Sought",
+    "Stored",
+    "Transaction",
     "Verdict",
     "aborted_is_never_seen",
     "acknowledged_by_enough",

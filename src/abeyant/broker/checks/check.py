@@ -16,7 +16,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check came to."""
+    """What a check returns: how much it has looked at, what is wrong for good, and what may still come."""
 
     seen: int
     """How much it has looked at; one that saw nothing fails."""
@@ -30,7 +30,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Check:
-    """A named check."""
+    """A named function from a run's `History` to a `Verdict`, for `simulation.check`."""
 
     name: str
     look: Callable[[History], Verdict]

@@ -63,9 +63,10 @@ def commits_follow_the_work(
 ) -> Check:
     """Check that `group` committed no offset of `topic` before each record below it had been worked off.
 
-    `ledger` is the program's own, made by `simulation.ledger()`; `entry` returns what a record's entry in it is. A
-    record whose value was acknowledged in the topic `dead_letters` counts as worked off. Records below the first one
-    that a member was handed do not matter, nor do those that a member passed over by a seek.
+    `ledger` is the program's own, made by `simulation.ledger()`, as its times matter here; `entry` returns what a
+    record's entry in it is. A record whose value was acknowledged in the topic `dead_letters` counts as worked off.
+    Records below the first one that a member was handed do not matter, nor do those that a member passed over by a
+    seek.
     """
 
     def look(history: History) -> Verdict:

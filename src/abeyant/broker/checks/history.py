@@ -234,7 +234,7 @@ class Replica(NamedTuple):
 
 @dataclass
 class History:
-    """One run."""
+    """What happened in one run, as checks read it: lists in the order in which things happened."""
 
     produced: list[Produced] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)

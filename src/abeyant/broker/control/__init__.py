@@ -16,7 +16,8 @@ from abeyant.lazy import lazy_names
 
 if TYPE_CHECKING:
     from abeyant.broker.control.serving import serve
+    from abeyant.web import Server
 
-__all__ = ["serve"]
+__all__ = ["Server", "serve"]
 
-__getattr__, __dir__ = lazy_names(__name__, {"serve": "serving"}, "window", ("h11",))
+__getattr__, __dir__ = lazy_names(__name__, {"Server": "serving", "serve": "serving"}, "window", ("h11",))

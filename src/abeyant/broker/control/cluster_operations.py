@@ -64,7 +64,7 @@ def _brokers(control: Control) -> list[dict[str, Any]]:
             for number, broker in cluster.brokers.items()
         ]
 
-    return cluster.settled(read)
+    return cluster._settled(read)
 
 
 def _broker(control: Control, given: Given) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _clock(control: Control, given: Given) -> dict[str, Any]:
         left = None if upcoming is None else max(upcoming - now, 0.0)
         return {"held": clock.held, "runs": clock.runs, "now": now, "now_ms": clock.now_ms(), "next": left}
 
-    return control.cluster.settled(read)
+    return control.cluster._settled(read)
 
 
 def _advance(control: Control, given: Given) -> dict[str, Any]:

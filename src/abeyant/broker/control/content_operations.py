@@ -7,14 +7,14 @@ import binascii
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from abeyant.broker.api.contents import Seed
+from abeyant.broker.api.contents import NewRecord
 from abeyant.broker.control.operation import Given, Operation
 from abeyant.broker.control.schema import Schema, nullable, obj, several, text, whole
 from abeyant.errors import did_you_mean
 from abeyant.web import HttpError
 
 if TYPE_CHECKING:
-    from abeyant.broker.api.cluster_api import Written
+    from abeyant.broker.api.cluster_api import Record
     from abeyant.broker.control.ordered import Control
 
 _OFFSET = {"type": "integer", "minimum": 0, "maximum": (1 << 63) - 1}
@@ -133,7 +133,7 @@ def _topic(control: Control, given: Given) -> dict[str, Any]:
 
     def read() -> list[dict[str, Any]]:
         found = []
-        for state in cluster.topic_named(name).partitions:
+        for state in cluster._topic_named(name).partitions:
             broker = cluster.brokers.get(state.leader)
             replica = None if broker is None or broker.stopped else broker.partitions.get((name, state.partition))
             found.append(
@@ -148,7 +148,7 @@ def _topic(control: Control, given: Given) -> dict[str, Any]:
             )
         return found
 
-    return {"name": name, "partitions": cluster.settled(read)}
+    return {"name": name, "partitions": cluster._settled(read)}
 
 
 def _delete(control: Control, given: Given) -> None:
@@ -168,7 +168,7 @@ def _records(control: Control, given: Given) -> dict[str, Any]:
     return {"records": [_shown(one) for one in chosen], "total": len(found)}
 
 
-def _shown(one: Written) -> dict[str, Any]:
+def _shown(one: Record) -> dict[str, Any]:
     parts = [one.key, one.value, *(value for _, value in one.headers)]
     encoding = "utf-8" if all(part is None or _is_text(part) for part in parts) else "base64"
     say = _as_text if encoding == "utf-8" else _as_base64
@@ -201,14 +201,15 @@ def _seed(control: Control, given: Given) -> dict[str, Any]:
     return {"offsets": control.cluster.seed(topic, records, given.body.get("partition", 0))}
 
 
-def _to_seed(where: str, one: dict[str, Any]) -> Seed:
+def _to_seed(where: str, one: dict[str, Any]) -> NewRecord:
     read: Callable[[str, str | None], bytes | None] = _from_base64 if one.get("encoding") == "base64" else _from_text
     headers = tuple(
         (_from_text(f"{where}.headers", header["name"]), read(f"{where}.headers", header["value"]))
         for header in one.get("headers", ())
     )
     named = tuple((name.decode(), value) for name, value in headers if name is not None)
-    return Seed(read(f"{where}.value", one["value"]), read(f"{where}.key", one.get("key")), named, one.get("timestamp"))
+    value, key = read(f"{where}.value", one["value"]), read(f"{where}.key", one.get("key"))
+    return NewRecord(value, key, named, one.get("timestamp"))
 
 
 def _from_text(where: str, value: str | None) -> bytes | None:

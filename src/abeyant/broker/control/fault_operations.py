@@ -168,11 +168,11 @@ def _waiting(control: Control, given: Given) -> dict[str, Any]:
     kind, client, count = (given.query.get(name) for name in ("kind", "client", "count"))
     cluster = control.cluster
     if count is None:
-        found = cluster.waiting(kind, client=client)
+        found = cluster.waiting(kind, client_id=client)
     elif kind is None:
         raise HttpError(409, "query.count needs query.kind, for instance Produce")
     else:
-        found = cluster.until_waiting(kind, count, client=client, timeout=given.query.get("timeout", 10.0))
+        found = cluster.until_waiting(kind, count, client_id=client, timeout=given.query.get("timeout", 10.0))
     now = cluster.clock.now()
     return {"waiting": [_row(one, now) for one in found]}
 
@@ -180,7 +180,7 @@ def _waiting(control: Control, given: Given) -> dict[str, Any]:
 def _row(one: Waiting, now: float) -> dict[str, Any]:
     left = None if math.isinf(one.deadline) else one.deadline - now
     return {
-        "broker": one.broker, "kind": one.kind, "keys": [list(key) for key in one.keys], "client": one.client,
+        "broker": one.broker, "kind": one.kind, "keys": [list(key) for key in one.keys], "client": one.client_id,
         "since": one.since, "left": left, "held_by": one.held_by,
     }  # fmt: skip
 

@@ -13,11 +13,11 @@ from abeyant.broker.control.operation import Given, Operation
 from abeyant.broker.control.ordered import Control
 from abeyant.broker.control.schema import check, from_text, with_integers
 from abeyant.errors import AbeyantError, did_you_mean
-from abeyant.web import HttpError, Response, Site
+from abeyant.web import HttpError, Response, Server, Site
 
 if TYPE_CHECKING:
     from abeyant.broker.cluster import Cluster
-    from abeyant.web import Request, Server
+    from abeyant.web import Request
 
 OPERATIONS: Final = (*cluster_operations.OPERATIONS, *fault_operations.OPERATIONS, *content_operations.OPERATIONS)
 

@@ -20,14 +20,19 @@ class Waiting(NamedTuple):
     keys: tuple[tuple[str, int | str], ...]
     """What it waits for: topics and partitions; for rebalances and sessions, groups and members; for a share
     lock both, and ("offsets", "first-last")."""
-    client: str
-    """The client id. A follower's is "broker-2-fetcher-0", as in Kafka."""
+    client_id: str
+    """A follower's is "broker-2-fetcher-0", as in Kafka."""
     since: float
     """When it started to wait, in seconds on the cluster's clock."""
     deadline: float
     """When it will expire, in seconds on the cluster's clock; infinity for never."""
     held_by: str = ""
     """Why it is held: "delay" (a fault), "throttle" (a quota or a fault) or "pause" (of its broker); else empty."""
+
+    @property
+    def client(self) -> str:
+        """Former name of `client_id`."""
+        return self.client_id
 
 
 class BrokerOperation(DelayedOperation):

@@ -7,13 +7,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, NoReturn, Self
 
-from abeyant.broker.api.cluster_api import Written
+from abeyant.broker.api.cluster_api import Record
 from abeyant.broker.api.outages import Outages
 from abeyant.broker.genuine.admin import Admin, Described
 from abeyant.broker.genuine.cluster import HOST, Cluster, free_ports
 from abeyant.broker.genuine.distribution import fetch
 from abeyant.broker.settings import from_python
 from abeyant.errors import AbeyantError, did_you_mean
+from abeyant.renamed import former_keywords
 
 _SETTINGS = {
     "min.insync.replicas": "1",  # Kafka's own default, and ours
@@ -91,19 +92,20 @@ class GenuineKafka(Outages):
         """Return the brokers whose replicas of a partition are in sync."""
         return self._partitions(topic)[partition].in_sync
 
+    @former_keywords(uncommitted="beyond_high_watermark")
     def records(
         self,
         topic: str,
         partition: int | None = None,
         *,
-        uncommitted: bool = False,
+        beyond_high_watermark: bool = False,
         isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
-    ) -> list[Written]:
+    ) -> list[Record]:
         """Return the records of a topic, or of one partition, as a consumer sees them."""
-        if uncommitted:
+        if beyond_high_watermark:
             self._skip("--kafka=genuine: only abeyant.broker returns uncommitted records")
         return [
-            Written(index, *record)
+            Record(index, *record)
             for index, described in sorted(self._partitions(topic).items())
             if partition in (None, index) and described.leader >= 0
             for record in self._admin.records(topic, index, described.leader, isolation == "read_committed")

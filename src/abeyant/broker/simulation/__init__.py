@@ -3,10 +3,21 @@
 The fixture `simulation` of the pytest plugin is its surface; docs/simulation.md is its manual.
 """
 
-from abeyant.broker.simulation.faults import KINDS, Fault
-from abeyant.broker.simulation.search import RunId, parse_id, run_id, search, shrink
+from abeyant.broker.simulation.faults import KINDS, Fault, PlannedFault
+from abeyant.broker.simulation.search import (
+    RunId,
+    find_failure,
+    parse_id,
+    passing_beside,
+    rerun,
+    run_id,
+    search,
+    shrink,
+)
 from abeyant.broker.simulation.story import story
-from abeyant.broker.simulation.world import Failure, Options, Outcome, Simulation, run_seed
+from abeyant.broker.simulation.timeline_page import timeline_page
+from abeyant.broker.simulation.world import Failure, Options, Outcome, RunResult, Simulation, run_seed
+from abeyant.simulation.errors import SimulationError
 
 __all__ = [
     "KINDS",
@@ -14,12 +25,19 @@ __all__ = [
     "Fault",
     "Options",
     "Outcome",
+    "PlannedFault",
     "RunId",
+    "RunResult",
     "Simulation",
+    "SimulationError",
+    "find_failure",
     "parse_id",
+    "passing_beside",
+    "rerun",
     "run_id",
     "run_seed",
     "search",
     "shrink",
     "story",
+    "timeline_page",
 ]

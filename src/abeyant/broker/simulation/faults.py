@@ -57,8 +57,12 @@ _ERRORS: Final = {
 
 
 @dataclass(frozen=True)
-class Fault:
-    """One fault of a plan."""
+class PlannedFault:
+    """One fault of a simulation's plan, done once to whatever is there at its time.
+
+    The same by hand are the methods of a `Cluster`: "pause" is `pause`, "stop" `stop`, "lose" `drop`, "lose answer"
+    `drop(response=True)`, "delay" `delay`, "fail" `fail`, "disconnect" `drop_connections`, "expire" `expire_member`.
+    """
 
     at: float
     """Seconds since the run began."""
@@ -71,7 +75,10 @@ class Fault:
     times: int
 
 
-def plan(stream: Stream, horizon: float, kinds: Sequence[str] = KINDS, most: int = _MOST) -> list[Fault]:
+Fault = PlannedFault  # its former name
+
+
+def plan(stream: Stream, horizon: float, kinds: Sequence[str] = KINDS, most: int = _MOST) -> list[PlannedFault]:
     """Return a run's faults by time: none to `most`, within `horizon` seconds. Raises SimulationError for no kind."""
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
@@ -85,7 +92,7 @@ def plan(stream: Stream, horizon: float, kinds: Sequence[str] = KINDS, most: int
         length = _LONGEST.get(kind, 1.0) * stream.draw() ** 2  # mostly short
         at = 0.0 if kind == "clock" else stream.between(0.05, horizon)
         where, length = stream.draw(), round(length + 0.05, 3)
-        faults.append(Fault(round(at, 3), kind, where, length, api, error, 1 + stream.below(3)))
+        faults.append(PlannedFault(round(at, 3), kind, where, length, api, error, 1 + stream.below(3)))
     return sorted(faults, key=lambda fault: fault.at)
 
 
@@ -116,7 +123,7 @@ class FaultRunner:
         self.struck: Callable[[Any, str], None] | None = None
         """Called with each request that a fault hits, and what happens to it."""
 
-    async def run(self, faults: Sequence[Fault]) -> None:
+    async def run(self, faults: Sequence[PlannedFault]) -> None:
         """Do each fault at its time."""
         for fault in faults:
             await asyncio.sleep(max(fault.at - self._loop.now, 0.0))
@@ -124,8 +131,8 @@ class FaultRunner:
                 return
             self._loop.create_task(self._do(fault), name=f"fault {fault.kind}")
 
-    async def _do(self, fault: Fault) -> None:
-        act: Callable[[Fault], Awaitable[None]] = getattr(self, f"_{fault.kind.replace(' ', '_')}")
+    async def _do(self, fault: PlannedFault) -> None:
+        act: Callable[[PlannedFault], Awaitable[None]] = getattr(self, f"_{fault.kind.replace(' ', '_')}")
         await act(fault)
 
     def end(self) -> None:
@@ -147,11 +154,11 @@ class FaultRunner:
 
     # -- brokers
 
-    def _broker(self, fault: Fault) -> int:
+    def _broker(self, fault: PlannedFault) -> int:
         numbers = sorted(self._kafka.brokers)
         return numbers[int(fault.where * len(numbers))]
 
-    async def _pause(self, fault: Fault) -> None:
+    async def _pause(self, fault: PlannedFault) -> None:
         number = self._broker(fault)
         if self._down is None:
             self._down = number
@@ -160,7 +167,7 @@ class FaultRunner:
             await asyncio.sleep(fault.seconds)
             self._raise_broker(number)
 
-    async def _stop(self, fault: Fault) -> None:
+    async def _stop(self, fault: PlannedFault) -> None:
         number = self._broker(fault)
         if self._down is None and self._all_in_sync():
             self._down = number
@@ -184,24 +191,24 @@ class FaultRunner:
         topics = self._kafka.controller.topics.values()
         return all(len(state.isr) == len(state.replicas) for topic in topics for state in topic.partitions)
 
-    async def _clog(self, fault: Fault) -> None:
+    async def _clog(self, fault: PlannedFault) -> None:
         number = self._broker(fault)
         what = f"the network of broker {number} stands still for {fault.seconds:g} s"
         self._note(what, f"broker {number}", fault.seconds)
         self._loop.network.clog(self._kafka.brokers[number].port, fault.seconds)
 
-    async def _disconnect(self, fault: Fault) -> None:
+    async def _disconnect(self, fault: PlannedFault) -> None:
         number = self._broker(fault)
         self._note(f"the connections of broker {number} end", f"broker {number}")
         self._kafka.drop_connections(broker=number)
 
-    async def _leader_moves(self, fault: Fault) -> None:
+    async def _leader_moves(self, fault: PlannedFault) -> None:
         self._move_leader(fault, [name for name in self._kafka.controller.topics if name not in INTERNAL])
 
-    async def _coordinator_moves(self, fault: Fault) -> None:
+    async def _coordinator_moves(self, fault: PlannedFault) -> None:
         self._move_leader(fault, [name for name in self._kafka.controller.topics if name in INTERNAL])
 
-    def _move_leader(self, fault: Fault, topics: Sequence[str]) -> None:
+    def _move_leader(self, fault: PlannedFault, topics: Sequence[str]) -> None:
         """Let another in-sync replica lead a partition of these topics, if one can."""
         controller = self._kafka.controller
         moves = [
@@ -225,20 +232,20 @@ class FaultRunner:
 
     # -- requests
 
-    async def _lose(self, fault: Fault) -> None:
+    async def _lose(self, fault: PlannedFault) -> None:
         self._note(f"the next {_times(fault)}{fault.api} is lost", fault.api)
         self._follow(self._kafka.drop(fault.api, times=fault.times), "is lost")
 
-    async def _lose_answer(self, fault: Fault) -> None:
+    async def _lose_answer(self, fault: PlannedFault) -> None:
         self._note(f"the answer to the next {_times(fault)}{fault.api} is lost", fault.api)
-        self._follow(self._kafka.drop(fault.api, answer=True, times=fault.times), "is handled, its answer lost")
+        self._follow(self._kafka.drop(fault.api, response=True, times=fault.times), "is handled, its answer lost")
 
-    async def _delay(self, fault: Fault) -> None:
+    async def _delay(self, fault: PlannedFault) -> None:
         self._note(f"the next {_times(fault)}{fault.api} waits for {fault.seconds:g} s", fault.api)
         order = self._kafka.delay(fault.api, seconds=fault.seconds, times=fault.times)
         self._follow(order, f"waits for {fault.seconds:g} s")
 
-    async def _fail(self, fault: Fault) -> None:
+    async def _fail(self, fault: PlannedFault) -> None:
         self._note(f"the next {_times(fault)}{fault.api} is answered with {fault.error}", fault.api)
         order = self._kafka.fail(fault.api, error=fault.error, times=fault.times)
         self._follow(order, f"is answered with {fault.error}")
@@ -257,7 +264,7 @@ class FaultRunner:
 
     # -- groups and programs
 
-    async def _expire(self, fault: Fault) -> None:
+    async def _expire(self, fault: PlannedFault) -> None:
         members = [
             (group.id, member)
             for broker in self._kafka.brokers.values()
@@ -271,11 +278,11 @@ class FaultRunner:
             with contextlib.suppress(AbeyantError):  # its coordinator moves at this moment
                 self._kafka.expire_member(group, member)
 
-    def _process(self, fault: Fault) -> Process | None:
+    def _process(self, fault: PlannedFault) -> Process | None:
         living = [one for one in self._processes() if one.running]
         return living[int(fault.where * len(living))] if living else None
 
-    async def _kill(self, fault: Fault) -> None:
+    async def _kill(self, fault: PlannedFault) -> None:
         process = self._process(fault)
         if process is not None:
             what = f"{process.name} is killed, and begun again after {fault.seconds:g} s"
@@ -291,7 +298,7 @@ class FaultRunner:
             if not process.running:
                 process.start()
 
-    async def _clock(self, fault: Fault) -> None:
+    async def _clock(self, fault: PlannedFault) -> None:
         ahead = fault.seconds if fault.times == 1 else -fault.seconds
         for process in self._processes():
             process.clock_ahead = ahead
@@ -299,7 +306,7 @@ class FaultRunner:
         self._note(f"from their next start, clocks of programs are {off}", "")
 
 
-def _times(fault: Fault) -> str:
+def _times(fault: PlannedFault) -> str:
     return "" if fault.times == 1 else f"{fault.times} "
 
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
-from abeyant.broker.simulation.search import RunId, parse_id, passing_beside, run_id, search, shrink
+from abeyant.broker.simulation.search import RunId, find_failure, parse_id, passing_beside, rerun, shrink
 from abeyant.broker.simulation.story import story
 from abeyant.broker.simulation.timeline_page import timeline_page
-from abeyant.broker.simulation.world import Options, Outcome, Test
+from abeyant.broker.simulation.world import Options, RunResult, Test
 from abeyant.pages.document import write_whole
 from abeyant.simulation.errors import SimulationError
 from abeyant.simulation.hashes import command, environment
@@ -80,7 +80,7 @@ def run_here(test: Callable[..., Any], name: str, options: Options, order: Order
     with ExitStack() as stack:
         trace = None if order.trace is None else stack.enter_context(order.trace.open("a", encoding="utf-8"))
 
-        def ended(outcome: Outcome) -> bool:
+        def ended(outcome: RunResult) -> bool:
             report.tried += 1
             report.add(outcome.seed, outcome.seen)
             _write(trace, outcome, name)
@@ -89,24 +89,24 @@ def run_here(test: Callable[..., Any], name: str, options: Options, order: Order
         began = time.monotonic()
         if order.repeat is not None:
             which = parse_id(order.repeat)
-            outcome = run_id(test, which, options)
+            outcome = rerun(test, which, options)
             ended(outcome)
             if outcome.failure is not None:
                 report.failed = _tell(test, outcome, which, 1, name, options, order)
             return report
-        found = search(test, order.seeds, options, ended)
+        found = find_failure(test, order.seeds, options, ended)
         if found is not None:
             which, best = shrink(test, found, options)
             report.failed = _tell(test, best, which, report.tried, name, options, order)
     return report
 
 
-def _tell(test: Test, outcome: Outcome, which: RunId, tried: int, name: str, options: Options, order: Order) -> str:
+def _tell(test: Test, outcome: RunResult, which: RunId, tried: int, name: str, options: Options, order: Order) -> str:
     """Return the story of a failure; write its timeline, if a folder for it is given."""
     command = f"pytest {name}"
     if order.stories is None:
         return story(outcome, which, tried, command)
-    watched = run_id(test, which, options, watch=True)
+    watched = rerun(test, which, options, watch=True)
     beside = passing_beside(test, which, options)
     page = order.stories / f"{_file_name(name)}-{str(which).replace(':', '-').replace(',', '_')}.html"
     try:
@@ -120,7 +120,7 @@ def _file_name(test: str) -> str:
     return re.sub(r"[^\w.-]+", "-", test.rpartition("/")[2].replace(".py::", "-")).strip("-")
 
 
-def _write(trace: IO[str] | None, outcome: Outcome, name: str) -> None:
+def _write(trace: IO[str] | None, outcome: RunResult, name: str) -> None:
     if trace is not None:
         reason = "passed" if outcome.failure is None else f"failed: {outcome.failure.reason}"
         trace.write(f"{outcome.seed} {outcome.hash} {reason} {name}\n")

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from abeyant.broker.simulation.faults import Fault
-from abeyant.broker.simulation.world import Options, Outcome, Test, run_seed
+from abeyant.broker.simulation.faults import PlannedFault
+from abeyant.broker.simulation.world import Options, RunResult, Test, run_seed
+from abeyant.renamed import former_keywords
 from abeyant.simulation.chance import checked_seed
 from abeyant.simulation.errors import SimulationError
 
@@ -23,7 +24,7 @@ _MOST_BESIDE: Final = 5  # runs tried, to find one that passes
 
 @dataclass(frozen=True)
 class RunId:
-    """A run by its seed, and what of it is left out."""
+    """The name of a run, which repeats it: its seed, and what of it is left out."""
 
     seed: int
     kept: tuple[int, ...] | None = None
@@ -51,9 +52,9 @@ def parse_id(text: str) -> RunId:
     return RunId(checked_seed(number), kept, frozenset(rest[1:]))
 
 
-def run_id(test: Test, which: RunId, options: Options, *, any_hashes: bool = False, watch: bool = False) -> Outcome:
-    """Run what an id names; `watch` as `run_seed` does."""
-    faults: Sequence[Fault] | None = None
+def rerun(test: Test, which: RunId, options: Options, *, any_hashes: bool = False, watch: bool = False) -> RunResult:
+    """Repeat the run that an id names, and return its result; `watch` as `run_seed` does."""
+    faults: Sequence[PlannedFault] | None = None
     tape: Mapping[str, int] | None = _QUIET if "quiet" in which.ways else None
     if which.kept is not None or which.ways - {"quiet"}:
         every = planned(which.seed, options)
@@ -64,7 +65,10 @@ def run_id(test: Test, which: RunId, options: Options, *, any_hashes: bool = Fal
     return run_seed(test, which.seed, options, faults=faults, tape=tape, any_hashes=any_hashes, watch=watch)
 
 
-def planned(seed: int, options: Options) -> list[Fault]:
+run_id = rerun  # its former name
+
+
+def planned(seed: int, options: Options) -> list[PlannedFault]:
     """Return the faults that a seed plans."""
     from abeyant.broker.simulation.faults import plan
     from abeyant.simulation.chance import Chance
@@ -72,7 +76,7 @@ def planned(seed: int, options: Options) -> list[Fault]:
     return plan(Chance(seed).stream("faults"), options.horizon, options.faults)
 
 
-def _altered(fault: Fault, ways: frozenset[str]) -> Fault:
+def _altered(fault: PlannedFault, ways: frozenset[str]) -> PlannedFault:
     if "round" in ways:
         fault = replace(fault, at=round(fault.at, 1), seconds=max(round(fault.seconds, 1), 0.1))
     if "short" in ways:
@@ -80,13 +84,23 @@ def _altered(fault: Fault, ways: frozenset[str]) -> Fault:
     return fault
 
 
-def search(
-    test: Test, seeds: Iterable[int], options: Options, ended: Callable[[Outcome], bool], *, any_hashes: bool = False
-) -> Outcome | None:
-    """Run each seed; return the first failure or None. Call `ended` with each outcome; stop when it returns False."""
+@former_keywords(ended="on_result")
+def find_failure(
+    test: Test,
+    seeds: Iterable[int],
+    options: Options,
+    on_result: Callable[[RunResult], bool],
+    *,
+    any_hashes: bool = False,
+) -> RunResult | None:
+    """Run each seed; return the first result with a failure, or None where all pass.
+
+    `on_result` is called with each result; where it returns False, the search stops. (`abeyant.simulation.search`
+    raises the first error instead, and returns the number of runs.)
+    """
     for seed in seeds:
         outcome = run_seed(test, seed, options, any_hashes=any_hashes)
-        go_on = ended(outcome)
+        go_on = on_result(outcome)
         if outcome.failure is not None:
             return outcome
         if not go_on:
@@ -94,7 +108,10 @@ def search(
     return None
 
 
-def shrink(test: Test, found: Outcome, options: Options, *, any_hashes: bool = False) -> tuple[RunId, Outcome]:
+search = find_failure  # its former name
+
+
+def shrink(test: Test, found: RunResult, options: Options, *, any_hashes: bool = False) -> tuple[RunId, RunResult]:
     """Return the smallest run that fails for the same reason, and what it came to. Takes up to 80 runs."""
     assert found.failure is not None
     reason = found.failure.reason
@@ -106,7 +123,7 @@ def shrink(test: Test, found: Outcome, options: Options, *, any_hashes: bool = F
         if left <= 0:
             return False
         left -= 1
-        outcome = run_id(test, which, options, any_hashes=any_hashes)
+        outcome = rerun(test, which, options, any_hashes=any_hashes)
         if outcome.failure is None or outcome.failure.reason != reason:
             return False
         best, best_id = outcome, which
@@ -130,13 +147,13 @@ def shrink(test: Test, found: Outcome, options: Options, *, any_hashes: bool = F
 
 def passing_beside(
     test: Test, which: RunId, options: Options, *, any_hashes: bool = False
-) -> tuple[RunId, Outcome] | None:
+) -> tuple[RunId, RunResult] | None:
     """Return the nearest run that passes, watched: the same without one of its faults, else an earlier seed."""
     kept = tuple(range(len(planned(which.seed, options)))) if which.kept is None else which.kept
     fewer = [replace(which, kept=tuple(one for one in kept if one != left_out)) for left_out in kept[:_MOST_BESIDE]]
     earlier = [RunId(seed) for seed in range(which.seed - 1, max(which.seed - 1 - _MOST_BESIDE, -1), -1)]
     for other in [*fewer, *earlier]:
-        outcome = run_id(test, other, options, any_hashes=any_hashes, watch=True)
+        outcome = rerun(test, other, options, any_hashes=any_hashes, watch=True)
         if outcome.failure is None:
             return other, outcome
     return None

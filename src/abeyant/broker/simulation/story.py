@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from abeyant.broker.simulation.search import RunId
-from abeyant.broker.simulation.world import Outcome
+from abeyant.broker.simulation.world import RunResult
 
 _EVENTS: Final = 8
 _STEPS: Final = {"group": "groups", "transaction": "transactions", "replicas": "replicas"}
 
 
-def story(outcome: Outcome, which: RunId, tried: int, command: str, page: Path | None = None) -> str:
+def story(outcome: RunResult, which: RunId, tried: int, command: str, page: Path | None = None) -> str:
     """Return the story of a shrunk run, found after `tried` seeds; `command` repeats it, `page` has its timeline."""
     failure = outcome.failure
     assert failure is not None

@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from abeyant.broker.simulation.faults import KINDS, Fault, errors_of, longest, plan
-from abeyant.broker.simulation.world import Options, Outcome, Test, run_seed
+from abeyant.broker.simulation.faults import KINDS, PlannedFault, errors_of, longest, plan
+from abeyant.broker.simulation.world import Options, RunResult, Test, run_seed
 from abeyant.errors import AbeyantError
 from abeyant.simulation.chance import Chance
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
+
+__all__ = ["faults", "simulate"]
 
 _TENTHS: Final = 10
 _MOST: Final = 5
@@ -26,7 +28,9 @@ _PLACES: Final = 8
 _TIMES: Final = 3
 
 
-def faults(kinds: Sequence[str] = KINDS, *, horizon: float = 10.0, most: int = _MOST) -> SearchStrategy[list[Fault]]:
+def faults(
+    kinds: Sequence[str] = KINDS, *, horizon: float = 10.0, most: int = _MOST
+) -> SearchStrategy[list[PlannedFault]]:
     """Return a strategy of plans: none to `most` faults of these kinds, which begin within `horizon` seconds, by time.
 
     They shrink to fewer, earlier and shorter ones. Raises SimulationError for a kind that there is not, and
@@ -39,7 +43,7 @@ def faults(kinds: Sequence[str] = KINDS, *, horizon: float = 10.0, most: int = _
     plan(Chance(0).stream("faults"), horizon, kinds)  # refuses what is no kind
 
     @st.composite
-    def fault(draw: Any) -> Fault:
+    def fault(draw: Any) -> PlannedFault:
         kind = draw(st.sampled_from(list(kinds)))
         errors = errors_of(kind)
         api = draw(st.sampled_from(list(errors)))
@@ -47,13 +51,15 @@ def faults(kinds: Sequence[str] = KINDS, *, horizon: float = 10.0, most: int = _
         at = 0 if kind == "clock" else draw(st.integers(0, int(horizon * _TENTHS)))
         length = draw(st.integers(1, max(1, int(longest(kind) * _TENTHS))))
         where = draw(st.integers(0, _PLACES - 1)) / _PLACES
-        return Fault(at / _TENTHS, kind, where, length / _TENTHS, api, error, draw(st.integers(1, _TIMES)))
+        return PlannedFault(at / _TENTHS, kind, where, length / _TENTHS, api, error, draw(st.integers(1, _TIMES)))
 
     by_time = st.lists(fault(), max_size=most).map(lambda found: sorted(found, key=lambda one: one.at))
     return by_time if kinds else st.just([])
 
 
-def simulate(test: Test, *, faults: Sequence[Fault] = (), seed: int = 0, options: Options | None = None) -> Outcome:
+def simulate(
+    test: Test, *, faults: Sequence[PlannedFault] = (), seed: int = 0, options: Options | None = None
+) -> RunResult:
     """Run `test` by a seed with these faults in place of the seed's own; return the outcome.
 
     Raises AssertionError with the failure's message, and the faults as they happened. The hashes of strings are those

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from abeyant.broker.checks.history import Event, History, Item, Place
 from abeyant.broker.simulation.faults import THE_FAULTS_END
 from abeyant.broker.simulation.watcher import Level, Phase, Watcher
-from abeyant.broker.simulation.world import Outcome
+from abeyant.broker.simulation.world import RunResult
 
 THE_TEST: Final = "the test"
 _LONGEST: Final = 40  # characters of a value that is shown
@@ -58,7 +58,7 @@ class Timeline:
 PARTS: Final = ("Programs", "Brokers", "Partitions", "Groups", "Transactions")
 
 
-def timeline(outcome: Outcome) -> Timeline:
+def timeline(outcome: RunResult) -> Timeline:
     """Return a watched run's timeline. O(what happened)."""
     watched, history = outcome.watched, outcome.history
     assert watched is not None
@@ -80,7 +80,9 @@ def timeline(outcome: Outcome) -> Timeline:
         mark("Brokers", f"broker {one.broker}", one.since, one.at, kind, f"{what} waits; {said} at {one.at:.3f} s")
     end = max(history.now, outcome.seconds)
     for held in watched.waiting:
-        about = f"{held.kind} of {held.client} still waits at the end, for {', '.join(_key(one) for one in held.keys)}"
+        about = (
+            f"{held.kind} of {held.client_id} still waits at the end, for {', '.join(_key(one) for one in held.keys)}"
+        )
         mark("Brokers", f"broker {held.broker}", held.since, end, "waited", about)
     for place, levels in sorted(watched.levels.items()):
         lane = lanes["Partitions", _place(place)] = Lane("Partitions", _place(place))

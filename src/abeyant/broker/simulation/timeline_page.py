@@ -14,7 +14,7 @@ from abeyant import __version__
 from abeyant.broker.simulation.faults import THE_FAULTS_END
 from abeyant.broker.simulation.search import RunId
 from abeyant.broker.simulation.timeline import PARTS, Lane, Mark, Timeline, first_difference, record_stories, timeline
-from abeyant.broker.simulation.world import Outcome
+from abeyant.broker.simulation.world import RunResult
 from abeyant.pages.document import document
 from abeyant.pages.tiles import Tile, tiles
 from abeyant.pages.words import counted, escaped, shortened
@@ -31,7 +31,7 @@ _LEGEND: Final = (
 
 
 def timeline_page(
-    outcome: Outcome, which: RunId, beside: tuple[RunId, Outcome] | None, command: str, *, tried: int = 1
+    outcome: RunResult, which: RunId, beside: tuple[RunId, RunResult] | None, command: str, *, tried: int = 1
 ) -> str:
     """Return the page of a watched run that failed; `beside` is a watched run that passed. `command` repeats it."""
     failure = outcome.failure
@@ -52,7 +52,7 @@ def timeline_page(
     )
 
 
-def _tiles(outcome: Outcome, which: RunId, tried: int) -> list[Tile]:
+def _tiles(outcome: RunResult, which: RunId, tried: int) -> list[Tile]:
     faults = len(outcome.faults)
     return [
         Tile("Seed", str(outcome.seed), f"found after {counted(tried, 'seed')}" if tried > 1 else ""),
@@ -61,7 +61,7 @@ def _tiles(outcome: Outcome, which: RunId, tried: int) -> list[Tile]:
     ]
 
 
-def _findings(run: Timeline, beside: tuple[RunId, Outcome] | None, other: Timeline | None) -> Iterator[str]:
+def _findings(run: Timeline, beside: tuple[RunId, RunResult] | None, other: Timeline | None) -> Iterator[str]:
     for event in run.events:
         yield f"At {event.at:.3f} s {event.about}."
     if beside is None or other is None:
@@ -72,7 +72,7 @@ def _findings(run: Timeline, beside: tuple[RunId, Outcome] | None, other: Timeli
     yield f"Beside it: {_named(beside[0], beside[1])}, which passes. {until}"
 
 
-def _named(which: RunId, outcome: Outcome) -> str:
+def _named(which: RunId, outcome: RunResult) -> str:
     if which.kept is None:
         return f"seed {which.seed}"
     if not which.kept:
@@ -80,7 +80,7 @@ def _named(which: RunId, outcome: Outcome) -> str:
     return f"seed {which.seed} with {counted(len(outcome.faults), 'fault')} only"
 
 
-def _records(outcome: Outcome, message: str) -> str:
+def _records(outcome: RunResult, message: str) -> str:
     parts = []
     for value, steps in record_stories(outcome.history, message).items():
         done = {event.what for event in outcome.history.events if event.what != THE_FAULTS_END}
@@ -206,7 +206,7 @@ def _lines_of(text: str) -> str:
     return "\n".join(escaped(line) for line in text.rstrip().splitlines())
 
 
-def _list(run: Timeline, outcome: Outcome) -> str:
+def _list(run: Timeline, outcome: RunResult) -> str:
     every = [(mark.at, lane.name, mark.about) for lane in run.lanes for mark in lane.marks[:_MOST_MARKS]]
     every += [(event.at, "", event.about) for event in run.events]
     rows = "".join(
@@ -222,7 +222,7 @@ def _list(run: Timeline, outcome: Outcome) -> str:
     )
 
 
-def _made(outcome: Outcome, which: RunId, command: str) -> str:
+def _made(outcome: RunResult, which: RunId, command: str) -> str:
     facts = {
         "repeat it": f"{command} --kafka-repeat {which}",
         "hash of its trace": outcome.hash,

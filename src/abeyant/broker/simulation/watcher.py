@@ -115,7 +115,7 @@ class Watcher:
         """Note what still waits where the run ends."""
         self.look()
         brokers, now = self._kafka.brokers, self._loop.now
-        for one in self._kafka.waiting_now(None, None):
+        for one in self._kafka._waiting_now(None, None):
             if one.kind not in _POLLS and one.broker in brokers:
                 ahead = now - brokers[one.broker].now()
                 self.waiting.append(one._replace(since=one.since + ahead, deadline=one.deadline + ahead))

@@ -16,7 +16,7 @@ from abeyant.broker.checks.history import Event, History
 from abeyant.broker.checks.ledger import Ledger
 from abeyant.broker.cluster import Cluster
 from abeyant.broker.simulation.clients import Consumers, watched_clients
-from abeyant.broker.simulation.faults import KINDS, Fault, FaultRunner, plan
+from abeyant.broker.simulation.faults import KINDS, FaultRunner, PlannedFault, plan
 from abeyant.broker.simulation.recorder import Recorder
 from abeyant.broker.simulation.watcher import Watcher
 from abeyant.errors import AbeyantError
@@ -36,7 +36,10 @@ _SMALL: Final = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.p
 
 @dataclass(frozen=True)
 class Options:
-    """What the marker `kafka` says of a simulated test."""
+    """How a simulated test is run, as its marker says: `@pytest.mark.kafka(brokers=3, faults=["pause"])`.
+
+    `settings` are the brokers'; `faults` are kinds, of `KINDS`.
+    """
 
     brokers: int = 3
     settings: Mapping[str, object] = field(default_factory=dict)
@@ -59,11 +62,11 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a run of one seed came to."""
+class RunResult:
+    """What a run of one seed came to: `failure` is None for one that passed."""
 
     seed: int
-    faults: tuple[Fault, ...]
+    faults: tuple[PlannedFault, ...]
     hash: str
     failure: Failure | None
     history: History
@@ -75,16 +78,23 @@ class Outcome:
     """What waited where, if it was watched."""
 
 
+Outcome = RunResult  # its former name
+
+
 class Simulation:
     """The fixture: a cluster, its clients and programs in virtual time, from one seed."""
 
     def __init__(self, loop: SimulationLoop, kafka: Cluster, history: History) -> None:
+        """Not for users: the fixture `simulation` makes it."""
         self.loop = loop
         self.kafka = kafka
         """The cluster: topics, records, and faults of the test's own."""
         self.history = history
+        """What has happened so far, as checks read it."""
         self.seed = loop.chance.seed
+        """The seed of this run."""
         self.bootstrap = kafka.bootstrap
+        """For clients' `bootstrap.servers`."""
         self.checks: list[Check] = []
         self._restarts = 0
 
@@ -137,16 +147,20 @@ class Simulation:
             process.start()
 
     def check(self, *checks: Check) -> None:
-        """Have these checked at the end, once the faults have ended: in time they must all be content."""
+        """Register checks, to be made at the end, once the faults have ended: in time they must all be content."""
         self.checks += checks
 
     def ledger(self) -> Ledger:
         """Return a list for what programs have done: it outlives them, and notes when each entry came."""
         return Ledger(lambda: self.loop.now)
 
-    def choose(self, least: float, most: float) -> float:
-        """Return a number of the seed's choice, for what a test leaves to chance."""
+    def uniform(self, least: float, most: float) -> float:
+        """Return a random number from `least` to `most`, of the seed's choice, as `random.uniform` does."""
         return self.loop.chance.stream("test").between(least, most)
+
+    def choose(self, least: float, most: float) -> float:
+        """Former name of `uniform`."""
+        return self.uniform(least, most)
 
 
 def run_seed(
@@ -154,11 +168,11 @@ def run_seed(
     seed: int,
     options: Options,
     *,
-    faults: Sequence[Fault] | None = None,
+    faults: Sequence[PlannedFault] | None = None,
     tape: Mapping[str, int] | None = None,
     any_hashes: bool = False,
     watch: bool = False,
-) -> Outcome:
+) -> RunResult:
     """Run `test` by a seed; `faults` and `tape` in place of the seed's own, for shrinking.
 
     `watch` notes what waited where, for a timeline; the run is the same.
@@ -172,12 +186,14 @@ def run_seed(
 class _Story:
     """A run in the making."""
 
-    def __init__(self, test: Test, seed: int, options: Options, faults: Sequence[Fault] | None, watch: bool) -> None:
+    def __init__(
+        self, test: Test, seed: int, options: Options, faults: Sequence[PlannedFault] | None, watch: bool
+    ) -> None:
         self._test = test
         self._watch = watch
         self._options = options
         self._given = faults
-        self._plan: tuple[Fault, ...] = tuple(faults or ())
+        self._plan: tuple[PlannedFault, ...] = tuple(faults or ())
         self._failure: Failure | None = None
         self.history = History()
         self._recorder: Recorder | None = None
@@ -239,17 +255,17 @@ class _Story:
             if said is not None:
                 raise _Failed(Failure(check.name, said, ""))
 
-    def outcome(self, result: Run) -> Outcome:
+    def outcome(self, result: Run) -> RunResult:
         error = result.error
         failure = None
         if isinstance(error, _Failed):
             failure = error.failure
-        elif isinstance(error, AbeyantError):
-            raise error
+        elif isinstance(error, AbeyantError) and not isinstance(error, RuntimeError):
+            raise error  # the test's own mistake; a deadlock or a closed timer is a failure of the program
         elif error is not None:
             failure = Failure(_reason(error), f"{type(error).__name__}: {_first_line(error)}", _text(error))
         seen = self._recorder.seen if self._recorder else {}
-        return Outcome(
+        return RunResult(
             result.seed, self._plan, result.hash, failure, self.history, dict(seen), result.seconds, self._watcher
         )
 

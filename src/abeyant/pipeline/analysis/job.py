@@ -103,10 +103,12 @@ def analyze(
 ) -> AnalysisResult:
     """Analyze a Kafka request log: write the tables of `schemas.TABLES` and `report.html` into `out`.
 
+    The command `abeyant analyze` does the same.
+
     `out` (a directory that the driver and the workers share, or a URI) appears only when all of it is written; a
-    result of ours that is there is replaced when `overwrite` says so, and anything else never. `logs`, `timezone` and
-    `instance` are those of `read_kafka_request_log`. Unless `quiet`, progress goes to the error stream. `command`
-    is what repeats this analysis, for the report to name. Raises
+    result of ours that is there is replaced when `overwrite` says so, and anything else never. `logs` are the `paths`
+    of `read_kafka_request_log`, which takes `timezone` and `instance`, too. Unless `quiet`, progress goes to the error
+    stream. `command` is what repeats this analysis, for the report to name. Raises
     `AbeyantError` with one line for what the user can mend: paths, a log with no request in it, a full disk.
     """
     sink = sink_of(out)

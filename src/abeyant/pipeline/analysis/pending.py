@@ -73,7 +73,7 @@ def pending_rows(waited: DataFrame | PackedRows, span: Span) -> ShardRows:
 
 
 def pending_plot(pending: DataFrame, points: int = PLOT_POINTS) -> DataFrame:
-    """Reduce each series to at most `points` rows for drawing, all of them rows of `pending`.
+    """Reduce each series to at most `points` rows for a plot; draws nothing. All are rows of `pending`.
 
     Time is cut into equal bins; of each bin the least, the greatest and the last value are kept, so that no peak
     is lost and the steps between bins are true. A job finds the first and last instant at once; the rest is lazy.

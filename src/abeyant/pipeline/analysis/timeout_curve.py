@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from abeyant.pipeline.analysis.columns import observed, run_starts
 from abeyant.pipeline.analysis.ranked import Ranked, by_ranks
 from abeyant.pipeline.schemas import TIMEOUT_CURVE
+from abeyant.renamed import former_keywords
 
 __all__ = ["CURVE_POINTS", "timeout_curve", "timeout_curve_rows"]
 
@@ -30,15 +31,16 @@ _BUCKETS_PER_E: Final = 46
 Floats = npt.NDArray[np.float64]
 
 
-def timeout_curve(operations: DataFrame, *, most_points: int | None = None) -> DataFrame:
+@former_keywords(most_points="points")
+def timeout_curve(operations: DataFrame, *, points: int | None = None) -> DataFrame:
     """Return the time-out curve of each instance (`*` for all) and kind (`schemas.TIMEOUT_CURVE`).
 
     One row for each wait at which an operation completed, and one for the longest wait, where knowledge ends:
     nothing is said of longer time-outs. `share_expiring` holds from its row to the next. At the same wait,
     completions come before expiries (a deadline is inclusive). `low` and `high` are Greenwood's 95 % band on the
-    log-log scale, which stays within 0 and 1. With `most_points`, series of more distinct waits are thinned.
+    log-log scale, which stays within 0 and 1. Series of more than `points` distinct waits are thinned.
     """
-    rows = partial(timeout_curve_rows, most_points=most_points)
+    rows = partial(timeout_curve_rows, most_points=points)
     return by_ranks(observed(operations), _GROUP, rows, TIMEOUT_CURVE, all_instances=True)
 
 

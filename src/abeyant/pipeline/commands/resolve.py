@@ -120,7 +120,7 @@ def _resolve(
     given_events: Source,
 ) -> tuple[ResultWriter, bool]:
     """Write the result; return it, and whether it has a report."""
-    from abeyant.pipeline import invalid_events, invalid_operations, resolve
+    from abeyant.pipeline import rejected_events, rejected_operations, resolve
     from abeyant.pipeline.analysis.outcomes import count_outcomes
     from abeyant.pipeline.commands.outcome_result import write_summary
     from abeyant.pipeline.results.registry import sink_of
@@ -134,8 +134,8 @@ def _resolve(
     operations, events = operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
     tables = {
         "outcomes": resolve(operations, events, deadline=args.deadline, **words, unique_ids=args.unique_ids),
-        "invalid_operations": invalid_operations(operations),
-        "invalid_events": invalid_events(events),
+        "invalid_operations": rejected_operations(operations),
+        "invalid_events": rejected_events(events),
     }
     steps = Steps(quiet=args.quiet)
     group = "abeyant-resolve"

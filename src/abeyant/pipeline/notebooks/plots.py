@@ -45,9 +45,10 @@ def plots(outcomes: Any, operations: Any = None) -> Plots:
 
 
 class Plots:
-    """What became of operations. As the last value of a notebook's cell it draws itself.."""
+    """What became of operations. As the last value of a notebook's cell it draws itself."""
 
     def __init__(self, found: Outcomes) -> None:
+        """Not for users: `plots` makes them."""
         self._found = found
 
     @property

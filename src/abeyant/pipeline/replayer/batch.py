@@ -43,13 +43,13 @@ def replay(
     `ends` says when conditions came true: `events`, which are resolved, or the `outcomes` of `resolve`. Omit it where
     the operations have `outcome` and `waited_ms`, as those of a request log do. `configurations` are a `grid`, single
     `Configuration`s, or a small table of their fields. A configuration with a `purge_interval` also replays Kafka's
-    own purgatory, at about a hundred times the work.
+    own purgatory, at about a hundred times the work. The command `abeyant replay` does the same.
 
     Outcomes follow the laws at exact deadlines (O1-O3). Lateness, cascades and wake-ups are the wheel's. Under a
     time-out other than its own, an operation that is only known to have expired counts as expired. `unknown` counts
     those of them that would have waited longer than they were watched, and so may have completed. `left_out` counts
     operations without a start, a known end, or, where each has its own, a time-out. With `events`,
-    `invalid_operations` are rejected first and counted nowhere; with `outcomes` the ids must be unique.
+    `rejected_operations` are rejected first and counted nowhere; with `outcomes` the ids must be unique.
 
     Lazy. Only a table of configurations is collected to the driver. A task holds the trace of one instance, at most 70
     bytes per operation (with a purge interval also its keys, and Python objects for what is watched), and replays a

@@ -19,7 +19,10 @@ _MOST_MS: Final = 1 << 50  # 35,000 years: every deadline stays far inside 64 bi
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One purgatory to try. The defaults are Kafka's wheel, and the operations' own time-outs."""
+    """A purgatory for `replay` to try: its tick, wheel, time-out and purging.
+
+    The defaults are Kafka's wheel, and the operations' own time-outs. `grid` returns combinations.
+    """
 
     tick_ms: float = 1.0
     """Whole microseconds."""

@@ -42,7 +42,7 @@ def what_if(
     *,
     deadline: Deadline = "inclusive",
 ) -> DataFrame:
-    """Count the outcomes of each time-out, by instance (`*`: all) and kind (`WHAT_IF`).
+    """Count the outcomes of each time-out, by instance (`*`: all) and kind (`schemas.WHAT_IF`).
 
     With `events` the counts are exact; the operations' own time-outs are ignored and may be null. Without `events`,
     the operations need `outcome` and `waited_ms`, as those of a request log have. Operations that expired before the

@@ -37,6 +37,8 @@ def compare_with_kafka(replication: DataFrame, watermarks: DataFrame | None = No
     * while the fetch was handled: the logged answer falls within the leader's handling of the fetch that decided, at
       the end of which it is predicted
     * unexplained
+
+    The command `abeyant model` reports it.
     """
     produces = acks_all_produces(replication)
     if watermarks is None:

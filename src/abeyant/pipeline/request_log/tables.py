@@ -95,8 +95,8 @@ class Survey:
 class KafkaRequestLog:
     """A Kafka request log: its files, and its lines as three Spark tables.
 
-    The files are found at once; everything else is read when first asked for. Each table parses the log again. To
-    have several tables, write `parsed` once, as `analyze` does, and split it with `of`.
+    The files are found at once; everything else is read when first asked for. Each table parses the log again;
+    `analyze` writes them all in one pass. `read_kafka_request_log` is for the operations alone.
     """
 
     def __init__(

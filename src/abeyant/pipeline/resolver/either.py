@@ -59,6 +59,8 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
     `end_of_input`, `forget_after` and `shards`. Rejected rows of streams are counted (`batch_counts`) and not kept: use
     `resolve_stream` to keep them.
 
+    The command `abeyant resolve` does the same for tables in files, `abeyant stream` for streams.
+
     In a notebook, cells that work with whole tables show how far Spark is from now on: see `notebook_progress`.
 
     Raises `AbeyantError` for one table and one stream, and where there is no session; `SchemaError` for a table

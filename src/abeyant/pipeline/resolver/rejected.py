@@ -12,9 +12,9 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
-from abeyant.pipeline.schemas import EVENTS, HOW_LONG, OPERATIONS, REJECT_REASON
+from abeyant.pipeline.schemas import EVENTS, HOW_LONG, OPERATIONS, REJECT_REASON, REJECTED_ROWS
 from abeyant.tables.reasons import DUPLICATE, EVENT_REASONS, NO_STEPS, OPERATION_REASONS, operation_reasons
 from abeyant.tables.words import ALL_CONDITIONS, CONDITIONS, ROLES
 
@@ -96,7 +96,7 @@ OPERATION_REASON: Final = operation_reason(OPERATIONS, CONDITIONS)
 """Why an operation of a stream cannot be resolved, or null."""
 
 EVENT_REASON: Final = _first_of(EVENT_REASONS, [f"{name} IS NULL" for name in EVENTS.fieldNames()])
-"""Why an event is ignored, or null."""
+"""Why an event is rejected, or null."""
 
 LATE: Final = "late: "
 """Begins the reasons of rows that come too late in a stream."""
@@ -104,16 +104,7 @@ LATE: Final = "late: "
 TIME_FORMAT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 """The format of a time in a rejected row's JSON."""
 
-REJECTED_ROWS: Final = StructType(
-    [
-        StructField("table", StringType()),  # `operations` or `events`
-        StructField("reason", StringType()),  # as `invalid_operations` and `invalid_events`, or `late: ...`
-        StructField("row", StringType()),  # the whole row, as JSON
-    ]
-)
-"""The rejected rows of a stream: rows that have no part in any outcome, and why."""
-
 
 def rejected_rows_of(answers: DataFrame) -> DataFrame:
-    """Return the rejected rows among a stream's answers (`REJECTED_ROWS`)."""
+    """Return the rejected rows among a stream's answers (`schemas.REJECTED_ROWS`)."""
     return answers.where(F.col("reason").isNotNull()).select(*REJECTED_ROWS.fieldNames())

@@ -28,7 +28,7 @@ def answers(spark: SparkSession, folder: Path) -> DataFrame:
 
 def run(spark: SparkSession, folder: Path, sink: str) -> None:
     """Run until all input is there, and resolved."""
-    to = pipeline.ParquetSink(folder / "out") if sink == "parquet" else pipeline.TableSink(folder / "outcomes.db")
+    to = pipeline.ParquetSink(folder / "out") if sink == "parquet" else pipeline.SQLiteSink(folder / "outcomes.db")
     writer = (
         answers(spark, folder).writeStream.foreachBatch(to).option("checkpointLocation", str(folder / "checkpoint"))
     )

@@ -234,7 +234,7 @@ def test_a_batch_that_is_done_again_changes_neither_sink(spark: SparkSession, tm
     traces = some_traces(200, seed=7)
     write_input(tmp_path, traces, files=3, seed=7)
     stream = Stream(spark, tmp_path, lateness=0.001)
-    both = pipeline.ParquetSink(tmp_path / "out"), pipeline.TableSink(tmp_path / "outcomes.db")
+    both = pipeline.ParquetSink(tmp_path / "out"), pipeline.SQLiteSink(tmp_path / "outcomes.db")
 
     def sink(batch: DataFrame, number: int) -> None:
         for one in both:
@@ -316,7 +316,7 @@ def test_a_sink_refuses_what_another_process_writes_and_lets_go_when_its_query_e
     out, table = tmp_path / "out", tmp_path / "outcomes.db"
     sinks: list[tuple[Path, Path, Callable[[DataFrame, int], None]]] = [
         (stream_lease(out), out, pipeline.ParquetSink(out)),
-        (result_lease(table), table, pipeline.TableSink(table)),
+        (result_lease(table), table, pipeline.SQLiteSink(table)),
     ]
     for claim, place, sink in sinks:
         with another_holds(claim, place) as pid:

@@ -156,7 +156,7 @@ def test_operations_of_one_key_are_spread_by_it_and_what_waits_can_be_read(spark
     waiting = [(f"{n}", f"k{n}", 2, "1 d", 9) for n in range(20)]
     operations = keyed(("first", "k", 0, "30 min", 5), ("second", "k", 1, "1 h", 4), *waiting)
     stream = Stream(spark, tmp_path, serves="oldest", combine="sum", details=True)
-    sink = pipeline.TableSink(tmp_path / "outcomes.db")
+    sink = pipeline.SQLiteSink(tmp_path / "outcomes.db")
     stream.put(
         operations, happened(("k", 3, 3), ("k", 4, 3), ("k", 5, 1), ("z", 6, 0), *((f"k{n}", 4, 1) for n in range(20)))
     )

@@ -196,14 +196,14 @@ class Small(NamedTuple):
 def small(spark: SparkSession) -> Small:
     operations, events = operations_table(spark, small_operations()), events_table(spark, small_events())
     outcomes = pipeline.resolve(operations, events).persist()
-    aside = pipeline.invalid_operations(operations)
+    aside = pipeline.rejected_operations(operations)
     assert aside.columns == [*OPERATIONS.fieldNames(), "reason"]
     answers = Small(
         by_spark(outcomes),
         {row.op_id: row for row in outcomes.collect()},
         outcomes.collect(),
         aside.collect(),
-        pipeline.invalid_events(events).collect(),
+        pipeline.rejected_events(events).collect(),
     )
     outcomes.unpersist()
     return answers
@@ -225,9 +225,9 @@ def test_tables_without_spark_give_the_same_row_by_row(small: Small) -> None:
     without = in_process.resolve(operations, events).to_pylist()
     assert as_told(without, "at") == as_told((row.asDict() for row in small.all_rows), "at")
     aside = (row.asDict(recursive=True) for row in small.operations_aside)
-    assert as_told(in_process.invalid_operations(operations).to_pylist(), "start") == as_told(aside, "start")
+    assert as_told(in_process.rejected_operations(operations).to_pylist(), "start") == as_told(aside, "start")
     events_aside = (row.asDict() for row in small.events_aside)
-    assert as_told(in_process.invalid_events(events).to_pylist(), "at") == as_told(events_aside, "at")
+    assert as_told(in_process.rejected_events(events).to_pylist(), "at") == as_told(events_aside, "at")
 
 
 def test_an_operation_whose_key_never_occurs_expires(small: Small) -> None:
@@ -406,7 +406,7 @@ def test_each_table_of_files_is_at_most_eleven_times_in_the_plan(spark: SparkSes
 def test_rows_that_are_in_the_plan_themselves_are_there_once(spark: SparkSession) -> None:
     operations = spark.createDataFrame(pa.Table.from_pylist(small_operations(), ARROW_OPERATIONS))
     events = spark.createDataFrame(pa.Table.from_pylist(small_events(), ARROW_EVENTS))
-    outcomes, aside = pipeline.resolve(operations, events), pipeline.invalid_operations(operations)
+    outcomes, aside = pipeline.resolve(operations, events), pipeline.rejected_operations(operations)
     plans = [str(table._jdf.queryExecution().optimizedPlan()) for table in (outcomes, aside)]
     assert [plan.count("LocalRelation") for plan in plans] == [2, 1]
     assert len(outcomes.collect()) == operations.count() - aside.count()
@@ -472,7 +472,7 @@ def test_names_of_columns_follow_the_session(spark: SparkSession) -> None:
         outcomes = pipeline.resolve(operations, happened, sample=sample)
         assert outcomes.columns == OUTCOMES.fieldNames()
         assert [(row.op_id, row.outcome) for row in outcomes.collect()] == [("op", "completed")]
-    aside = pipeline.invalid_operations(operations)
+    aside = pipeline.rejected_operations(operations)
     assert (aside.columns, aside.count()) == ([*operations.columns, "reason"], 1)
     with pytest.raises(SchemaError, match=r"events: 2 columns 'at' \(AT, at\): rename all but one, or tell them apart"):
         pipeline.resolve(operations, happened.select("*", F.lit(1).alias("at")))

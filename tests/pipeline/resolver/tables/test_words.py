@@ -207,8 +207,8 @@ def hostile(spark: SparkSession) -> tuple[pa.Table, DataFrame, DataFrame]:
 def test_rows_are_rejected_for_the_same_reasons_as_in_process(hostile: tuple[pa.Table, DataFrame, DataFrame]) -> None:
     table, operations, _ = hostile
     columns = ["instance", "op_id", "kind", "start", "condition", "cancel_key", "watches", "reason"]
-    found = rows_of(pipeline.invalid_operations(operations).select(*columns))
-    known = in_process.invalid_operations(table).select(columns)
+    found = rows_of(pipeline.rejected_operations(operations).select(*columns))
+    known = in_process.rejected_operations(table).select(columns)
     assert found == rows_of(known)
     assert len({reason.partition(":")[0] for reason in known["reason"].to_pylist()}) >= 13
 
@@ -324,7 +324,7 @@ def test_a_session_needs_no_key_that_completes_it(either: SparkSession) -> None:
         "long": ("expired", timedelta(minutes=80), 2),
         "short": ("expired", timedelta(minutes=30), 0),
     }
-    assert [row.reason for row in pipeline.invalid_operations(table).collect()] == ["a watch has no key"]
+    assert [row.reason for row in pipeline.rejected_operations(table).collect()] == ["a watch has no key"]
 
 
 SPARK_TYPES = (*["string"] * 6, "interval day to second", "timestamp", "timestamp")
@@ -337,8 +337,8 @@ def test_tables_of_arrow_may_have_the_words_too(spark: SparkSession) -> None:
     found = pipeline.resolve(table, HOSTILE_EVENTS, **words)
     assert found.schema.simpleString() == OUTCOMES.simpleString()
     assert rows_of(found) == rows_of(in_process.resolve(table, HOSTILE_EVENTS, **words))
-    assert rows_of(pipeline.invalid_operations(table).select("op_id", "reason")) == rows_of(
-        in_process.invalid_operations(table).select(["op_id", "reason"])
+    assert rows_of(pipeline.rejected_operations(table).select("op_id", "reason")) == rows_of(
+        in_process.rejected_operations(table).select(["op_id", "reason"])
     )
 
 

@@ -7,8 +7,8 @@ from abeyant.pipeline.resolver.streams.parquet_sink import ParquetSink
 from abeyant.pipeline.resolver.streams.pending import PENDING_WATCHES, read_pending
 from abeyant.pipeline.resolver.streams.plan import ANSWERS, outcomes_of, resolve_stream
 from abeyant.pipeline.resolver.streams.progress import BatchCounts, batch_counts
+from abeyant.pipeline.resolver.streams.sqlite_sink import SQLiteSink
 from abeyant.pipeline.resolver.streams.state import StateError
-from abeyant.pipeline.resolver.streams.table_sink import TableSink
 
 __all__ = [
     "ANSWERS",
@@ -19,6 +19,7 @@ __all__ = [
     "DeltaSink",
     "IcebergSink",
     "ParquetSink",
+    "SQLiteSink",
     "StateError",
     "TableSink",
     "aside_of",
@@ -30,6 +31,7 @@ __all__ = [
     "resolve_stream",
 ]
 
-# Their names until November 2026
+# Their former names
 ASIDE = REJECTED_ROWS
+TableSink = SQLiteSink
 aside_of = rejected_rows_of

@@ -18,7 +18,7 @@ END_OF_INPUT: Final = "end-of-input"
 
 
 def end_of_input(directory: str | Path) -> None:
-    """Tell the stream that was given this `end_of_input` directory that all input is there and has been read.
+    """Signal the end of input to a stream: to the one with `resolve_stream(..., end_of_input=directory)`.
 
     Its next batch resolves all that is pending; rows that come after it are late. So call it when the sources are
     drained, after a run with `trigger(availableNow=True)`, say, and then run that once more. Any file with a line of

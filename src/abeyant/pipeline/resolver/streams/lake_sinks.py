@@ -20,6 +20,7 @@ from abeyant.pipeline.resolver.streams.plan import outcomes_of
 from abeyant.pipeline.resolver.streams.query_identity import checkpoint_of, query_of
 from abeyant.pipeline.spark.errors import lacks_format
 from abeyant.pipeline.spark.versions import minor_of
+from abeyant.renamed import former_keywords
 
 __all__ = ["DeltaSink", "IcebergSink"]
 
@@ -37,16 +38,23 @@ class _LakeSink:
     _tried: ClassVar[dict[str, str]]
     """By Spark's minor version, the version of the package that our tests were run with."""
 
-    def __init__(self, outcomes: str, aside: str, *, checkpoint: str | Path | None = None) -> None:
-        if outcomes == aside:
-            raise ValueError(f"outcomes and aside must be two tables, not {outcomes} twice")
+    @former_keywords(aside="rejected")
+    def __init__(self, outcomes: str, rejected: str, *, checkpoint: str | Path | None = None) -> None:
+        """`outcomes` and `rejected` are the names of two tables."""
+        if outcomes == rejected:
+            raise ValueError(f"outcomes and rejected must be two tables, not {outcomes} twice")
         self.outcomes: Final = outcomes
-        self.aside: Final = aside
+        self.rejected: Final = rejected
         self._checkpoint: Final = checkpoint_of(type(self).__name__, checkpoint)
         self._prepared = False
         session = SparkSession.getActiveSession()
         if session is not None:  # said here, and not by a query that has begun
             self._check_format(session)
+
+    @property
+    def aside(self) -> str:
+        """Former name of `rejected`."""
+        return self.rejected
 
     def __call__(self, answers: DataFrame, batch: int) -> None:
         """Append one batch, unless it is there."""
@@ -54,7 +62,7 @@ class _LakeSink:
         if not self._prepared:
             self._check_format(answers.sparkSession)
             self._prepare(answers.sparkSession, self.outcomes, outcomes_of(answers).schema)
-            self._prepare(answers.sparkSession, self.aside, REJECTED_ROWS)
+            self._prepare(answers.sparkSession, self.rejected, REJECTED_ROWS)
             self._prepared = True
         answers.persist()
         try:
@@ -64,7 +72,7 @@ class _LakeSink:
             if ended:
                 self._append(outcomes_of(answers), self.outcomes, query, batch)
             if rejected:
-                self._append(rejected_rows_of(answers), self.aside, query, batch)
+                self._append(rejected_rows_of(answers), self.rejected, query, batch)
         finally:
             answers.unpersist()
 
@@ -98,7 +106,7 @@ class _LakeSink:
 
 
 class DeltaSink(_LakeSink):
-    """For `foreachBatch`: appends answers to two tables of Delta Lake, `outcomes` and `aside`, each batch once.
+    """For `foreachBatch`: appends answers to two tables of Delta Lake, `outcomes` and `rejected`, each batch once.
 
     Name tables as Spark does: `shop.outcomes`, or delta.`s3a://lake/outcomes`. What is not there is made; make it
     yourself to choose its partitions or properties. Several queries may write to one table. The note of a batch belongs
@@ -118,7 +126,7 @@ class DeltaSink(_LakeSink):
 
 
 class IcebergSink(_LakeSink):
-    """For `foreachBatch`: appends answers to two tables of Apache Iceberg, `outcomes` and `aside`, each batch once.
+    """For `foreachBatch`: appends answers to two tables of Apache Iceberg, `outcomes` and `rejected`, each batch once.
 
     Name tables with their catalog: `lake.shop.outcomes`. All else is as for `DeltaSink`. The note of a batch is a
     property of its snapshot. So keep the last snapshot of a query for as long as the query may be down, and let no two

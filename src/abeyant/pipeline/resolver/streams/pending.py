@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from abeyant.errors import AbeyantError
 from abeyant.kernels.resolve import Staircases
@@ -21,22 +20,10 @@ from abeyant.pipeline.resolver.streams.shard import reached_by
 from abeyant.pipeline.resolver.streams.state import WORDS_VERSION, deadline_of, decode_shard
 from abeyant.pipeline.resolver.streams.words.pending import waiting_by_words
 from abeyant.pipeline.resolver.streams.words.state import decode_words
+from abeyant.pipeline.schemas import PENDING_WATCHES
 from abeyant.pipeline.spark.location import plain
 
 __all__ = ["PENDING_WATCHES", "read_pending"]
-
-PENDING_WATCHES: Final = StructType(
-    [
-        StructField("instance", StringType()),
-        StructField("op_id", StringType()),
-        StructField("kind", StringType()),
-        StructField("key", StringType()),
-        StructField("required", LongType()),
-        StructField("start", TimestampType()),  # waits since then
-        StructField("deadline", TimestampType()),  # and until then
-    ]
-)
-"""One row for each watch that an operation still waits for."""
 
 _UNPACKED: Final = (
     "instance string, op_id string, kind string, key string, required long, start long, deadline long, combine int, "
@@ -46,7 +33,9 @@ _NAMES: Final = tuple(part.split()[0] for part in _UNPACKED.split(", "))
 
 
 def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
-    """Return what waits after the last batch of a checkpoint (`PENDING_WATCHES`), be its query running or not.
+    """Return what waits after the last batch of a checkpoint (`schemas.PENDING_WATCHES`), be its query running or not.
+
+    The command `abeyant pending` prints it.
 
     An operation is pending until the watermark has passed its outcome. Of one with words all watches that complete it
     are given, with what is still required of them if events serve one operation each, and the deadline without pauses,

@@ -42,7 +42,7 @@ from abeyant.pipeline.resolver.streams.with_reason import with_reason
 from abeyant.pipeline.resolver.streams.words.layout import DETAILS as WORDS_DETAILS
 from abeyant.pipeline.resolver.streams.words.plan import answers_of, columns_of_words, packed_by_words
 from abeyant.pipeline.resolver.streams.words.stages import turn as turn_by_words
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES
+from abeyant.pipeline.schemas import ANSWERS, EVENTS, OPERATIONS
 from abeyant.pipeline.sources.tables import complete
 from abeyant.pipeline.spark.session import SHUFFLE_PARTITIONS, default_partitions, shuffle_partitions
 from abeyant.pipeline.spark.versions import check_arrow
@@ -50,9 +50,6 @@ from abeyant.tables.calendar import Calendar
 from abeyant.tables.words import Combine, Count, Deadline, Holds, Serves, Within, Words
 
 __all__ = ["ANSWERS", "outcomes_of", "resolve_stream"]
-
-ANSWERS: Final = StructType([*OUTCOMES.fields, *REJECTED_ROWS.fields])
-"""Outcomes (`reason` is null) and rejected rows (`outcome` is null)."""
 
 
 def resolve_stream(
@@ -74,11 +71,12 @@ def resolve_stream(
     forget_after: float | timedelta | None = None,
     shards: int = DEFAULT_SHARDS,
 ) -> DataFrame:
-    """Resolve two streams: return outcomes and rejected rows as one stream (`ANSWERS`).
+    """Resolve two streams: return outcomes and rejected rows as one stream (`schemas.ANSWERS`).
 
     Split it with `outcomes_of` and `rejected_rows_of`. Or give it whole to `foreachBatch(ParquetSink(...))` or
-    `foreachBatch(TableSink(...))`: these keep both apart and write each batch once. The laws are those of `resolve`,
-    with one difference that a stream needs: a row whose time is before the *watermark* is rejected as late.
+    `foreachBatch(SQLiteSink(...))`: these keep both apart and write each batch once. The laws are those of `resolve`,
+    with one difference that a stream needs: a row whose time is before the *watermark* is rejected as late. The command
+    `abeyant stream` does the same.
 
     - `deadline`: `inclusive` or `exclusive`: whether progress exactly at an operation's deadline counts.
     - `count`, `combine`, `holds`, `serves`, `within`, `calendar`, `details`: as of `abeyant.tables.resolve`; so are

@@ -27,7 +27,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class BatchCounts:
-    """What one batch did. `late`, `duplicates` and `invalid` are rejected rows; `pending` are watches, after it."""
+    """What one batch did. Rejected rows are `late`, `duplicates` or else `invalid`; `pending` is watches after it."""
 
     batch: int
     rows: int

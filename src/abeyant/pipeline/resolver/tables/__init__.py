@@ -1,6 +1,11 @@
 """Complete or expire over whole tables: operations and events in, one outcome an operation out (laws O1-O4)."""
 
 from abeyant.pipeline.resolver.tables.batch import resolve
-from abeyant.pipeline.resolver.tables.validity import invalid_events, invalid_operations
+from abeyant.pipeline.resolver.tables.validity import (
+    invalid_events,
+    invalid_operations,
+    rejected_events,
+    rejected_operations,
+)
 
-__all__ = ["invalid_events", "invalid_operations", "resolve"]
+__all__ = ["invalid_events", "invalid_operations", "rejected_events", "rejected_operations", "resolve"]

@@ -23,18 +23,27 @@ from abeyant.pipeline.sources.tables import complete
 from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.tables.reasons import reason_column
 
-__all__ = ["distinct_operations", "invalid_events", "invalid_operations", "valid_events", "valid_operations"]
+__all__ = [
+    "distinct_operations",
+    "invalid_events",
+    "invalid_operations",
+    "rejected_events",
+    "rejected_operations",
+    "valid_events",
+    "valid_operations",
+]
 
 
-def invalid_operations(operations: Given) -> DataFrame:
+def rejected_operations(operations: Given) -> DataFrame:
     """Return the rows that `resolve` rejects, with all their columns and a `reason`. Lazy.
 
     The reasons: a value that cannot be read as its column's type, with its text; no `instance`, `op_id`, `start`,
-    `timeout_ms` or `watches`; a watch without `key` or `required`; a negative `timeout_ms`; a deadline beyond the last
-    timestamp; a `condition` other than `all` and `any` (null is `all`). Of several valid rows with one (instance,
-    op_id) the first by `start` counts, then by `timeout_ms` and the further columns, and the others are duplicates. So
-    `resolve(operations, events)` has exactly `operations.count() - invalid_operations(operations).count()` rows. A
-    table with a column `reason` of its own keeps it; ours is then `reason_2`.
+    `timeout_ms` or `watches`; a watch without `key` or `required`; a negative `timeout_ms`; a deadline beyond the
+    last timestamp; a `condition` other than `all`, `any` and `then` (null is `all`). Of several valid rows with one
+    (instance, op_id) the first by `start` counts, then by `timeout_ms` and the further columns, and the others are
+    duplicates. So `resolve(operations, events)` has exactly `operations.count() -
+    rejected_operations(operations).count()` rows. A table with a column `reason` of its own keeps it; ours is then
+    `reason_2`.
     """
     table = complete(as_dataframe(operations, "operations", session_of([operations]), whole=True), "operations")
     schema = operations_schema(table)
@@ -53,12 +62,17 @@ def invalid_operations(operations: Given) -> DataFrame:
     return broken.unionByName(duplicates.withColumn(reason, F.lit(DUPLICATE)))
 
 
-def invalid_events(events: Given) -> DataFrame:
-    """Return the events that `resolve` ignores, with all their columns and a `reason`: a column that is null. Lazy."""
+def rejected_events(events: Given) -> DataFrame:
+    """Return the events that `resolve` rejects, with all their columns and a `reason`: a column that is null. Lazy."""
     table = complete(as_dataframe(events, "events", session_of([events]), whole=True), "events")
     check_table(table, EVENTS, "events")
     reason = reason_column(table.columns)
     return _judged(table, reason, EVENT_REASON).where(f"{reason} IS NOT NULL")
+
+
+# Their former names
+invalid_operations = rejected_operations
+invalid_events = rejected_events
 
 
 def _judged(table: DataFrame, column: str, reason: str) -> DataFrame:

@@ -19,7 +19,7 @@ from abeyant.pipeline.resolver.streams.query_identity import checkpoint_of, quer
 from abeyant.pipeline.results.leases.local import result_lease
 from abeyant.pipeline.results.leases.queries import lease_while_query_runs
 
-__all__ = ["TableSink"]
+__all__ = ["SQLiteSink"]
 
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS outcomes (
@@ -41,7 +41,7 @@ _DONE: Final = "INSERT INTO batches VALUES (?, ?) ON CONFLICT DO NOTHING"
 _AT_A_TIME: Final = 1000
 
 
-class TableSink:
+class SQLiteSink:
     """For `foreachBatch`: writes answers into the tables `outcomes` and `aside` of an SQLite database on this machine.
 
     Times are integers, microseconds since 1970. Details are columns too: `completed_by` and `cancelled_by` (keys), each
@@ -53,7 +53,7 @@ class TableSink:
 
     def __init__(self, file: str | Path, *, checkpoint: str | Path | None = None) -> None:
         self.file: Final = Path(file).absolute()
-        self._checkpoint: Final = checkpoint_of("TableSink", checkpoint)
+        self._checkpoint: Final = checkpoint_of("SQLiteSink", checkpoint)
 
     def __call__(self, answers: DataFrame, batch: int) -> None:
         """Write one batch, unless it is there."""
