@@ -172,9 +172,14 @@ class HotKeys:
         hot = np.flatnonzero((self._places[nearest] == places) & (self._identities[nearest] == identities))
         if not len(hot):
             return
-        hot = hot[np.argsort(nearest[hot], kind="stable")]
-        keys, firsts = np.unique(nearest[hot], return_index=True)
-        yield from zip(keys.tolist(), np.split(hot, firsts[1:]), strict=True)
+        keys = nearest[hot]
+        if keys.min() == keys.max():
+            yield int(keys[0]), hot
+            return
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        firsts = np.flatnonzero(np.diff(keys, prepend=-1))
+        yield from zip(keys[firsts].tolist(), np.split(hot[order], firsts[1:]), strict=True)
 
 
 def _place(place: np.int64, piece: npt.NDArray[np.intp]) -> Integers:

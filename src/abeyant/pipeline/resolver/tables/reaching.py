@@ -43,7 +43,7 @@ REACHED: Final = "instance string, op_id string, kind string, start_us long, dea
 TO_COMBINE: Final = f"{REACHED}, key string, required long, flags long, version long, repeated boolean"
 
 _CHUNK_BYTES: Final = 1 << 25
-_CUT_BYTES: Final = 1 << 23  # of values of hot keys, which are cut together
+_CUT_BYTES: Final = 1 << 22  # of values of hot keys, which are cut together
 _Deadline = Literal["inclusive", "exclusive"]
 
 
