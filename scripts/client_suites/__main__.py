@@ -2,6 +2,7 @@
 
     python -m scripts.client_suites kafka-python --source REPOSITORY
     python -m scripts.client_suites aiokafka --source REPOSITORY
+    python -m scripts.client_suites confluent-kafka --source REPOSITORY
     python -m scripts.client_suites librdkafka
 
 REPOSITORY is a folder with the client's source, or the address of its git repository. librdkafka's tests come with a
@@ -60,6 +61,18 @@ def aiokafka(folder: Path, only: str, *, genuine: bool) -> list[Result]:
     return run_pytest(python, folder, [*image, "tests"], variables, only or _WITH_A_BROKER)
 
 
+def confluent_kafka(folder: Path, only: str, *, genuine: bool) -> list[Result]:
+    """Its integration tests of share groups and administration: the brokers that they ask of trivup."""
+    if genuine:
+        raise SuiteError("confluent-kafka's tests start genuine Kafka by themselves: run them with trivup")
+    packages = ["confluent-kafka[schemaregistry,avro,json,protobuf]", "requests", "pytest", "pytest-timeout"]
+    python = environment(folder.with_name("confluent-kafka-environment"), [*packages, "pytest-asyncio"])
+    variables = {"PYTHONPATH": f"{_STAND_IN}{os.pathsep}.", "ABEYANT": str(Path(sys.executable).with_name("abeyant"))}
+    suites = ("admin", "share_consumer", "share_consumer_sasl", "share_consumer_oauth")
+    tests = [f"tests/integration/{one}" for one in suites]
+    return run_pytest(python, folder, ["--timeout=120", *tests], variables, only)
+
+
 def main() -> int:
     """Run one suite."""
     parser = argparse.ArgumentParser(
@@ -67,7 +80,7 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("suite", choices=["kafka-python", "aiokafka", "librdkafka"])
+    parser.add_argument("suite", choices=["kafka-python", "aiokafka", "confluent-kafka", "librdkafka"])
     parser.add_argument("--source", help="a folder, or the address of a git repository")
     parser.add_argument("--only", default="", help="tests whose names match: pytest's -k, or a regular expression")
     parser.add_argument("--genuine", action="store_true", help="beside genuine Kafka, to see whose fault a failure is")
@@ -84,8 +97,8 @@ def main() -> int:
                 results.append(result)
         elif args.source:
             print(f"{args.suite} {take(args.source, folder)}", flush=True)
-            run_suite = kafka_python if args.suite == "kafka-python" else aiokafka
-            results = run_suite(folder, args.only, genuine=args.genuine)
+            suites = {"kafka-python": kafka_python, "aiokafka": aiokafka, "confluent-kafka": confluent_kafka}
+            results = suites[args.suite](folder, args.only, genuine=args.genuine)
         else:
             raise SuiteError(f"{args.suite} has no tests in its packages: name its repository with --source")
     except (SuiteError, ClusterError) as error:

@@ -1,0 +1,1 @@
+"""A stand-in for trivup, which confluent-kafka's tests ask for brokers."""

@@ -1,0 +1,1 @@
+"""The clusters of the stand-in for trivup."""
