@@ -56,7 +56,7 @@ class MixedDesk:
         known = {"group.consumer.session.timeout.ms": round(SESSION * 1000), "group.initial.rebalance.delay.ms": 0}
         of_brokers = Settings({**known, **(settings or {})})
         of_groups = GroupSettings(of_brokers, MetadataStore(None))
-        controller = SimpleNamespace(topics={TOPIC: topic}, by_id={_ID: topic}, groups=of_groups)
+        controller = SimpleNamespace(topics={TOPIC: topic}, by_id={_ID: topic}, groups=of_groups, topics_version=0)
         self.broker: Any = SimpleNamespace(
             cluster=SimpleNamespace(settings=of_brokers, controller=controller),
             rebalance_purgatory=self.rebalances, heartbeat_purgatory=self.sessions,
