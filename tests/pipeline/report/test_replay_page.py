@@ -130,6 +130,19 @@ def test_it_comes_to_sentences(report: Path) -> None:
     assert "80\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}120</td>" in text, "of the wheels, too, what is unknown is a band"
 
 
+def test_no_time_out_is_advised_under_which_more_expire_than_today() -> None:
+    shares = ["expired_share", "expired_share_most"]
+    better = what_if()
+    better[shares] /= 20
+    better.loc[better["timeout_ms"] == 1_000, shares] *= 2  # 0.6 %, which are few, but today it is 0.3 %
+    said = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in conclusions(replayed(), better, own())]
+    assert said[-1].startswith(
+        "PRODUCE: the shortest time-out tried under which no more expire than today is 30 s (0.3"
+    )
+    short = own().assign(median_ms=1)  # more than 1 % expire today
+    assert "at most 1 % expire" in conclusions(replayed(), what_if(), short)[-1].replace("\N{NO-BREAK SPACE}", " ")
+
+
 def test_without_a_better_wheel_or_an_end_it_says_so() -> None:
     kafkas = replayed().query("tick_ms == 1 and wheel_size == 20")
     short = what_if().query("timeout_ms <= 30_000")

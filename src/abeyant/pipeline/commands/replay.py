@@ -304,7 +304,7 @@ def _found(out: Path) -> dict[str, Any]:
     replayed, what_if, own = (read_table(out, name) for name in ("replay", "what_if", "own_timeouts"))
     said = [plain(sentence) for sentence in conclusions(replayed, what_if, own)]
     rows = json_tables(out, ("replay", "what_if", "own_timeouts"))
-    return {"tiles": json_tiles(replay_tiles(replayed, what_if)), "conclusions": said, **rows}
+    return {"tiles": json_tiles(replay_tiles(replayed, what_if, own)), "conclusions": said, **rows}
 
 
 def _summary(out: Path) -> str:

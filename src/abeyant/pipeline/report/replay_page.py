@@ -61,7 +61,7 @@ def write_replay_report(tables: Path, destination: Path) -> None:
     text = document(
         kicker="Abeyant · a replay",
         title="Which time-out should I set?" if kinds or polls else "Nothing was replayed",
-        tiles=tiles(replay_tiles(replayed, what_if)),
+        tiles=tiles(replay_tiles(replayed, what_if, own)),
         lead=plot_place("plot-what-if", "Share that expires, by time-out", _NO_HARM)
         + f'<p class="read">{_READ["what_if"]}</p>',
         findings=[escaped(sentence) for sentence in [*time_out_words(what_if, own), *expiring_words(replayed)]],
@@ -140,7 +140,7 @@ def _kinds(what_if: pd.DataFrame) -> tuple[list[str], list[str]]:
     return in_order(matter[:_MOST_DRAWN], heavy) + matter[_MOST_DRAWN:], in_order(polls, heavy)
 
 
-def replay_tiles(replayed: pd.DataFrame, what_if: pd.DataFrame) -> list[Tile]:
+def replay_tiles(replayed: pd.DataFrame, what_if: pd.DataFrame, own: pd.DataFrame) -> list[Tile]:
     """Return the numbers that a reader looks for first."""
     found = [Tile("operations", count(_operations(replayed)), f"{counted(_settings(replayed), 'setting')} each")]
     first = _first_time_out(together(replayed[replayed["purge_interval"].isna()]))
@@ -149,7 +149,7 @@ def replay_tiles(replayed: pd.DataFrame, what_if: pd.DataFrame) -> list[Tile]:
         expired = band(row["expired"] - row["unknown"], row["expired"])
         found.append(Tile("expired", expired, f"with {setting(row['timeout_ms'])}, long polls included"))
         found.append(Tile("most pending", count(row["pending_most"]), "at once in one instance"))
-    enough = shortest_enough(what_if)
+    enough = shortest_enough(what_if, own)
     if enough:
         kind, timeout, share = enough
         name = f"{shortened(kind, 24)} needs" if kind else "needed"
