@@ -1,8 +1,7 @@
 """Hypothesis strategies that drive a simulation: plans of faults, and a run that fails as an assertion does.
 
-    @given(strategies.faults(kinds=("kill", "lose answer")), st.integers(1, 8))
-    def test_orders(faults, count):
-        strategies.simulate(functools.partial(story, count=count), faults=faults)
+A test takes faults by `@given(strategies.faults(kinds=("kill", "lose answer")))`, and calls
+`strategies.simulate(story, faults=faults)`.
 
 Hypothesis then shrinks the faults together with all else that it draws. It is imported when a strategy is made.
 """
