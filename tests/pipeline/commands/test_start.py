@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyant.pipeline.commands.running import spark_for
+from abeyant.pipeline.results.directory import write_marker
 from abeyant.pipeline.spark.errors import explained
 from pipeline.orders import MAPPING, write_orders
 
@@ -69,3 +70,21 @@ def test_py4j_tells_of_no_interrupt_while_a_session_starts_and_stops(
         log("java_gateway")
         log("another")
     assert caplog.messages == ["another"]
+
+
+def test_an_interrupt_tells_whether_the_result_is_there(spark: SparkSession, tmp_path: Path) -> None:
+    """It may come when the result is in its place, but Spark still runs."""
+    out = tmp_path / "out"
+    args = Namespace(master="local[1]", conf=[], quiet=True, overwrite=True, out=out)
+
+    def run(*, writes: bool) -> None:
+        with spark_for(args, "abeyant", start=lambda *_, **__: spark):
+            if writes:
+                out.mkdir()
+                write_marker(out, {"finished": "now"})
+            raise KeyboardInterrupt
+
+    for writes in (False, True, False):
+        with pytest.raises(KeyboardInterrupt) as caught:
+            run(writes=writes)
+        assert str(caught.value) == f"{out} {'is complete' if writes else 'was not written'}"

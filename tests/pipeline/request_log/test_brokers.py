@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from abeyant.pipeline.request_log.brokers import broker_named, by_broker
+from abeyant.pipeline.request_log.brokers import broker_named, by_broker, joined_files
 from abeyant.pipeline.request_log.files import chunks, find_logs
 from abeyant.pipeline.request_log.rows import parse_chunk
 
@@ -164,3 +164,30 @@ def test_a_restarted_broker_with_another_address_is_still_one(tmp_path: Path) ->
     write(tmp_path / "broker" / "kafka-request.log", [line(2)])
     write(tmp_path / "broker" / "kafka-request.log.2024-05-01-12", [line(3)])
     assert counted(tmp_path / "broker") == {"broker": 3}
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_file_without_requests_does_not_join_brokers(tmp_path: Path, wrapped: bool) -> None:
+    for pod in range(3):
+        plain = line(pod)
+        write(
+            tmp_path / "logs" / f"kafka-{pod}.log",
+            [json.dumps({"log": plain, "stream": "stdout"}) if wrapped else plain],
+        )
+    write(tmp_path / "logs" / "server.log", ["[2024-05-01 12:00:00,123] INFO started (kafka.server.KafkaServer)"])
+    assert +counted(tmp_path / "logs") == {"kafka-0": 1, "kafka-1": 1, "kafka-2": 1}
+    assert joined_files(by_broker(find_logs(str(tmp_path / "logs" / "*")))) == []
+
+
+def test_files_that_nothing_tells_apart_are_named(tmp_path: Path) -> None:
+    for pod in range(5):
+        write(tmp_path / "logs" / f"kafka-{pod}.log", [line()])
+    write(tmp_path / "logs" / "server.log", ["[2024-05-01 12:00:00,123] INFO started (kafka.server.KafkaServer)"])
+    assert joined_files(by_broker(find_logs(str(tmp_path / "logs" / "*")))) == [
+        "5 files read as one broker, logs: kafka-0.log, kafka-1.log, kafka-2.log, ...; "
+        "if they are of several, use a folder each; else --instance"
+    ]
+    rotated = tmp_path / "broker"
+    for name in ("kafka-request.log", "kafka-request.log.1"):
+        write(rotated / name, [line()])
+    assert joined_files(by_broker(find_logs(str(rotated)))) == []

@@ -65,6 +65,22 @@ def test_files_globs_and_directories(tmp_path: Path) -> None:
     assert find_logs(f"file://{one}")[0].instance == "broker-1"
 
 
+def test_a_glob_passes_over_folders_without_a_log(tmp_path: Path) -> None:
+    os.chdir(tmp_path)
+    Path("mix/kafka-0").mkdir(parents=True)
+    for name in ("a-json.log", "b-json.log", "c/server.log"):
+        put(Path("mix/dock") / name)
+    with pytest.raises(AbeyantError) as caught:
+        find_logs("mix/*")
+    assert str(caught.value) == "no kafka-request* in mix/dock: 3 other files left out; name them: 'mix/dock/*'"
+    with pytest.raises(AbeyantError, match="3 other files"):
+        find_logs("mix/dock")
+    one = put(tmp_path / "mix" / "kafka-1" / "kafka-request.log")
+    said = list[str]()
+    assert [file.path for file in find_logs("mix/*", left_out=said.append)] == [str(one)]
+    assert said == [str(caught.value)]
+
+
 def test_a_name_that_looks_like_a_glob_is_a_name_first(tmp_path: Path) -> None:
     odd = put(tmp_path / "a [1] {b} *" / "kafka-request.log")
     assert [file.path for file in find_logs(odd)] == [str(odd)]

@@ -28,6 +28,7 @@ from abeyant.pipeline.analysis.pending import Span, drawn_rows, pending_rows, pl
 from abeyant.pipeline.analysis.small_tables import incident_tables, time_tables, waits_tables
 from abeyant.pipeline.analysis.suspects import find_suspects, suspect_rows
 from abeyant.pipeline.analysis.written import write_log, write_rows
+from abeyant.pipeline.request_log.brokers import joined_files
 from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, read_lines
 from abeyant.pipeline.request_log.layout import layouts
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
@@ -319,6 +320,7 @@ def _marker(
         "timezone": timezone,
         **({"command": command} if command else {}),
         "layouts": layouts(log.files),
+        "joined": joined_files(log.files),
         "inputs": [{"instance": f.instance, "file": f.path, "bytes": f.size} for f in log.files],
         "tables": list(TABLES),
     }

@@ -99,6 +99,8 @@ def by_group(table: pa.Table, group: Sequence[str], shards: int) -> Integers:
 def _deal(batches: Iterable[pa.RecordBatch], deal: Callable[[pa.Table], Iterable[Dealt]]) -> Iterator[pa.RecordBatch]:
     for table in tables(batches):
         for name, rows, shard in deal(table):
+            if not rows.num_rows:  # as of operations that name no key
+                continue
             order = np.argsort(shard, kind="stable")
             ordered = rows.take(pa.array(order))
             starts = run_starts([shard[order]])

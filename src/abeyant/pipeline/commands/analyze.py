@@ -14,6 +14,7 @@ from abeyant.pipeline.commands.arguments import (
     add_result,
     check_place,
     generate_java,
+    say_left_out,
 )
 from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.commands.running import spark_for
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     time_zone(args.timezone)
     brief = False
     if not need_session(args.logs):
-        files = find_logs(args.logs, instance=args.instance)
+        files = find_logs(args.logs, instance=args.instance, left_out=say_left_out(args))
         text = sum(piece.cost for piece in chunks(files))
         brief = text <= _BRIEF_BYTES
         generate_java(args, text)

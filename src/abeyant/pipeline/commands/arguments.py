@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -28,6 +29,7 @@ __all__ = [
     "check_place",
     "generate_java",
     "named",
+    "say_left_out",
     "source_for",
     "table_source",
     "whole_number",
@@ -58,6 +60,11 @@ def add_logs(parser: argparse.ArgumentParser, or_table: str = "") -> None:
     parser.add_argument(
         "--timezone", default="UTC", metavar="ZONE", help="time zone of log timestamps (default: %(default)s)"
     )
+
+
+def say_left_out(args: argparse.Namespace) -> Callable[[str], None] | None:
+    """Return what prints a note on the error stream unless `args` are quiet."""
+    return None if args.quiet else lambda sentence: print(f"abeyant: {sentence}", file=sys.stderr)
 
 
 def add_instance(parser: argparse.ArgumentParser) -> None:

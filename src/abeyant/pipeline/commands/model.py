@@ -17,6 +17,7 @@ from abeyant.pipeline.commands.arguments import (
     add_result,
     check_place,
     named,
+    say_left_out,
     whole_number,
 )
 from abeyant.pipeline.commands.command_line import redacted_command_line
@@ -81,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     check_place(args)
     time_zone(args.timezone)
     if not need_session(args.logs):
-        find_logs(args.logs)
+        find_logs(args.logs, left_out=say_left_out(args))
     check_extra("model", report=True)
     with spark_for(args, "abeyant model", brief=True) as spark:
         result = _model(spark, args)

@@ -23,6 +23,7 @@ from abeyant.pipeline.commands.arguments import (
     add_tables,
     check_place,
     named,
+    say_left_out,
     table_source,
 )
 from abeyant.pipeline.commands.command_line import redacted_command_line
@@ -160,7 +161,7 @@ def run(args: argparse.Namespace) -> int:
     time_zone(args.timezone)
     path = _table(args)
     if path is None and not need_session(args.logs):
-        find_logs(args.logs, instance=args.instance)
+        find_logs(args.logs, instance=args.instance, left_out=say_left_out(args))
     check_extra("replay", report=True)
     table = None if path is None else table_source(args, "operations", path)
     events = None if path is None or args.events is None else table_source(args, "events", args.events)

@@ -32,12 +32,13 @@ def spark_for(
 
     `start` replaces `command_session`. A command with a result (`--out`) takes the lease of its directory before Spark
     starts, so that a second command there is refused at once. A Spark failure becomes an `AbeyantError` of one line.
-    SIGTERM interrupts as Ctrl-C does; the KeyboardInterrupt then says that `args.out` was not written.
+    SIGTERM interrupts as Ctrl-C does; the KeyboardInterrupt then says whether `args.out` was written.
     """
     from abeyant.pipeline.results.registry import sink_of
     from abeyant.pipeline.spark.errors import explained, logged_nowhere_else
 
     whole = "overwrite" in args
+    before = _marker_of(args.out) if whole else {}
     try:
         with terminate_as_interrupt(), ExitStack() as held:
             if "out" in args:
@@ -49,7 +50,9 @@ def spark_for(
                 yield spark
     except KeyboardInterrupt as interrupt:
         if whole:
-            raise KeyboardInterrupt(f"{args.out} was not written") from interrupt
+            after = _marker_of(args.out)
+            complete = after and after != before  # else it is an earlier result
+            raise KeyboardInterrupt(f"{args.out} {'is complete' if complete else 'was not written'}") from interrupt
         raise
 
 
@@ -70,6 +73,11 @@ def end_with(
     everything = {**marker, **found(result.folder)} if args.json else marker
     end(args, lambda: summary(result.folder), out=args.out, report=report, found=everything)
     return 0
+
+
+def _marker_of(out: Path | str) -> Mapping[str, Any]:
+    """Return the marker of a result in a directory; empty where there is none, and of a store, which needs Spark."""
+    return read_marker(Path(out)) if isinstance(out, Path) else {}
 
 
 @contextmanager

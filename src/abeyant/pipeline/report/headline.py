@@ -142,9 +142,10 @@ def _when(analysis: Analysis) -> str:
 
 
 def read_as(analysis: Analysis) -> str:
-    """Say what the lines look like, unless they are as Kafka itself writes them."""
+    """Say what the lines look like, unless they are as Kafka itself writes them, and which files are of one broker."""
     found = [str(name) for name in analysis.made.get("layouts", ())]
-    return f"Read as {'; '.join(found)}." if found not in ([], [KAFKAS]) else ""
+    said = [f"Read as {'; '.join(found)}."] if found not in ([], [KAFKAS]) else []
+    return " ".join([*said, *(f"{joined}." for joined in analysis.made.get("joined", ()))])
 
 
 def _longest(analysis: Analysis, kinds: pd.DataFrame) -> str:

@@ -7,7 +7,8 @@ r"""Which broker wrote a line, where the files of a folder, or the lines of a fi
 Kafka's own line has no name. What is around it often has: a broker's id, a pod, a container, a log stream, a host, in
 this order. Names count only where the first lines (and of plain files some in the middle and at the end) of a folder's
 files have several: else the folder is the instance, as for lines without any. Files without names, whose own names are
-no rotation of one (`kafka-0.log`, `kafka-1.log`), are of several brokers if they have no endpoint in common.
+no rotation of one (`kafka-0.log`, `kafka-1.log`), are of several brokers if they have no endpoint in common. Files in
+which no request is seen have no say in this.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, TypeVar
 
 from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, LogFile, is_remote, labelled, read_lines
 from abeyant.pipeline.request_log.wrapping import MARKER, document_broker, each_request, may_be_request
 
-__all__ = ["broker_named", "by_broker"]
+__all__ = ["broker_named", "by_broker", "joined_files"]
 
 T = TypeVar("T")
 
@@ -46,10 +47,22 @@ _PREFIXES: Final = re.compile(
 )
 _LABELS: Final = re.compile(rb'\{[^{}]*?\b(?:pod|pod_name|instance|host|hostname)="([^"]+)"')  # logcli
 _BROKER: Final = re.compile(rb"\b(?:broker|node)(?:[_.-]?id)?[=:][\"' ]?(\d{1,9})\b", re.IGNORECASE)
+_MOST_NAMED: Final = 3
 _NOBODY: Final = frozenset({"", "-", "localhost", "unknown"})
 _ENDPOINT: Final = re.compile(rb'connection(?:\\*"\s*:\s*\\*"| )([\w.:%\[\]]+?:\d+)-')
 _SUFFIX: Final = re.compile(r"\.(?:log|txt|jsonl?|out|gz|bz2|zstd?)(?=[.-]|$).*")
 _ROTATION: Final = re.compile(r"[-._]?\d{4}-\d\d(?:-\d\d)?(?:[-_T.]?\d\d)*(?:[-_.]\d+)?")
+
+
+@dataclass
+class _Sampled:
+    """What the sampled lines of a file hold."""
+
+    names: set[str]
+    """Of brokers, by what is around a line."""
+    endpoints: set[bytes]
+    """A broker's own, of its connections."""
+    has_request: bool = False
 
 
 def broker_named(line: bytes) -> str | None:
@@ -86,26 +99,49 @@ def by_broker(files: Iterable[LogFile]) -> list[LogFile]:
     return labelled(found)
 
 
+def joined_files(files: Iterable[LogFile]) -> list[str]:
+    """Return a sentence for each broker whose files may be of several: their names differ, no line tells."""
+    joined: dict[str, list[str]] = defaultdict(list)
+    for file in files:
+        if file.joined:
+            joined[file.instance].append(file.label)
+    return [
+        f"{len(names)} files read as one broker, {instance}: {', '.join(names[:_MOST_NAMED])}"
+        f"{', ...' if len(names) > _MOST_NAMED else ''}; if they are of several, use a folder each; else --instance"
+        for instance, names in joined.items()
+    ]
+
+
 def _refined(files: list[LogFile], several: bool) -> list[LogFile]:
     """Return the files of one folder by broker; with `several` folders the folder stays in a file's name."""
     bases = {file: _base(file) for file in files}
     if len(set(bases.values())) == 1 and not any(_of_each(files, _is_wrapped)):
         return files
-    found = dict(zip(files, _of_each(files, _names_and_endpoints), strict=True))
-    names = {file: mine for file, (mine, _) in found.items()}
-    endpoints = {file: mine for file, (_, mine) in found.items()}
+    found = dict(zip(files, _of_each(files, _look_into), strict=True))
+    names = {file: mine.names for file, mine in found.items()}
     if len(set().union(*names.values())) > 1:
         return [
             replace(file, by_line=True) if len(mine) > 1 else replace(file, instance=mine.pop()) if mine else file
             for file, mine in names.items()
         ]
-    if any(names.values()) or not all(endpoints.values()):
+    # Files without a request, such as server.log, neither join brokers nor keep them from being told apart.
+    logs = [(bases[file], mine.endpoints) for file, mine in found.items() if mine.has_request]
+    if any(names.values()) or not logs:
         return files
-    brokers = _apart([(bases[file], endpoints[file]) for file in files])
-    if len(set(brokers.values())) == 1:
-        return files
+    brokers = _apart(logs) if all(endpoints for _, endpoints in logs) else dict.fromkeys((base for base, _ in logs), "")
+    joined = {broker for broker, number in Counter(brokers.values()).items() if number > 1}
+    apart = len(set(brokers.values())) > 1
     folder = f"{files[0].instance}/" if several else ""
-    return [replace(file, instance=folder + brokers[bases[file]]) for file in files]
+    return [
+        replace(
+            file,
+            instance=folder + brokers[base] if apart else file.instance,
+            joined=brokers[base] in joined and found[file].has_request,
+        )
+        if (base := bases[file]) in brokers
+        else file
+        for file in files
+    ]
 
 
 def _apart(files: list[tuple[str, set[bytes]]]) -> dict[str, str]:
@@ -137,12 +173,13 @@ def _of_each(files: Sequence[LogFile], work: Callable[[LogFile], T]) -> list[T]:
         return list(pool.map(work, files))
 
 
-def _names_and_endpoints(file: LogFile) -> tuple[set[str], set[bytes]]:
-    names, endpoints = set[str](), set[bytes]()
+def _look_into(file: LogFile) -> _Sampled:
+    found = _Sampled(set(), set())
     for line in _sample(file):
-        endpoints.update(_ENDPOINT.findall(line, 0, 1 << 16))
-        names.update(filter(None, map(broker_named, each_request(line))))
-    return names, endpoints
+        found.has_request = True
+        found.endpoints.update(_ENDPOINT.findall(line, 0, 1 << 16))
+        found.names.update(filter(None, map(broker_named, each_request(line))))
+    return found
 
 
 def _sample(file: LogFile) -> Iterator[bytes]:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import bz2
 import codecs
-import glob
 import gzip
 import io
 import os
-import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -22,6 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from abeyant.errors import AbeyantError
+from abeyant.pipeline.request_log.paths import expand, is_remote
 from abeyant.pipeline.spark.remote_files import AZURE, HDFS, S3A, Reach, system_of
 
 if TYPE_CHECKING:
@@ -46,15 +45,10 @@ __all__ = [
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-NAME: Final = "kafka-request"
-"""How a request log's name begins: `kafka-request.log` in Kafka's own log4j2.yaml; rotated files add to it, at its end
-or before `.log`."""
-
 CHUNK_BYTES: Final = 64 << 20
 MAX_LINE_BYTES: Final = 32 << 20
 _BLOCK_BYTES: Final = 1 << 20
 
-_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _COMPRESSIONS: Final = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bzip2",
@@ -93,6 +87,8 @@ class LogFile:
     """The instance by the file's folder alone, which does not depend on what the file holds."""
     by_line: bool = False
     """Whether what is around each line says which broker wrote it (`brokers`)."""
+    joined: bool = False
+    """Whether files of other names are read as the same broker, as nothing tells brokers apart (`brokers`)."""
 
     @property
     def compressed(self) -> bool:
@@ -125,14 +121,19 @@ def need_session(paths: Paths) -> bool:
 
 
 def find_logs(
-    paths: Paths, *, instance: str | Callable[[str], str] | None = None, reach: Callable[[str], Reach] | None = None
+    paths: Paths,
+    *,
+    instance: str | Callable[[str], str] | None = None,
+    reach: Callable[[str], Reach] | None = None,
+    left_out: Callable[[str], None] | None = None,
 ) -> list[LogFile]:
     """Find the files of a log: files, globs, and directories searched for `kafka-request*`.
 
     The instance is the name of the folder that holds the file, with as many of the folders above it as tell it
     from others; or `instance` itself; or what `instance` makes of each path. A path with a scheme (`s3://...`)
-    goes through Arrow's file systems, or over HTTP to HDFS, as `reach` says of it. Raises `AbeyantError` for what is
-    missing or cannot be read.
+    goes through Arrow's file systems, or over HTTP to HDFS, as `reach` says of it. A glob may match folders without
+    any: `left_out` takes a sentence for each that has other files. Raises `AbeyantError` for what is missing or cannot
+    be read, and where a path has no file of a log.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given:
@@ -140,7 +141,7 @@ def find_logs(
     found: dict[str, tuple[int, str, Reach]] = {}
     for path in [os.fspath(path) for path in given]:
         reached = reach(path) if reach is not None and need_session(path) else ()
-        for file in _expand(path, reached):
+        for file in expand(path, reached, left_out or (lambda sentence: None)):
             if file not in found:
                 found[file] = (*_look(file, reached), reached)
     files = sorted(found)
@@ -154,11 +155,6 @@ def find_logs(
     if "*" in instances.values():
         raise AbeyantError("an instance cannot be called *: that stands for all of them")
     return labelled(LogFile(file, instances[file], "", *found[file], instances[file]) for file in files)
-
-
-def is_remote(path: str) -> bool:
-    """Return whether a path has a scheme."""
-    return _URI.match(path) is not None
 
 
 def labelled(files: Iterable[LogFile]) -> list[LogFile]:
@@ -309,7 +305,7 @@ def _blocks(stream: Any, left: int | None) -> Iterator[bytes | LongLineError]:
 
 
 def _open(path: str, reach: Reach) -> IO[bytes]:
-    if _URI.match(path) is None:
+    if not is_remote(path):
         return open(path, "rb")
     system, name = system_of(path, reach)
     return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", system.open_input_file(name)), 1 << 20))
@@ -324,69 +320,6 @@ def _look(path: str, reach: Reach) -> tuple[int, str]:
             return stream.seek(0, os.SEEK_END), compression
     except OSError as error:
         raise AbeyantError(f"cannot read {path}: {error.strerror or error}") from error
-
-
-def _expand(path: str, reach: Reach) -> list[str]:
-    if _URI.match(path):
-        return _expand_uri(path, reach)
-    if os.path.isdir(path):
-        return _search(path)
-    if os.path.lexists(path):
-        if not os.path.isfile(path):
-            raise AbeyantError(f"cannot read {path}: not a file" if os.path.exists(path) else _missing(path))
-        return [os.path.realpath(path)]
-    if not glob.has_magic(path):
-        raise AbeyantError(_missing(path))
-    matches = sorted(glob.glob(path, recursive=True))
-    if not matches:
-        raise AbeyantError(f"nothing matches {path}")
-    found = []
-    for match in matches:
-        found += _search(match) if os.path.isdir(match) else [os.path.realpath(match)]
-    return found
-
-
-def _missing(path: str) -> str:
-    return f"no such file or directory: {path}"
-
-
-def _search(directory: str) -> list[str]:
-    def refuse(error: OSError) -> None:
-        raise AbeyantError(f"cannot read {error.filename}: {error.strerror}") from error
-
-    found = [
-        os.path.realpath(os.path.join(folder, name))
-        for folder, _, names in os.walk(directory, onerror=refuse)
-        for name in names
-        if name.startswith(NAME)
-    ]
-    if not found:
-        raise AbeyantError(f"no {NAME}* in {directory}")
-    return found
-
-
-def _expand_uri(path: str, reach: Reach) -> list[str]:
-    from pyarrow import fs
-
-    try:
-        system, name = system_of(path, reach)
-        info = system.get_file_info(name)
-        if info.type == fs.FileType.NotFound:
-            raise AbeyantError(_missing(path))
-        if info.type != fs.FileType.Directory:
-            return [path]
-        inside = system.get_file_info(fs.FileSelector(name, recursive=True))
-    except (OSError, ValueError) as error:
-        raise AbeyantError(f"cannot read {path}: {error}") from error
-    root = path.rstrip("/")
-    found = [
-        root + entry.path[len(name.rstrip("/")) :]
-        for entry in inside
-        if entry.type == fs.FileType.File and entry.base_name.startswith(NAME)
-    ]
-    if not found:
-        raise AbeyantError(f"no {NAME}* in {path}")
-    return found
 
 
 def _shortest(paths: set[str]) -> dict[str, str]:
