@@ -55,11 +55,12 @@ def table(
     names: Columns,
     numbers: Columns,
     *,
+    more: Columns | None = None,
     bars: Collection[str] = (),
     mark: str | None = None,
     number: str | None = None,
 ) -> str:
-    """Return an HTML table, columns of names first, then columns of numbers. The page's script sorts and folds it.
+    """Return an HTML table: columns of names, of numbers, then of `more` names. The page's script sorts and folds it.
 
     Cells in the columns `bars` have a bar, whose length is the share of the column's greatest number. Each row carries
     its value of the column `mark`, for the page's filters, and of `number`, by which the script finds it to update its
@@ -71,11 +72,14 @@ def table(
         f'<th scope="col" class="number"{name}>{title}</th>'
         for name, (title, _) in zip(named, numbers.values(), strict=True)
     )
+    last = (more or {}).items()
+    head += "".join(f'<th scope="col">{title}</th>' for _, (title, _) in last)
     most = {name: float(pd.to_numeric(rows[name]).max()) for name in bars if not rows.empty}
     body = "".join(
         f"<tr{_mark(row, 'kind', mark)}{_mark(row, 'number', number)}>"
         + "".join(f"<td>{show(row[name])}</td>" for name, (_, show) in names.items())
         + "".join(_number(row[name], show, most.get(name)) for name, (_, show) in numbers.items())
+        + "".join(f"<td>{show(row[name])}</td>" for name, (_, show) in last)
         + "</tr>"
         for row in rows.to_dict("records")
     )

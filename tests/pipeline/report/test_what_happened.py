@@ -36,7 +36,28 @@ def test_incidents_of_one_cause_are_one_sentence_and_the_worst_comes_first() -> 
             (4, "broker 1", 0.9, 300, 305),
         ),
     )
-    assert said == ["Broker 3 of 2 (and 1 more incident).", "Broker 1 of 4.", "Broker 1 of 1."]
+    assert said == [
+        "Broker 3 of 2 (broker 3 is the suspect of 1 more incident at the same time).",
+        "Broker 1 of 4.",
+        "Broker 1 of 1.",
+    ]
+
+
+def test_each_suspect_has_a_sentence_before_one_has_two() -> None:
+    said = what_happened(
+        incidents(80, 70, 60, 8, 5),
+        suspects(
+            (1, "broker 3", 0.9, 0, 5),
+            (2, "broker 3", 0.9, 1, 5),
+            (3, "broker 3", 0.9, 200, 205),
+            (4, "broker 1", 0.9, 300, 305),
+        ),
+    )
+    assert said == [
+        "Broker 3 of 1 (broker 3 is the suspect of 1 more incident at the same time and 1 at other times).",
+        "Broker 1 of 4.",
+        "No suspect for 1 incident.",
+    ]
 
 
 def test_a_log_of_several_days_has_the_day_of_each() -> None:

@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["analysis_found", "json_tables", "json_tiles", "outcomes_found", "plain", "print_outcomes", "print_summary"]
 
-_TABLES: Final = tuple(name for name in COLUMNS if name not in ("rejected", "incident_waits"))
-"""All tables of the page, except rejected lines, which are counted, and the waits that its figures draw."""
+_DRAWN: Final = frozenset(
+    {"incident_waits", "keys_by_time", "lags", "pending_plot", "requests_by_time", "timeout_curve", "waits_by_time"}
+)
+_TABLES: Final = tuple(name for name in COLUMNS if name != "rejected" and name not in _DRAWN)
+"""All tables of the page, except rejected lines, which are counted, and points of its figures, which are many."""
 _TAG: Final = re.compile("<[^<>]*>")
 _MOST_KINDS: Final = 12
 _MOST_KEYS: Final = 5

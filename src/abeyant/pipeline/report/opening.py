@@ -10,7 +10,7 @@ import pandas as pd
 
 from abeyant.pages.style import EXPIRED, NEUTRAL, SHORTEST_MS, Figure, faint, plotly, tick_durations
 from abeyant.pages.tiles import Tile
-from abeyant.pages.words import count, counted, duration, label, percent, shortened
+from abeyant.pages.words import count, counted, duration, label, shortened
 from abeyant.pipeline.report.analysis import ALL, Analysis
 from abeyant.pipeline.report.headline import polls
 from abeyant.pipeline.report.marks import incident_marks
@@ -86,7 +86,7 @@ def _suspect(analysis: Analysis) -> Iterable[Tile]:
     named = likeliest["suspect"].value_counts()
     sure = likeliest.loc[likeliest["suspect"] == named.index[0], "confidence"].max()
     incidents = counted(float(named.iloc[0]), "incident")
-    yield Tile("suspect", shortened(named.index[0], 24), f"of {incidents}; {percent(float(sure))} sure", alarm=True)
+    yield Tile("suspect", shortened(named.index[0], 24), f"of {incidents}; evidence {sure:.2f}", alarm=True)
 
 
 def read_over_time(analysis: Analysis) -> str:

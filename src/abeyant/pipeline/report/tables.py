@@ -57,31 +57,31 @@ def incidents(analysis: Analysis, scope: str) -> str:
     rows = analysis.incidents(scope)
     if rows.empty:
         return nothing("None: no burst of expiries, of long waits or of other trouble.")
-    rows = rows.assign(when=rows[["first", "last"]].apply(tuple, axis=1), lasted=_lasted(rows))
-    rows = rows.assign(what=rows[["kind", "trouble"]].apply(tuple, axis=1))
+    rows = rows.assign(when=rows[["first", "last", "kind", "trouble"]].apply(tuple, axis=1), lasted=_lasted(rows))
     rows = rows.assign(struck=rows[["keys", "keys_struck"]].apply(tuple, axis=1), suspect=_suspects(analysis, rows))
     names: Columns = {
-        "when": ("when (UTC)", _when),
-        "what": ("what", _what(analysis)),
+        "when": ("when (UTC)", _burst(analysis)),
         "suspect": ("suspect", _suspect),
+    }
+    columns: Columns = {
+        "expired": ("expired", count),
+        "operations": ("operations", count),
+        "longest_ms": ("longest", duration),
+        "lasted": ("lasted", duration),
+    }
+    more: Columns = {
         "instances": ("instances", lambda struck: escaped(", ".join(map(shortened, struck)))),
         "struck": ("keys", _struck),
     }
-    columns: Columns = {
-        "lasted": ("lasted", duration),
-        "operations": ("operations", count),
-        "expired": ("expired", count),
-        "longest_ms": ("longest", duration),
-    }
-    return table(rows, names, columns, bars=("operations", "expired", "longest_ms"), mark="kind")
+    return table(rows, names, columns, more=more, bars=("operations", "expired", "longest_ms"), mark="kind")
 
 
-def _what(analysis: Analysis) -> Cell:
+def _burst(analysis: Analysis) -> Cell:
     kind = _kind(analysis)
 
-    def show(what: tuple[str, str]) -> str:
-        trouble = _TROUBLES.get(what[1], what[1])
-        return f'{kind(what[0])}<br><span class="small">{escaped(trouble)}</span>'
+    def show(burst: tuple[pd.Timestamp, pd.Timestamp, str, str]) -> str:
+        trouble = _TROUBLES.get(burst[3], burst[3])
+        return f'{_when(burst[:2])}<br>{kind(burst[2])}<br><span class="small">{escaped(trouble)}</span>'
 
     return show
 
@@ -97,10 +97,11 @@ _TROUBLES: Final = {
 
 def _suspects(analysis: Analysis, rows: pd.DataFrame) -> pd.Series[Any]:
     """Return the likeliest suspect of each incident, and the evidence."""
-    likeliest: dict[int, tuple[str, str]] = {}
+    likeliest: dict[int, tuple[str, str, float]] = {}
     suspects = analysis.tables["suspects"].sort_values("confidence", ascending=False, kind="stable")
     for row in suspects.to_dict("records"):
-        likeliest.setdefault(int(row["incident"]), (str(row["suspect"]), str(row["evidence"])))
+        found = str(row["suspect"]), str(row["evidence"]), float(row["confidence"])
+        likeliest.setdefault(int(row["incident"]), found)
     numbers = {index: number for number, index in enumerate(analysis.incidents(ALL).index, 1)}
     return pd.Series([likeliest.get(numbers[index]) for index in rows.index], index=rows.index, dtype=object)
 
@@ -108,9 +109,10 @@ def _suspects(analysis: Analysis, rows: pd.DataFrame) -> pd.Series[Any]:
 def _suspect(found: object) -> str:
     if not isinstance(found, tuple):
         return ""
-    suspect, evidence = found
+    suspect, evidence, confidence = found
     short = shortened(suspect, _LONGEST_SUSPECT).replace(" ", "\N{NO-BREAK SPACE}")
-    return f'<span title="{escaped(evidence)}"><bdi>{escaped(short)}</bdi></span>'
+    told = f'<div class="small evidence">{escaped(evidence)} (evidence {confidence:.2f})</div>'
+    return f"<bdi>{escaped(short)}</bdi>{told}"
 
 
 def _lasted(rows: pd.DataFrame) -> list[float]:

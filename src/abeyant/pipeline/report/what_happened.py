@@ -1,4 +1,7 @@
-"""What happened, in at most three sentences: the suspects of the incidents, those of most operations first."""
+"""What happened, in at most three sentences: the suspects of the incidents, each once before any twice.
+
+Those of most operations come first.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +41,19 @@ def what_happened(incidents: pd.DataFrame, suspects: pd.DataFrame) -> list[str]:
     rows = incidents.sort_values(["first", "kind", "trouble"], kind="stable").to_dict("records")
     likeliest = suspects.sort_values(["incident", "confidence"], ascending=[True, False], kind="stable")
     named = likeliest.drop_duplicates("incident").sort_values("first", kind="stable").to_dict("records")
-    deeds = sorted(_deeds(rows, named), key=lambda deed: -deed.operations)
+    deeds = _each_suspect_first(sorted(_deeds(rows, named), key=lambda deed: -deed.operations))
     unknown = len(rows) - len(named)
     kept = deeds[: _MOST_SENTENCES - bool(unknown)]
     several = rows[0]["first"].date() != rows[-1]["first"].date()  # evidence has times of day
     days = [f"{deed.first:%-d %B}: " if several else "" for deed in kept]
+    told = set[str]()
+    mores = list[str]()
+    for deed in kept:
+        mores.append(_more(deed, deeds[len(kept) :] if deed.suspect[1] not in told else ()))
+        told.add(deed.suspect[1])
     said = [
-        f"{day}{deed.evidence[:1].upper()}{deed.evidence[1:]}{_more(deed)}."
-        for day, deed in zip(days, kept, strict=True)
+        f"{day}{deed.evidence[:1].upper()}{deed.evidence[1:]}{more}."
+        for day, deed, more in zip(days, kept, mores, strict=True)
     ]
     if unknown:
         said.append(f"No suspect for {counted(unknown, 'incident')}.")
@@ -70,5 +78,17 @@ def _deeds(incidents: Sequence[dict[Any, Any]], named: Sequence[dict[Any, Any]])
     return deeds
 
 
-def _more(deed: _Deed) -> str:
-    return f" (and {counted(deed.incidents - 1, 'more incident')})" if deed.incidents > 1 else ""
+def _each_suspect_first(deeds: Sequence[_Deed]) -> list[_Deed]:
+    """Return the first deed of each suspect, then the others, both in the order given."""
+    first = {who: deed for deed in reversed(deeds) for who in [deed.suspect[1]]}
+    return sorted(deeds, key=lambda deed: deed is not first[deed.suspect[1]])
+
+
+def _more(deed: _Deed, left_out: Sequence[_Deed]) -> str:
+    """Say how many more incidents have the same suspect: at this time, and at times that are left out."""
+    at_once = deed.incidents - 1
+    later = sum(other.incidents for other in left_out if other.suspect[1] == deed.suspect[1])
+    said = [f"{counted(at_once, 'more incident')} at the same time"] if at_once else []
+    if later:
+        said.append(f"{later:,} at other times" if said else f"{counted(later, 'more incident')} at other times")
+    return f" ({deed.suspect[1]} is the suspect of {' and '.join(said)})" if said else ""
