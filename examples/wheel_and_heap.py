@@ -1,0 +1,87 @@
+"""A small timing wheel, step by step; then a timer on the wheel beside one in a heap, with 100,000 pending.
+
+python examples/wheel_and_heap.py
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import abeyant
+from abeyant.engine import TimingWheel
+
+PENDING = 100_000
+BUCKETS = 10
+
+
+def show_a_task_travel() -> None:
+    """Print in which buckets two tasks wait, due at 222 and 223; a task that is alone the wheel goes to straight."""
+    wheel = TimingWheel(1, BUCKETS)
+    wheel.add(222, "one")
+    wheel.add(223, "another")
+    for now in (0, 200, 220, 222):
+        due = wheel.advance(now)
+        waiting = [
+            f"wheel {bucket.level + 1}, bucket {bucket.index}: {', '.join(map(str, bucket.deadlines))}"
+            for bucket in wheel.buckets()
+        ]
+        print(f"at {now:3}  {'; '.join(waiting)}{f'; due: {due}' if due else ''}")
+
+
+class Heap:
+    """Timers as asyncio keeps them: a heap by deadline, in which a cancelled timer is marked, and stays."""
+
+    def __init__(self) -> None:
+        self._heap: list[list[Any]] = []
+        self._number = itertools.count()
+
+    def start(self, delay: float) -> list[Any]:
+        """O(log n)."""
+        entry = [time.monotonic() + delay, next(self._number), print]
+        heapq.heappush(self._heap, entry)
+        return entry
+
+    def stop(self, entry: list[Any]) -> None:
+        """O(1) now; the entry is thrown away when it comes to the front."""
+        entry[2] = None
+
+    def run_due(self, now: float) -> None:
+        """O(log n) for each that is due or was cancelled."""
+        while self._heap and self._heap[0][0] <= now:
+            heapq.heappop(self._heap)
+
+
+def measure(
+    name: str, start: Callable[[float], Any], stop: Callable[[Any], object], rest: Callable[[], object]
+) -> None:
+    """Print what a start and a stop take, stopped in random order, and what is left to do when time has passed."""
+    delays = [random.uniform(1, 3600) for _ in range(PENDING)]
+    times = [time.perf_counter()]
+    timers = [start(delay) for delay in delays]
+    times.append(time.perf_counter())
+    random.shuffle(timers)
+    times.append(time.perf_counter())
+    for timer in timers:
+        stop(timer)
+    times.append(time.perf_counter())
+    rest()
+    times.append(time.perf_counter())
+    started, _, stopped, left = (after - before for before, after in itertools.pairwise(times))
+    print(f"{name:5}  start {started / PENDING * 1e6:.2f} µs, stop {stopped / PENDING * 1e6:.2f} µs, ", end="")
+    print(f"what is left when an hour has passed {left * 1e3:.1f} ms")
+
+
+if __name__ == "__main__":
+    show_a_task_travel()
+    print(f"\n{PENDING:,} timers, {'compiled' if abeyant.engine.is_compiled() else 'interpreted'} wheel")
+    wheel = abeyant.ManualTimer(tick=0.001, wheel_size=64)
+    measure(
+        "wheel", lambda delay: wheel.call_later(delay, print), lambda task: task.cancel(), lambda: wheel.advance(3600)
+    )
+    heap = Heap()
+    measure("heap", heap.start, heap.stop, lambda: heap.run_due(time.monotonic() + 3600))
