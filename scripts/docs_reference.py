@@ -15,14 +15,15 @@ from typing import Any, Final
 
 import griffe
 
-from scripts.docs_docstrings import InheritDocstrings, is_for_users
+from scripts.docs_docstrings import InheritDocstrings, is_for_users, is_record
 from scripts.public_names import MODULES
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMED: Final = re.compile(r"^::: (\S+)\n((?:    .*\n)*)", re.MULTILINE)
 LISTED: Final = re.compile(r"^(- `(\w+))(.*)$", re.MULTILINE)
-_LINES = 48  # of docstrings and headings of members: about what two screens hold
+_LINES = 50  # of docstrings and headings of members: about what two screens hold
 _HEADING = 5  # lines that a member's name and signature take
+_FIELD = 3  # and a field without a docstring
 
 
 @cache
@@ -59,12 +60,14 @@ def first_sentence(one: Any) -> str:
 
 
 def members(one: Any) -> dict[str, Any]:
-    """Return the members of a class that are described, and for users."""
+    """Return the members of a class that are described, and for users; of a record, all its fields."""
+    fields = {name for name, member in one.members.items() if member.is_attribute} if is_record(one) else set()
     public = {name: member for name, member in one.all_members.items() if not name.startswith("_")}
     return {
         name: member
         for name, member in public.items()
-        if any(name in base.members and is_for_users(base.members[name]) for base in (one, *one.mro()))
+        if name in fields
+        or any(name in base.members and is_for_users(base.members[name]) for base in (one, *one.mro()))
     }
 
 
@@ -72,8 +75,8 @@ def is_long(one: Any) -> bool:
     """Return whether a class has so many members that each has a page of its own."""
     if not one.is_class:
         return False
-    docstrings = [member.docstring.value for member in members(one).values() if member.docstring]
-    return sum(len(text.splitlines()) + _HEADING for text in docstrings) > _LINES
+    docstrings = [member.docstring.value if member.docstring else None for member in members(one).values()]
+    return sum(_FIELD if text is None else len(text.splitlines()) + _HEADING for text in docstrings) > _LINES
 
 
 def pages(markdown: str, area: str) -> Iterator[tuple[str, str]]:
@@ -84,6 +87,8 @@ def pages(markdown: str, area: str) -> Iterator[tuple[str, str]]:
         options = re.sub(r"^ +heading_level: .*\n", "", options, flags=re.MULTILINE)
         options = options or "    options:\n"
         shown = f"{options}      heading_level: 1\n"
+        if one.is_class and is_record(one):
+            shown += "      show_if_no_docstring: true\n"
         if not is_long(one) or " members: false" in options:
             yield f"{name}.md", f"{back} · `{name}`\n\n::: {path}\n{shown}"
             continue

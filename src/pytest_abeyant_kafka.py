@@ -104,9 +104,12 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     try:
         cluster = Cluster(**options)
     except (TypeError, ValueError, AbeyantError) as error:
-        pytest.fail(f"@pytest.mark.kafka: {error}", pytrace=False)
-    with cluster:
-        yield cluster
+        refused = str(error)
+    else:
+        with cluster:
+            yield cluster
+        return
+    pytest.fail(f"@pytest.mark.kafka: {refused}", pytrace=False)  # here, so that pytest prints no cause of it again
 
 
 @pytest.fixture
@@ -294,6 +297,18 @@ def _options(item: pytest.Item) -> dict[str, Any]:
         for name, value in marker.kwargs.items():
             if name in _UNAVAILABLE:
                 pytest.fail(f"@pytest.mark.kafka has no {name}=: {_UNAVAILABLE[name]}", pytrace=False)
+            if name not in _OPTIONS and "." not in name:
+                _refuse_mistyped(name)
             into, key = (options, name) if name in _OPTIONS else (settings, name.replace("_", "."))
             into[key] = value
     return {**options, "settings": settings} if settings else options
+
+
+def _refuse_mistyped(name: str) -> None:
+    """Fail the test if `name` is no setting of Kafka and most like one of the marker's own options."""
+    from abeyant.broker.definitions import definitions
+    from abeyant.errors import did_you_mean
+
+    hint = did_you_mean(name, _OPTIONS, alike=0.7)
+    if hint and name.replace("_", ".") not in definitions("broker"):
+        pytest.fail(f"@pytest.mark.kafka has no option {name}{hint}", pytrace=False)

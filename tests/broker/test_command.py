@@ -19,6 +19,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from abeyant import cli, lazy
 from abeyant.installation import install_command
 
 COMMAND = [sys.executable, "-m", "abeyant", "broker", "--port", "0"]
@@ -133,6 +134,15 @@ def test_a_mistake_is_one_line(arguments: list[str], said: str) -> None:
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+def test_without_its_extra_control_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    find = lazy.find_spec
+    monkeypatch.setattr(lazy, "find_spec", lambda name: None if name == "h11" else find(name))
+    assert cli.main(["broker", "--control"]) == 2
+    assert capsys.readouterr().err.startswith("abeyant: error: --control needs h11: pip install ")
 
 
 def test_a_port_that_is_taken_is_named() -> None:

@@ -49,9 +49,17 @@ def test_a_consumers_long_poll_waits_on_its_partitions() -> None:
             assert waiting.deadline - waiting.since == pytest.approx(20.0)
 
 
-def test_nothing_that_waits_in_time_is_an_error_that_says_how_many() -> None:
-    with Cluster() as kafka, pytest.raises(TimeoutError, match=r"after 0\.01 s 0 of 1 requests are pending in Produce"):
-        kafka.until_waiting("Produce", timeout=0.01)
+def test_nothing_that_waits_in_time_is_an_error_that_says_how_many_and_what_waits() -> None:
+    said = r"after 0\.01 s 0 of 1 requests are pending in Produce"
+    with Cluster() as kafka:
+        with pytest.raises(TimeoutError, match=f"{said}; nothing waits"):
+            kafka.until_waiting("Produce", timeout=0.01)
+        kafka.create_topic(TOPIC)
+        with consuming(kafka, (TOPIC, 0), client_id="reader", fetch_wait_max_ms=20_000) as consumer:
+            consumer.poll(0)
+            kafka.until_waiting("Fetch")
+            with pytest.raises(TimeoutError, match=f"{said} of client 'x'; there are 1 Fetch of 'reader'"):
+                kafka.until_waiting("Produce", client_id="x", timeout=0.01)
 
 
 def test_until_waiting_is_refused_in_a_loop() -> None:

@@ -55,18 +55,24 @@ class Clock:
 
     def advance(self, seconds: float) -> None:
         """Advance a held clock by `seconds`; run what comes due, in order. Raises AbeyantError for another clock."""
-        raise AbeyantError('only a held clock can be advanced: create the Cluster with clock="held"')
+        raise AbeyantError(
+            'only a held clock can be advanced: create the Cluster with clock="held" (abeyant broker --clock held)'
+        )
 
     def advance_to_next(self) -> float | None:
         """Advance a held clock to the next deadline; return the seconds that passed, None where nothing is pending.
 
         Raises AbeyantError for another clock.
         """
-        raise AbeyantError('only a held clock can be advanced: create the Cluster with clock="held"')
+        raise AbeyantError(
+            'only a held clock can be advanced: create the Cluster with clock="held" (abeyant broker --clock held)'
+        )
 
     def run(self) -> None:
         """Let a held clock go on with real time, until `hold`. Raises AbeyantError for another clock."""
-        raise AbeyantError('only a held clock can be run and held: create the Cluster with clock="held"')
+        raise AbeyantError(
+            'only a held clock can be run and held: create the Cluster with clock="held" (abeyant broker --clock held)'
+        )
 
     hold = run
 

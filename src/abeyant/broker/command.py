@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 from abeyant.broker.security.protocol import PROTOCOLS
 from abeyant.ending import add_json, print_json, standard_output
 from abeyant.errors import AbeyantError
+from abeyant.lazy import missing, needs
 
 if TYPE_CHECKING:
     from abeyant.broker.cluster import Cluster
@@ -141,6 +142,8 @@ def run(args: argparse.Namespace, others: Mapping[str, Serve]) -> int:
         if not asked and getattr(args, option) not in (None, "real"):
             named = " or ".join(f"--{name}" for name in servers)
             raise AbeyantError(f"--{option} is for {named}: add one, or leave --{option} out")
+    if asked and (lacking := missing({"window": ("h11",)})):
+        raise needs(f"--{next(iter(asked))}", lacking)
     topics = [_topic(text) for text in args.topic]
     _require_unique("--topic", [(name, None) for name, *_ in topics])
     cluster = Cluster(

@@ -64,7 +64,7 @@ def test_each_seed_is_run_and_told_in_the_trace(tmp_path: Path) -> None:
 def test_a_failure_is_told_with_the_command_that_repeats_it(tmp_path: Path) -> None:
     code, said = run(tmp_path, CODE.replace("WRONG", "2"))
     assert code == 1
-    assert "found by seed 2 of 3 tried" in said
+    assert "found by seed 2, 3 seeds tried" in said
     assert "pytest test_it.py::test_orders --kafka-repeat 2:" in said
     assert "AssertionError" in said
     assert "its timeline: add --kafka-story DIR" in said
@@ -72,6 +72,8 @@ def test_a_failure_is_told_with_the_command_that_repeats_it(tmp_path: Path) -> N
     code, said = run(tmp_path, CODE.replace("WRONG", "2"), "--kafka-repeat", "2", "--kafka-story", str(stories))
     assert code == 1, said
     (page,) = stories.iterdir()
+    assert "  seed 2 repeated:" in said
+    assert "kafka: 1 seed; " in said
     assert page.name == "test_it-test_orders-2.html"
     assert f"its timeline: {page}" in said
     assert "assert simulation.seed != 2" in page.read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -27,6 +28,7 @@ from abeyant.renamed import former_keywords
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_SHOWN = 6  # kinds and clients, in an error
 _HELD = "Held"  # the purgatory of delayed requests, which have their API's name as kind
 
 
@@ -311,7 +313,9 @@ class ClusterApi(ContentsApi, Outages):
             return found.result(timeout)
         except FutureTimeoutError:
             pending = len(self.waiting(kind, client_id=client_id))
-            raise TimeoutError(f"after {timeout:g} s {pending} of {count} requests are pending in {kind}") from None
+            of = kind if client_id is None else f"{kind} of client {client_id!r}"
+            text = f"after {timeout:g} s {pending} of {count} requests are pending in {of}; {_summary(self.waiting())}"
+            raise TimeoutError(text) from None
         finally:
             self._on_loop(self._remove_awaited, awaited)
 
@@ -354,3 +358,12 @@ class ClusterApi(ContentsApi, Outages):
             raise AbeyantError(
                 f"there is no kind {kind!r} of requests{hint}; there are {sorted(purgatories)}, and APIs"
             )
+
+
+def _summary(waiting: list[Waiting]) -> str:
+    """Return by kind and client what waits, for an error: the first few."""
+    found = Counter((one.kind, one.client_id) for one in waiting)
+    if not found:
+        return "nothing waits"
+    shown = ", ".join(f"{count} {kind} of {client!r}" for (kind, client), count in found.most_common(_SHOWN))
+    return f"there are {shown}{f' and {len(found) - _SHOWN} kinds and clients more' if len(found) > _SHOWN else ''}"

@@ -281,8 +281,9 @@ def error_code(name: str) -> ErrorCode:
     """Return Kafka's error by its name, in upper or lower case. Raises AbeyantError with the nearest name."""
     found = ErrorCode.__members__.get(str(name).lower())
     if found is None:
-        known = [known.upper() for known in ErrorCode.__members__]
-        raise AbeyantError(f"there is no error {name!r}{did_you_mean(str(name).upper(), known)}")
+        known = [one.name.upper() for one in ErrorCode if one is not ErrorCode.none]
+        hint = did_you_mean(str(name).upper(), known) or ": take one of Kafka's names, for instance REQUEST_TIMED_OUT"
+        raise AbeyantError(f"there is no error {name!r}{hint}")
     return found
 
 

@@ -92,7 +92,7 @@ def run_here(test: Callable[..., Any], name: str, options: Options, order: Order
             outcome = rerun(test, which, options)
             ended(outcome)
             if outcome.failure is not None:
-                report.failed = _tell(test, outcome, which, 1, name, options, order)
+                report.failed = _tell(test, outcome, which, 0, name, options, order)
             return report
         found = find_failure(test, order.seeds, options, ended)
         if found is not None:

@@ -8,17 +8,22 @@ from typing import Final
 
 from abeyant.broker.simulation.search import RunId
 from abeyant.broker.simulation.world import RunResult
+from abeyant.pages.words import counted
 
 _EVENTS: Final = 8
 _STEPS: Final = {"group": "groups", "transaction": "transactions", "replicas": "replicas"}
 
 
 def story(outcome: RunResult, which: RunId, tried: int, command: str, page: Path | None = None) -> str:
-    """Return the story of a shrunk run, found after `tried` seeds; `command` repeats it, `page` has its timeline."""
+    """Return the story of a shrunk run, found after `tried` seeds, 0 for one that is repeated.
+
+    `command` repeats it, `page` has its timeline.
+    """
     failure = outcome.failure
     assert failure is not None
     events = outcome.history.events
-    lines = [failure.message, f"  found by seed {outcome.seed} of {tried} tried; what is left of it when it is shrunk:"]
+    found = f"found by seed {outcome.seed}, {counted(tried, 'seed')} tried; what is left of it when it is shrunk"
+    lines = [failure.message, f"  {found if tried else f'seed {outcome.seed} repeated'}:"]
     lines += [f"  at {event.at:.1f} s {event.what}" for event in events[:_EVENTS]]
     if len(events) > _EVENTS:
         lines.append(f"  and {len(events) - _EVENTS} more")
@@ -44,7 +49,8 @@ def coverage(seeds: int, seen: Collection[str], first: Mapping[str, int]) -> lis
         if reached != "NONE":
             by_kind.setdefault("errors", []).append(one)
     new = sum(first.values())
-    lines = [f"kafka: {seeds} seeds; {len(apis)} APIs answered; {new} seeds reached something new"]
+    answered = f"{counted(len(apis), 'API')} answered"
+    lines = [f"kafka: {counted(seeds, 'seed')}; {answered}; {counted(new, 'seed')} reached something new"]
     for kind in ("errors", *_STEPS.values()):
         lines.append(f"  {kind}: {', '.join(by_kind.get(kind, ())) or 'none'}")
     return lines
