@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from abeyant import cli, lazy
+from abeyant import cli
 from abeyant.installation import install_command
 
 COMMAND = [sys.executable, "-m", "abeyant", "broker", "--port", "0"]
@@ -139,8 +140,7 @@ def test_a_mistake_is_one_line(arguments: list[str], said: str) -> None:
 def test_without_its_extra_control_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    find = lazy.find_spec
-    monkeypatch.setattr(lazy, "find_spec", lambda name: None if name == "h11" else find(name))
+    monkeypatch.setattr("abeyant.lazy.find_spec", lambda name: None if name == "h11" else find_spec(name))
     assert cli.main(["broker", "--control"]) == 2
     assert capsys.readouterr().err.startswith("abeyant: error: --control needs h11: pip install ")
 
