@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -192,3 +193,40 @@ def test_a_bucket_owes_what_was_taken_beyond_its_burst() -> None:
     assert bucket.debt(100.0, 2.0, 22.0) == 4.0
     assert bucket.debt(103.0, 2.0, 22.0) == 1.0
     assert bucket.debt(999.0, 2.0, 22.0) == 0.0
+
+
+def test_a_clusters_own_set_quotas_sets_and_removes_what_clients_see() -> None:
+    with Cluster() as kafka:
+        kafka.set_quotas({"producer_byte_rate": 1000, "request_percentage": 12.5}, user="ann", client_id="till")
+        kafka.set_quotas({"consumer_byte_rate": 2000})
+        kafka.set_quotas({"connection_creation_rate": 3})
+        kafka.set_quotas({"request_percentage": None}, user="ann", client_id="till")
+        with connect(kafka, "admin") as admin:
+            said = admin.ask("DescribeClientQuotas", 1, {"components": [], "strict": False})
+    found = {
+        tuple((one["entity_type"], one["entity_name"]) for one in entry["entity"]): entry["values"]
+        for entry in said["entries"]
+    }
+    assert found == {
+        (("client-id", "till"), ("user", "ann")): [{"key": "producer_byte_rate", "value": 1000.0}],
+        (("client-id", None),): [{"key": "consumer_byte_rate", "value": 2000.0}],
+        (("ip", None),): [{"key": "connection_creation_rate", "value": 3.0}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("quotas", "of", "said"),
+    [
+        ({"producer_byte_rat": 1}, {}, "there is no quota 'producer_byte_rat'; did you mean producer_byte_rate?"),
+        ({"producer_byte_rate": "1"}, {}, "producer_byte_rate must be a number, or None to remove it, not '1'"),
+        ({"producer_byte_rate": math.nan}, {}, "producer_byte_rate must be a number, or None to remove it, not nan"),
+        ({"producer_byte_rate": 0}, {}, "Quota producer_byte_rate must be greater than 0"),
+        ({"producer_byte_rate": 1}, {"ip": "127.0.0.1"}, "Invalid configuration key producer_byte_rate"),
+        ({"producer_byte_rate": 1}, {"client_id": ""}, "Empty client-id not supported"),
+    ],
+)
+def test_set_quotas_refuses_what_kafka_refuses(quotas: dict[str, Any], of: dict[str, str], said: str) -> None:
+    with Cluster() as kafka:
+        with pytest.raises(AbeyantError, match=re.escape(said)):
+            kafka.set_quotas(quotas, **of)
+        assert not kafka.controller.quotas.enabled

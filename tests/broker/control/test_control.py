@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from abeyant.broker import Cluster, control
+from abeyant.broker.control.schema import check
+from abeyant.broker.control.serving import OPERATIONS
 from abeyant.errors import AbeyantError
 from broker.clients import consuming, producing, send, settle, take
 from waiting import wait_until
@@ -247,3 +251,19 @@ def test_its_metrics(kafka: Cluster, http: Client) -> None:
     pytest.importorskip("prometheus_client")
     with urllib.request.urlopen(f"{http.url}/metrics") as answer:
         assert 'abeyant_broker_up{broker="3"} 1.0' in answer.read().decode()
+
+
+def test_the_page_names_every_operation_and_a_valid_body_of_each_that_takes_one() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "control.md").read_text().partition("## All operations")[2]
+    rows = [line.split("|")[1:3] for line in page.splitlines() if line.startswith("| `")]
+    named = {name: cell for cell, names in rows for name in re.findall(r"`(\w+)`", names)}
+    assert set(named) == {one.id for one in OPERATIONS}
+    for one in OPERATIONS:
+        assert one.method in named[one.id]
+        assert one.path in named[one.id] or one.path.rpartition("/")[2] in named[one.id], one
+    (example,) = re.findall(r"^```json\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    bodies = json.loads(example)
+    schemas = {one.id: one.body for one in OPERATIONS if one.body is not None}
+    assert set(bodies) == set(schemas)
+    for name, body in bodies.items():
+        check(schemas[name], body, name)

@@ -88,6 +88,27 @@ class ContentsApi(BaseCluster):
         """
         return [row for broker in self.brokers.values() if not broker.stopped for row in broker.telemetry.pushed()]
 
+    # -- quotas
+
+    @settled
+    def set_quotas(
+        self,
+        quotas: Mapping[str, float | None],
+        *,
+        user: str | None = None,
+        client_id: str | None = None,
+        ip: str | None = None,
+    ) -> None:
+        """Set client quotas, as AlterClientQuotas does; None removes one. They hold from the next request on.
+
+        `quotas` are by Kafka's names, `{"producer_byte_rate": 1_000}` for bytes per second. They are for a user, a
+        client id, both, or an address. With none of these they are the default of every client id, and
+        `connection_creation_rate` that of every address. Raises AbeyantError for an unknown name or an invalid value.
+        """
+        from abeyant.broker.api.client_quotas import set_quotas
+
+        set_quotas(self, quotas, user, client_id, ip)
+
     # -- transactions
 
     @settled

@@ -22,7 +22,9 @@ _SETTINGS = {
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
 }
-_ONLY_OURS = frozenset({"clock", "delay", "drop", "drop_connections", "fail", "fence", "until_waiting", "waiting"})
+_ONLY_OURS = frozenset(
+    {"clock", "delay", "drop", "drop_connections", "fail", "fence", "set_quotas", "until_waiting", "waiting"}
+)
 
 
 class GenuineKafka(Outages):
