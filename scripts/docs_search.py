@@ -28,6 +28,13 @@ QUESTIONS: Final = {
     "not paid": "questions.html",
     "never paid": "questions.html",
     "expired orders": "resolve.html",
+    "kafka": "broker.html",
+    "stalled replica": "broker.html",
+    "REQUEST_TIMED_OUT": "broker.html",
+    "session.timeout.ms": "broker-groups.html",
+    "max.poll.interval.ms": "broker-groups.html",
+    "aborted": "broker-transactions.html",
+    "until_waiting": "abeyant.broker.Cluster.until_waiting.html",
 }
 _FIRST: Final = "document.querySelector('.md-search-result__item a')?.getAttribute('href')"
 
