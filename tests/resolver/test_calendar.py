@@ -45,6 +45,7 @@ class Container:
         (day for day in DAYS),
         dict.fromkeys(DAYS, "Easter"),
         [day.isoformat() for day in DAYS],
+        ", ".join(day.isoformat() for day in DAYS),
         [datetime(day.year, day.month, day.day, 12) for day in DAYS],
         pd.to_datetime(DAYS),
         pd.Series(DAYS),
@@ -68,7 +69,8 @@ def test_holidays_are_taken_in_each_form(holidays: Any) -> None:
 @pytest.mark.parametrize(
     ("holidays", "named"),
     [
-        ("2026-04-03", r"the text '2026-04-03': write \['2026-04-03'\]"),
+        ("holidays.txt", "such as 2026-12-25, not 'holidays.txt'"),
+        (None, "must be dates, not None: leave them out"),
         (["06.03.2026"], "such as 2026-12-25, not '06.03.2026'"),
         ([20260403], "not 20260403"),
         (pd.Series([pd.Timestamp("2026-04-03"), pd.NaT]), "not NaT"),

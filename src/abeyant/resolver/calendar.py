@@ -78,8 +78,9 @@ class Calendar:
 
     `hours` are `DAY HH:MM-HH:MM` or `DAY-DAY HH:MM-HH:MM`, separated by commas; hours that end before they begin go on
     past midnight, and 24:00 is the end of a day. `holidays` are dates, or their text as in 2026-12-25: a set, a list, a
-    column; or an object of the package `holidays`, or another container that is asked for each date. No hours begin on
-    a holiday. Open time is real time: an hour that the zone's clock skips counts as none, one that it repeats as two.
+    column, one text with commas; or an object of the package `holidays`, or another container that is asked for each
+    date. No hours begin on a holiday. Open time is real time: an hour that the zone's clock skips counts as none, one
+    that it repeats as two.
 
     Raises ValueError for hours that cannot be parsed or overlap, an unknown zone, and holidays that are no dates.
 
@@ -99,6 +100,8 @@ class Calendar:
             self._zone = ZoneInfo(zone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise ValueError(f"zone must be a name such as 'Europe/Berlin' or 'UTC', not {zone!r}") from None
+        if isinstance(holidays, str):
+            holidays = [day.strip() for day in holidays.split(",")]
         self._holidays: Any = frozenset(map(_day, holidays)) if _is_listed(holidays) else holidays
         self._lock = threading.Lock()  # held while `_known` is extended; it is replaced as a whole
         self._known = _Hours(_REFERENCE, _REFERENCE, [], [], [0])
@@ -207,8 +210,8 @@ def _day_of(micros: int) -> date:
 
 def _is_listed(holidays: Any) -> TypeGuard[Iterable[Any]]:
     """Return whether holidays are listed; other containers, as of the package `holidays`, find them when asked."""
-    if isinstance(holidays, str | bytes):
-        raise ValueError(f"holidays must be dates, not the text {holidays!r}: write [{holidays!r}]")
+    if holidays is None:
+        raise ValueError("holidays must be dates, not None: leave them out")
     listed = isinstance(holidays, Sequence | Set) or type(holidays) is dict or hasattr(holidays, "__array__")
     return listed or not hasattr(holidays, "__contains__")
 
