@@ -58,7 +58,7 @@ def nothing(*_: Any, **__: Any) -> None:
     """A check that lets everything through."""
 
 
-def raise_to_the_end(partition: Partition) -> bool:
+def raise_to_the_end(partition: Partition, _: object = None) -> bool:
     """The high watermark goes to the leader's own end."""
     if not partition.leads or partition.log.end_offset <= partition.high_watermark:
         return False
