@@ -80,6 +80,10 @@ class IdleStats(NamedTuple):
         return self.expired
 
 
+for _former in (IdleStats.begun, IdleStats.idle):  # compiled, the docstring of a getter begins with its signature
+    _former.__doc__ = (_former.__doc__ or "").rpartition("\n")[2]
+
+
 class IdleDetector:
     """Calls `on_idle(peer)` once when a peer has not been `seen` for `timeout` seconds, and forgets it.
 

@@ -8,7 +8,7 @@ no lock of its own while a callback runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVarTuple, Unpack
+from typing import Protocol, TypeVarTuple, Unpack, runtime_checkable
 
 Ts = TypeVarTuple("Ts")
 
@@ -27,6 +27,7 @@ class Timer(Protocol):
         """Run `callback(*args)` once, `delay` seconds from now or later, never sooner, never in this call."""
 
 
+@runtime_checkable
 class ReentrantLock(Protocol):
     """`threading.RLock`, or anything that behaves as it does: its holder may take it again."""
 

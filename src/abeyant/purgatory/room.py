@@ -76,6 +76,10 @@ class PurgatoryStats(NamedTuple):
         return self.delayed
 
 
+# Compiled, the docstring of a getter begins with its signature.
+PurgatoryStats.pending.__doc__ = (PurgatoryStats.pending.__doc__ or "").rpartition("\n")[2]
+
+
 class Room(Life):
     """See `Purgatory`."""
 
