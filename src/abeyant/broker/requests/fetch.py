@@ -262,13 +262,7 @@ def _answer_waited(call: Call, reader: FetchReader, pending: list[PendingFetch],
         records = one.read(reader.max_bytes)
         if records is not None:
             mark = partition.high_watermark
-            topic = partition.wire_id if call.version >= _WITH_IDS else partition.wire_name
-            marks = mark, mark, partition.log.start_offset
-            call.answer_encoded(
-                fetch_response(
-                    call.correlation_id, NO_SESSION, topic, partition.index, marks, records, committed=one.committed
-                )
-            )
+            _send_single(call, partition, NO_SESSION, (mark, mark, partition.log.start_offset), records, one.committed)
             return
     _answer(call, reader.read(again=True), session)
 
@@ -336,13 +330,19 @@ def _answer_single(call: Call, results: list[PartitionResult], session: int) -> 
     partition = result.partition
     if partition is None or result.error is not ErrorCode.none or result.ends_wait or result.aborted:
         return False
-    topic = partition.wire_id if call.version >= _WITH_IDS else partition.wire_name
     marks = result.high_watermark, result.stable, result.start
-    committed = result.aborted is not None
-    call.answer_encoded(
-        fetch_response(call.correlation_id, session, topic, partition.index, marks, result.records, committed=committed)
-    )
+    _send_single(call, partition, session, marks, result.records, result.aborted is not None)
     return True
+
+
+def _send_single(
+    call: Call, partition: Partition, session: int, marks: tuple[int, int, int], records: bytes, committed: bool
+) -> None:
+    """Send a partition's records in the packed form of `wire/single.py`."""
+    topic = partition.wire_id if call.version >= _WITH_IDS else partition.wire_name
+    call.answer_encoded(
+        fetch_response(call.correlation_id, session, topic, partition.index, marks, records, committed=committed)
+    )
 
 
 def _is_throttled(call: Call, results: list[PartitionResult], number: int) -> bool:
