@@ -96,6 +96,11 @@ def visible(text: object) -> str:
     )
 
 
+def operation_name(instance: str, op_id: str, kind: str | None) -> str:
+    """Return an operation as lists show it: `instance/id (kind)`, without what is empty."""
+    return "/".join(part for part in (instance, op_id) if part) + (f" ({kind})" if kind else "")
+
+
 def shortened(text: object, longest: int = _LONGEST_LABEL) -> str:
     """Return visible text, shortened in the middle so that names remain distinct by both ends. Quote a blank one."""
     seen = visible(text)

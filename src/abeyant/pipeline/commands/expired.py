@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from abeyant.ending import print_json_text, standard_output
 from abeyant.errors import AbeyantError
 from abeyant.lazy import missing, needs
-from abeyant.pages.words import duration, visible
+from abeyant.pages.words import duration, operation_name, visible
 from abeyant.pipeline.commands.arguments import add_command, whole_number
 from abeyant.pipeline.spark.location import is_uri
 
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             print(f"{'deadline':<19}  {'waited':>12}  operation")
             for deadline, op_id, kind, instance, waited_ms in _rows(shown, "%Y-%m-%d %H:%M:%S"):
-                operation = "/".join(part for part in (instance, op_id) if part) + (f" ({kind})" if kind else "")
+                operation = operation_name(instance, op_id, kind)
                 waited = duration(waited_ms).replace("\N{NO-BREAK SPACE}", " ")
                 print(visible(f"{deadline:<19}  {waited:>12}  {operation}"))
             more = f"; --limit 0 shows all, --csv for a file: abeyant expired {args.result} --csv > expired.csv"

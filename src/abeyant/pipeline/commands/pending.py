@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from abeyant.ending import print_json_text, standard_output
 from abeyant.errors import AbeyantError
 from abeyant.former import former, written_before
-from abeyant.pages.words import visible
+from abeyant.pages.words import operation_name, visible
 from abeyant.pipeline.commands.arguments import add_command, add_master, whole_number
 from abeyant.pipeline.commands.running import spark_for
 from abeyant.pipeline.spark.extra import check_extra
@@ -141,7 +141,5 @@ def _text_lines(table: DataFrame) -> Iterator[str]:
     form = "{:<19}  {:<19}  {:>10}  {:<24}  {}"
     yield form.format("until", "since", "required", "key", "operation")
     for row in table.withColumns(times).toLocalIterator():
-        operation = "/".join(part for part in (row.instance, row.op_id) if part) + (
-            f" ({row.kind})" if row.kind else ""
-        )
+        operation = operation_name(row.instance, row.op_id, row.kind)
         yield visible(form.format(row.deadline, row.start, row.required, row.key, operation))
