@@ -102,6 +102,8 @@ class Calendar:
             raise ValueError(f"zone must be a name such as 'Europe/Berlin' or 'UTC', not {zone!r}") from None
         if isinstance(holidays, str):
             holidays = [day.strip() for day in holidays.split(",")]
+        elif holidays is None:
+            raise ValueError("holidays must be dates, not None: leave them out")
         self._holidays: Any = frozenset(map(_day, holidays)) if _is_listed(holidays) else holidays
         self._lock = threading.Lock()  # held while `_known` is extended; it is replaced as a whole
         self._known = _Hours(_REFERENCE, _REFERENCE, [], [], [0])
@@ -210,8 +212,6 @@ def _day_of(micros: int) -> date:
 
 def _is_listed(holidays: Any) -> TypeGuard[Iterable[Any]]:
     """Return whether holidays are listed; other containers, as of the package `holidays`, find them when asked."""
-    if holidays is None:
-        raise ValueError("holidays must be dates, not None: leave them out")
     listed = isinstance(holidays, Sequence | Set) or type(holidays) is dict or hasattr(holidays, "__array__")
     return listed or not hasattr(holidays, "__contains__")
 
