@@ -94,7 +94,7 @@ def close_sessions() -> None:
 
 
 class Session:
-    """One connection, whose client authenticates when it is told to."""
+    """One connection, whose client authenticates when a test asks for it."""
 
     def __init__(self, kafka: Cluster, at: str | None = None) -> None:
         self.wire = WireClient(at or kafka.bootstrap)

@@ -59,7 +59,7 @@ class OAuthBearer(Conversation):
 
 
 def _refusal(error: InvalidTokenError) -> str:
-    """Return what the client is told, as Kafka writes it."""
+    """Return the error for the client, as Kafka writes it."""
     if error.missing_scope:
         return f'{{"status":"insufficient_scope", "scope":"[{", ".join(error.missing_scope)}]"}}'
     return '{"status":"invalid_token"}'

@@ -120,8 +120,8 @@ def fetch_response(
 ) -> list[bytes]:
     """Return the response with a partition's records, in parts. `topic` is its compact name, or from 13 on its id.
 
-    `marks` are high watermark, last stable offset and log start. No aborted transaction is among the records, of which
-    only a `committed` reader, one of read_committed, is told.
+    `marks` are high watermark, last stable offset and log start. No aborted transaction is among the records, which
+    only the response to a `committed` reader, one of read_committed, lists.
     """
     return [
         _FETCH_HEAD(correlation_id, 0, 0, 0, session, 2),
