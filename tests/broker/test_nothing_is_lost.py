@@ -112,7 +112,7 @@ class NothingLost(RuleBasedStateMachine):
                 replica = self.replica(broker)
                 if replica is not None and value_at(replica, offset) != sent.value:
                     self.faults.append(f"{sent} was answered while broker {broker}, in sync {state.isr}, had it not")
-        elif result.error_code is ErrorCode.request_timed_out and now < sent.at + TIMEOUT:
+        elif result.error_code is ErrorCode.request_timed_out and nanoseconds(now) < nanoseconds(sent.at + TIMEOUT):
             self.faults.append(f"{sent} timed out too early, at {now}")
 
     def log_replica_fetch(self, *_: object) -> None:
@@ -277,6 +277,11 @@ def content(replica: Partition) -> list[bytes | None]:
     """The values of all records of a replica, by offset."""
     data = replica.log.read(0, _EVERYTHING, replica.log.end_offset, min_one=False)
     return [record.value for one in split(data) for record in records_of(one)]
+
+
+def nanoseconds(seconds: float) -> int:
+    """The clock's own units: as floats, 62.02 + 2.0 is more than 64.02."""
+    return round(seconds * 1e9)
 
 
 def value_at(replica: Partition, offset: int) -> bytes | None:
