@@ -333,6 +333,16 @@ def test_t7_a_budget_of_time_ends_an_advance_with_the_task_that_used_it_up(timer
     assert (ran, timer.time()) == ([0, 1, 2], 10)
 
 
+def test_t7_a_budget_that_a_slow_machine_has_used_up_before_the_first_task_still_runs_it(
+    timer: ManualTimer, ran: list[Any]
+) -> None:
+    for number in range(3):
+        timer.call_later(100 + number, ran.append, number)  # so far off that they are filed anew on the way
+    for count in (1, 2, 3):
+        assert timer.advance_to(200, max_seconds=1e-9) == 1
+        assert (len(ran), timer.time()) == (count, 99 + count)
+
+
 @pytest.mark.parametrize("budget", [{"max_tasks": 0}, {"max_tasks": -5}, {"max_seconds": 0}, {"max_seconds": -1.5}])
 def test_a_budget_of_nothing_does_nothing(timer: ManualTimer, ran: list[Any], budget: Any) -> None:
     timer.call_later(1, ran.append, 1)

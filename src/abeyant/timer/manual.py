@@ -82,7 +82,8 @@ class ManualTimer(Timer):
 
         A budget keeps a storm of tasks from holding up its caller: the call ends after `max_tasks` tasks, or with
         the task during which `max_seconds` of the machine's own clock have passed. The virtual clock then shows the
-        time of the last task that ran, and `advance_to` the same end goes on; the order is kept.
+        time of the last task that ran, and `advance_to` the same end goes on; the order is kept. However slow the
+        machine, a positive budget runs one task that is due, so that a caller who repeats the call gets on.
         """
         target = self._time + self._forwards(to_nanoseconds(seconds, "seconds"), seconds)
         return self._advance(target, max_tasks, max_seconds)
@@ -131,11 +132,12 @@ class ManualTimer(Timer):
         tasks = NEVER if max_tasks is None else whole_number(max_tasks, "max_tasks")
         if max_seconds is None:
             return self._run_until(target, tasks, NEVER)
-        return self._run_until(target, tasks, monotonic_ns() + to_nanoseconds(max_seconds, "max_seconds"))
+        budget = to_nanoseconds(max_seconds, "max_seconds")
+        return self._run_until(target, tasks, monotonic_ns() + budget) if budget > 0 else 0
 
     def _run_until(self, target: int, tasks: int, until: int) -> int:
         ran = 0
-        while ran < tasks and (until >= _FOREVER or monotonic_ns() < until):
+        while ran < tasks and (until >= _FOREVER or ran == 0 or monotonic_ns() < until):
             enter(self)
             try:
                 upcoming = self._wheel._upcoming()
