@@ -256,12 +256,12 @@ def _arguments(config: pytest.Config) -> list[str]:
 @pytest.fixture(scope="session")
 def _genuine_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
     """Three brokers of Apache Kafka, for all tests of the session."""
-    from abeyant.broker.genuine import ClusterError
+    from abeyant.broker.genuine import ClusterError, fetch
     from abeyant.broker.genuine.kafka import GenuineKafka
     from abeyant.errors import AbeyantError
 
     try:
-        kafka = GenuineKafka(tmp_path_factory.mktemp("kafka"), pytest.skip)
+        kafka = GenuineKafka(fetch(), tmp_path_factory.mktemp("kafka"), pytest.skip)
     except (ClusterError, AbeyantError) as error:
         pytest.fail(f"--kafka=genuine: {error}", pytrace=False)
     with kafka:

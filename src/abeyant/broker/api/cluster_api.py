@@ -47,6 +47,29 @@ class Record(NamedTuple):
 Written = Record  # its former name
 
 
+def topic_settings(name: str, partitions: int, replicas: int, config: Mapping[str, object] | None) -> dict[str, str]:
+    """Return a new topic's settings as Kafka has them. Raises AbeyantError for what is no number or no setting."""
+    for what, number in (("partitions", partitions), ("replicas", replicas)):
+        if type(number) is not int:
+            raise AbeyantError(f"cannot create topic {name!r}: {what} must be a whole number, not {number!r}")
+    try:
+        return from_python(config or {})
+    except ConfigError as error:
+        raise AbeyantError(f"cannot create topic {name!r}: {error}") from None
+
+
+def reads_committed(isolation: str, beyond_high_watermark: bool) -> bool:
+    """Return whether records of open and aborted transactions are left out. Raises ValueError."""
+    if isolation not in ("read_uncommitted", "read_committed"):
+        raise ValueError(f'isolation must be "read_uncommitted" or "read_committed", not {isolation!r}')
+    committed = isolation == "read_committed"
+    if committed and beyond_high_watermark:
+        raise ValueError(
+            'beyond_high_watermark=True and isolation="read_committed" contradict each other: leave one out'
+        )
+    return committed
+
+
 class ClusterApi(ContentsApi, Outages):
     """The methods of a `Cluster` that is open. Call them from any thread, or in its loop."""
 
@@ -65,13 +88,7 @@ class ClusterApi(ContentsApi, Outages):
         Raises AbeyantError if the topic exists, if a setting is invalid, or with too few brokers.
         """
         wanted = min(3, len(self.brokers)) if replicas is None else replicas
-        for what, number in (("partitions", partitions), ("replicas", wanted)):
-            if type(number) is not int:
-                raise AbeyantError(f"cannot create topic {name!r}: {what} must be a whole number, not {number!r}")
-        try:
-            given = from_python(config or {})
-        except ConfigError as error:
-            raise AbeyantError(f"cannot create topic {name!r}: {error}") from None
+        given = topic_settings(name, partitions, wanted, config)
         try:
             self.controller.create_topic(name, partitions, wanted, {}, given)
         except ApiError as error:
@@ -119,13 +136,7 @@ class ClusterApi(ContentsApi, Outages):
         With `beyond_high_watermark`, include what the leader has and some in-sync replica lacks. A partition without a
         leader has no records. Raises AbeyantError for an unknown topic or partition, ValueError for another isolation.
         """
-        if isolation not in ("read_uncommitted", "read_committed"):
-            raise ValueError(f'isolation must be "read_uncommitted" or "read_committed", not {isolation!r}')
-        committed = isolation == "read_committed"
-        if committed and beyond_high_watermark:
-            raise ValueError(
-                'beyond_high_watermark=True and isolation="read_committed" contradict each other: leave one out'
-            )
+        committed = reads_committed(isolation, beyond_high_watermark)
         return self._records(topic, partition, beyond_high_watermark, committed)
 
     @settled

@@ -17,7 +17,7 @@ from abeyant.broker.groups.classic.group import ClassicGroup
 from abeyant.broker.groups.offsets.records import Offset, OffsetKey
 from abeyant.broker.groups.shard import AnyGroup, GroupShard
 from abeyant.broker.log import LogError
-from abeyant.broker.log.batch import make_batch
+from abeyant.broker.log.batch import Batch, make_batch
 from abeyant.broker.log.records import Record, encode
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.transactions.transaction import State
@@ -95,15 +95,9 @@ def seed(cluster: BaseCluster, topic: str, partition: int, records: Iterable[obj
     replica = leader_of(cluster, topic, partition)
     if replica is None:
         raise AbeyantError(f"cannot seed {where}: it has no leader that runs")
-    now = replica.broker.now_ms()
-    rows = [_record(number, one, now) for number, one in enumerate(records)]
-    if not rows:
+    batch = seed_batch(records, replica.broker.now_ms())
+    if batch is None:
         return []
-    base = rows[0].timestamp
-    batch = make_batch(
-        encode(rows, 0, base), record_count=len(rows), base_timestamp=base,
-        max_timestamp=max(row.timestamp for row in rows),
-    )  # fmt: skip
     try:
         appended = replica.append(batch.data, all_in_sync=False)
     except ApiError as error:
@@ -112,6 +106,18 @@ def seed(cluster: BaseCluster, topic: str, partition: int, records: Iterable[obj
         raise AbeyantError(f"cannot seed {where}: {error}") from None
     cluster.network.settle()
     return list(range(appended.base_offset, appended.last_offset + 1))
+
+
+def seed_batch(records: Iterable[object], now_ms: int) -> Batch | None:
+    """Return the batch of these records; None without any. Raises AbeyantError for what is no record."""
+    rows = [_record(number, one, now_ms) for number, one in enumerate(records)]
+    if not rows:
+        return None
+    base = rows[0].timestamp
+    return make_batch(
+        encode(rows, 0, base), record_count=len(rows), base_timestamp=base,
+        max_timestamp=max(row.timestamp for row in rows),
+    )  # fmt: skip
 
 
 def _record(number: int, given: object, now: int) -> Record:

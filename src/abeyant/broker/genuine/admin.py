@@ -1,4 +1,4 @@
-"""Admin requests to genuine Kafka, for tests: create, delete and describe topics, and read records.
+"""Requests to genuine Kafka, for tests: create, delete and describe topics, read and append records.
 
 Opens one connection per request, since speed does not matter here.
 """
@@ -6,7 +6,7 @@ Opens one connection per request, since speed does not matter here.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from io import BytesIO
 from struct import Struct
@@ -21,7 +21,8 @@ from abeyant.broker.wire.encoding import encoder
 from abeyant.broker.wire.schema import Codec, ErrorCode, Message
 from abeyant.errors import AbeyantError
 
-_FETCH, _METADATA, _CREATE_TOPICS, _DELETE_TOPICS = (1, 12), (3, 9), (19, 5), (20, 5)  # keys and versions
+# Keys and versions.
+_PRODUCE, _FETCH, _METADATA, _CREATE_TOPICS, _DELETE_TOPICS = (0, 9), (1, 12), (3, 9), (19, 5), (20, 5)
 _SECONDS = 30.0
 _TIMEOUT = timedelta(seconds=_SECONDS)
 _LENGTH = Struct(">i")
@@ -39,7 +40,8 @@ class Described(NamedTuple):
 class Admin:
     """Sends requests to the brokers of a cluster."""
 
-    def __init__(self, addresses: Mapping[int, tuple[str, int]]) -> None:
+    def __init__(self, addresses: Callable[[], Mapping[int, tuple[str, int]]]) -> None:
+        """`addresses` returns the addresses of the brokers that respond now."""
         self._addresses = addresses
 
     def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
@@ -83,15 +85,28 @@ class Admin:
                 yield from (record for record in records_of(batch) if record.offset >= offset)
             offset = batches[-1].next_offset
 
+    def append(self, topic: str, partition: int, leader: int, batch: Batch) -> int:
+        """Append a batch with acks=all and return its first offset. Raises AbeyantError with Kafka's message."""
+        data = [Message(index=partition, records=batch.data)]
+        request = Message(acks=-1, timeout=_TIMEOUT, topic_data=[Message(name=topic, partition_data=data)])
+        [[got]] = [found.partition_responses for found in self._send(_PRODUCE, request, leader).responses]
+        if got.error_code != _NONE:
+            raise AbeyantError(
+                f"cannot seed {topic!r}, partition {partition}: {got.error_message or got.error_code.name.upper()}"
+            )
+        return int(got.base_offset)
+
     def _send(self, what: tuple[int, int], request: Message, broker: int | None = None) -> Any:
         """Send a request to one broker, or to the first that responds. Raises AbeyantError if none does."""
         unreachable: OSError | None = None
-        for address in self._addresses.values() if broker is None else [self._addresses[broker]]:
+        running = self._addresses()
+        for address in running.values() if broker is None else [running[broker]] if broker in running else []:
             try:
                 return _exchange(address, what, request)
             except OSError as error:
                 unreachable = error
-        raise AbeyantError(f"no broker of genuine Kafka answers: {unreachable}")
+        which = "no broker of genuine Kafka responds" if broker is None else f"broker {broker} does not respond"
+        raise AbeyantError(f"{which}: {unreachable or 'stopped, or paused'}")
 
 
 def _without_aborted(batches: Iterable[Batch], aborted: Iterable[Any]) -> Iterator[Batch]:

@@ -152,12 +152,14 @@ class Cluster:
         node.signal(signal.SIGKILL)
         assert node.process is not None
         node.process.wait()
+        node.frozen = False
 
     def stop_one(self, number: int) -> None:
         """Shut down a broker, which first hands over the partitions that it leads."""
-        process = self.nodes[number].process
-        if process is not None:
-            terminate(process, seconds=30.0)
+        node = self.nodes[number]
+        if node.process is not None:
+            terminate(node.process, seconds=30.0)
+        node.frozen = False
 
     def restart(self, number: int) -> None:
         """Start a killed or stopped broker again, with its data. Return when it serves."""
