@@ -185,7 +185,7 @@ function faultPlan() {
   if (value("api")) { body.api = value("api"); python.push(py(body.api)); }
   if (action === "fail") give("error", value("error"));
   if (action === "delay" || action === "throttle") give("seconds", Number(value("seconds")));
-  if (action === "drop" && find("fault-answer").checked) give("answer", true);
+  if (action === "drop" && find("fault-answer").checked) give("response", true);
   for (const name of TEXTS) if (value(name)) give(name, value(name));
   for (const name of NUMBERS) if (value(name)) give(name, Number(value(name)));
   return ["POST", "faults", body, `kafka.${action}(${python.join(", ")})`];

@@ -40,12 +40,25 @@ _CONNECTIONS = obj(
     },
     (),
 )
+_CLUSTER = obj(
+    {
+        "bootstrap": text("For bootstrap.servers."),
+        "ca_file": nullable(text("PEM file of the generated certificate authority; null if none was generated.")),
+        "brokers": several(_BROKER),
+        "clock": _CLOCK,
+    }
+)
 _PASSED = obj({"passed": nullable({"type": "number", "description": "Seconds that passed; null without a deadline."})})
 
 
 def _cluster(control: Control, given: Given) -> dict[str, Any]:
     cluster = control.cluster
-    return {"bootstrap": cluster.bootstrap, "brokers": _brokers(control), "clock": _clock(control, given)}
+    return {
+        "bootstrap": cluster.bootstrap,
+        "ca_file": None if cluster.ca_file is None else str(cluster.ca_file),
+        "brokers": _brokers(control),
+        "clock": _clock(control, given),
+    }
 
 
 def _brokers(control: Control) -> list[dict[str, Any]]:
@@ -129,7 +142,7 @@ _ABOUT = {
 OPERATIONS = (
     Operation(
         "GET", "/cluster", "readCluster", "Read where clients connect, the brokers and the clock.", _cluster,
-        obj({"bootstrap": text("For bootstrap.servers."), "brokers": several(_BROKER), "clock": _CLOCK}),
+        _CLUSTER,
     ),
     Operation("GET", "/brokers/{broker}", "readBroker", "Read a broker's state.", _broker, _BROKER),
     *(

@@ -54,7 +54,7 @@ _TOPIC = obj({"name": text("Its name."), "partitions": several(_PARTITION)})
 _GROUP = obj(
     {
         "id": _TEXT,
-        "protocol": {"type": "string", "enum": ["classic", "consumer"]},
+        "protocol": {"type": "string", "enum": ["classic", "consumer", "share", "streams"]},
         "state": text("Kafka's name of the state."),
         "generation": {"type": "integer"},
         "coordinator": whole("The broker that coordinates."),
@@ -99,6 +99,15 @@ _NEW_OFFSETS = obj(
             obj({"topic": text("A topic."), "partition": whole("A partition."), "offset": _OFFSET}), minItems=1
         )
     }
+)
+
+_LOCKS = obj(
+    {
+        "topic": text("A topic."),
+        "partition": whole("Only locks on this partition."),
+        "member": text("Only a member's locks, by its member id or client id."),
+    },
+    ("topic",),
 )
 
 
@@ -162,7 +171,10 @@ def _compact(control: Control, given: Given) -> None:
 def _records(control: Control, given: Given) -> dict[str, Any]:
     query = given.query
     isolation = query.get("isolation", "read_uncommitted")
-    found = control.cluster.records(_topic_of(control, given), query.get("partition"), isolation=isolation)
+    found = control.cluster.records(
+        _topic_of(control, given), query.get("partition"), isolation=isolation,
+        beyond_high_watermark=query.get("beyond_high_watermark", False),
+    )  # fmt: skip
     first, limit = query.get("offset", 0), query.get("limit", 1000)
     chosen = [one for one in found if one.offset >= first][:limit]
     return {"records": [_shown(one) for one in chosen], "total": len(found)}
@@ -248,6 +260,12 @@ def _expire(control: Control, given: Given) -> None:
     cluster.expire_member(_require(given.path["group"], cluster.groups(), "group"), given.body["member"])
 
 
+def _expire_locks(control: Control, given: Given) -> dict[str, Any]:
+    cluster, body = control.cluster, given.body
+    group = _require(given.path["group"], cluster.groups(), "group")
+    return {"expired": cluster.expire_lock(group, body["topic"], body.get("partition"), member=body.get("member"))}
+
+
 def _transactions(control: Control, given: Given) -> dict[str, Any]:
     rows = [one._asdict() for one in control.cluster.transactions()]
     for row in rows:
@@ -276,6 +294,10 @@ OPERATIONS = (
             "offset": {**_OFFSET, "description": "First offset."},
             "limit": whole("Maximum number of records.", 1, 10_000, default=1000),
             "isolation": {"type": "string", "enum": ["read_uncommitted", "read_committed"]},
+            "beyond_high_watermark": {
+                "type": "boolean", "default": False,
+                "description": "Include what the leader has and some in-sync replica lacks.",
+            },
         },
     ),
     Operation(
@@ -295,6 +317,11 @@ OPERATIONS = (
     Operation(
         "POST", "/groups/{group}/expire", "expireMember", "Expire a member's session.", _expire,
         body=obj({"member": text("Its member id, its group.instance.id, or a client id that only it has.")}),
+    ),
+    Operation(
+        "POST", "/groups/{group}/locks/expire", "expireLocks", "Expire a share group's locks on a topic.",
+        _expire_locks, obj({"expired": whole("How many.")}),
+        body=_LOCKS,
     ),
     Operation(
         "GET", "/transactions", "listTransactions", "List the transactional ids.", _transactions,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WHERE = ("topic", "partition", "broker", "client_id", "group", "transactional_id")
 _OWN: dict[str, tuple[str, ...]] = {
-    "fail": ("error",), "delay": ("seconds",), "throttle": ("seconds",), "drop": ("answer",), "observe": (),
+    "fail": ("error",), "delay": ("seconds",), "throttle": ("seconds",), "drop": ("response",), "observe": (),
 }  # fmt: skip
 _PATIENCE = 600  # seconds: the longest wait of one request
 _TIMEOUT = seconds("Seconds of real time to wait; then 409.", _PATIENCE, default=10)
@@ -48,7 +48,7 @@ _COUNTS: dict[str, Schema] = {
 
 def _fault(action: str, about: str, **more: Schema) -> Schema:
     properties = {"action": {"type": "string", "const": action}, **more, **_SELECTORS, **_COUNTS}
-    required = ("action", *(name for name in more if name != "answer"))
+    required = ("action", *(name for name in more if name != "response"))
     return obj(properties, required, title=action, description=about)
 
 
@@ -68,7 +68,7 @@ _NEW_FAULT: Schema = {
         ),
         _fault(
             "drop", "Lose the requests: close the connection.",
-            answer={"type": "boolean", "description": "Handle the request, and lose its response.", "default": False},
+            response={"type": "boolean", "description": "Handle the request, lose its response.", "default": False},
         ),
         _fault("observe", "Count the requests, and handle them as usual."),
     ],
@@ -104,7 +104,7 @@ _WAITING = obj(
         "keys": several(
             several({"type": ["string", "integer"]}), description="Topic and partition, or group and member."
         ),
-        "client": {"type": "string", "description": "The client's id."},
+        "client_id": {"type": "string", "description": "The client's id."},
         "since": {"type": "number", "description": "Seconds on the cluster's clock."},
         "left": nullable({"type": "number", "description": "Seconds until it expires; null for never."}),
         "held_by": {"type": "string", "description": "delay, throttle, pause, or empty."},
@@ -165,7 +165,7 @@ def _wait(control: Control, given: Given) -> dict[str, Any]:
 
 
 def _waiting(control: Control, given: Given) -> dict[str, Any]:
-    kind, client, count = (given.query.get(name) for name in ("kind", "client", "count"))
+    kind, client, count = (given.query.get(name) for name in ("kind", "client_id", "count"))
     cluster = control.cluster
     if count is None:
         found = cluster.waiting(kind, client_id=client)
@@ -180,8 +180,8 @@ def _waiting(control: Control, given: Given) -> dict[str, Any]:
 def _row(one: Waiting, now: float) -> dict[str, Any]:
     left = None if math.isinf(one.deadline) else one.deadline - now
     return {
-        "broker": one.broker, "kind": one.kind, "keys": [list(key) for key in one.keys], "client": one.client_id,
-        "since": one.since, "left": left, "held_by": one.held_by,
+        "broker": one.broker, "kind": one.kind, "keys": [list(key) for key in one.keys],
+        "client_id": one.client_id, "since": one.since, "left": left, "held_by": one.held_by,
     }  # fmt: skip
 
 
@@ -203,7 +203,7 @@ OPERATIONS = (
         _waiting, obj({"waiting": several(_WAITING)}),
         query={
             "kind": text("A purgatory, Produce for instance, or an API."),
-            "client": text("A client's id."),
+            "client_id": text("A client's id."),
             "count": whole("Wait until so many wait; needs kind.", 1),
             "timeout": _TIMEOUT,
         },

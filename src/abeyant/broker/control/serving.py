@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyant import __version__
-from abeyant.broker.control import cluster_operations, content_operations, fault_operations
+from abeyant.broker.control import client_operations, cluster_operations, content_operations, fault_operations
 from abeyant.broker.control.openapi import PATHS, describe, parameters_of
 from abeyant.broker.control.operation import Given, Operation
 from abeyant.broker.control.ordered import Control
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from abeyant.broker.cluster import Cluster
     from abeyant.web import Request
 
-OPERATIONS: Final = (*cluster_operations.OPERATIONS, *fault_operations.OPERATIONS, *content_operations.OPERATIONS)
+OPERATIONS: Final = (
+    *cluster_operations.OPERATIONS, *fault_operations.OPERATIONS, *content_operations.OPERATIONS,
+    *client_operations.OPERATIONS,
+)  # fmt: skip
 
 
 def serve(
