@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["AbeyantError", "SchemaError", "did_you_mean"]
+__all__ = ["AbeyantError", "RejectedRowsWarning", "SchemaError", "did_you_mean"]
 
 
 class AbeyantError(Exception):
@@ -16,6 +16,10 @@ class AbeyantError(Exception):
 
 class SchemaError(AbeyantError):
     """A table lacks a column, or has one of another type; the message names it, what it is and should be."""
+
+
+class RejectedRowsWarning(UserWarning):
+    """All rows of a table were rejected, or nearly all; the message has the reason, an example, and what to do."""
 
 
 def did_you_mean(given: str, known: Iterable[str], alike: float = 0.6) -> str:

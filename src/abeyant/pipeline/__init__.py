@@ -13,7 +13,7 @@ from abeyant.lazy import lazy_names
 from abeyant.pipeline.spark.extra import BRINGS
 
 if TYPE_CHECKING:
-    from abeyant.errors import SchemaError
+    from abeyant.errors import RejectedRowsWarning, SchemaError
     from abeyant.pages.style import ReportError
     from abeyant.pipeline.analysis import (
         by_key,
@@ -74,6 +74,7 @@ __all__ = [
     "NoJavaError",
     "ParquetSink",
     "Plots",
+    "RejectedRowsWarning",
     "ReportError",
     "SQLiteSink",
     "SchemaError",
@@ -134,7 +135,7 @@ _HOMES: Final = {
         "batch_counts end_of_input outcomes_of read_pending rejected_rows_of resolve_stream"
     ),
     "resolver.tables": "invalid_events invalid_operations rejected_events rejected_operations",
-    "schemas": "SchemaError",
+    "schemas": "RejectedRowsWarning SchemaError",
     "spark.java": "Java NoJavaError find_java",
     "spark.notebook": "notebook_progress",
     "spark.session": "spark_session",

@@ -24,7 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from abeyant.errors import SchemaError
+from abeyant.errors import RejectedRowsWarning, SchemaError
 from abeyant.tables.defaults import REJECT_REASON
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "REJECTED_ROWS",
     "REJECT_REASON",
     "TABLES",
+    "RejectedRowsWarning",
     "SchemaError",
     "check_table",
     "columns_of",

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from abeyant.errors import SchemaError
+from abeyant.errors import RejectedRowsWarning, SchemaError
 from abeyant.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Calendar",
+    "RejectedRowsWarning",
     "SchemaError",
     "invalid_events",
     "invalid_operations",

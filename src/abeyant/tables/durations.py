@@ -18,7 +18,7 @@ _UNITS: Final = {
     **dict.fromkeys(("ms", "millisecond"), 1_000),
     **dict.fromkeys(("s", "sec", "second"), 1_000_000),
     **dict.fromkeys(("m", "min", "minute"), 60_000_000),
-    **dict.fromkeys(("h", "hour"), 3_600_000_000),
+    **dict.fromkeys(("h", "hr", "hour"), 3_600_000_000),
     **dict.fromkeys(("d", "day"), 86_400_000_000),
     **dict.fromkeys(("w", "week"), 604_800_000_000),
 }

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from abeyant.errors import SchemaError
+
 __all__ = [
     "DUPLICATE",
     "EVENT_REASONS",
     "NO_STEPS",
     "OPERATION_REASONS",
     "ROLE_REASONS",
+    "constant_error",
+    "mend",
     "operation_reasons",
     "reason_column",
 ]
@@ -36,6 +40,26 @@ NO_STEPS: Final = "condition is neither 'all' nor 'any' (in a stream, 'then' nee
 """Replaces the last reason in a stream with default options, which has no steps."""
 DUPLICATE: Final = "duplicate op_id"
 EVENT_REASONS: Final = ("no instance", "no key", "no at", "no progress")
+
+_MENDS: Final = {
+    "is not a duration": "write durations as '15 min', '1 h 30 min' or 'PT15M'",
+    "is not a whole number": "round the column, or give whole numbers",
+    "is negative": "check which times it was computed from",
+    "is before start": "check that the columns are not exchanged",
+    "is beyond the last timestamp": "check the unit: timeout_ms has milliseconds",
+    DUPLICATE: "give each operation an op_id of its own",
+    "no ": "check the column's name, and what the conversion before made null",
+}
+
+
+def mend(reason: str) -> str:
+    """Return what to do about rows that are rejected for this reason, to be appended; '' where the reason says it."""
+    return next((f"; {said}" for part, said in _MENDS.items() if part in reason), "")
+
+
+def constant_error(name: str, reason: str) -> SchemaError:
+    """Return the error for a duration that is a constant and cannot be read, for this reason."""
+    return SchemaError(f"{name}: {reason}, in every row{mend(reason)}")
 
 
 def operation_reasons(how_long: str) -> tuple[str, ...]:

@@ -10,14 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from abeyant.tables.columns import missing
 from abeyant.tables.defaults import REJECT_REASON
 from abeyant.tables.duplicates import id_hashes, repeated
 from abeyant.tables.keys import PairHash
 from abeyant.tables.reading import normalize_table, table_of
 from abeyant.tables.reasons import DUPLICATE, EVENT_REASONS, reason_column
 from abeyant.tables.schemas import EVENTS, OPERATIONS
-from abeyant.tables.validity import VALID, first_true, read_operations
+from abeyant.tables.validity import VALID, event_reasons, read_operations
 from abeyant.tables.words import ALL_CONDITIONS
 
 __all__ = ["invalid_events", "invalid_operations", "rejected_events", "rejected_operations"]
@@ -50,8 +49,7 @@ def rejected_events(events: Any) -> pa.Table:
     """
     table = table_of(events, EVENTS, "events")
     read = normalize_table(table, EVENTS)
-    reason = first_true([missing(read[name]) for name in EVENTS], table.num_rows)
-    return _rejected(table, read, reason, EVENT_REASONS)
+    return _rejected(table, read, event_reasons(read), EVENT_REASONS)
 
 
 # Their former names

@@ -21,11 +21,13 @@ from abeyant.tables.columns import Watches, flags, integers, microseconds
 from abeyant.tables.duplicates import id_hashes, repeated
 from abeyant.tables.keys import Integers, PairHash
 from abeyant.tables.reading import batches_of, chunks, open_both
+from abeyant.tables.reasons import EVENT_REASONS
+from abeyant.tables.rejections import Rejections
 from abeyant.tables.roles import ROLE_COLUMNS
 from abeyant.tables.schemas import DETAILS, EVENTS, OPERATIONS, OUTCOMES
 from abeyant.tables.sharded_timelines import EventRows
 from abeyant.tables.shards import Shards, WatchRows
-from abeyant.tables.validity import Operations, read_operations, valid_events, valid_operations
+from abeyant.tables.validity import VALID, Operations, event_reasons, read_operations
 from abeyant.tables.words import ALL_CONDITIONS, Combine, Deadline, Holds, Serves, Within, Words
 
 __all__ = ["resolve", "resolve_batches"]
@@ -71,13 +73,16 @@ def resolve(
     `progress` 1. Numbers may be decimals or floats if they are whole. A table has an Arrow interface, or is the path of
     a Parquet file or folder, or a glob. A stream is read once; one without rows is refused, because one that has been
     read already looks the same. Times without a zone are UTC; nanoseconds are floored to microseconds. Rejected rows
-    have no outcome: see `rejected_operations` and `rejected_events`. `unique_ids` promises that no (instance, op_id)
-    occurs twice, and skips that check. `threads` is the number of worker threads (default: one per core).
+    have no outcome: see `rejected_operations` and `rejected_events`. Where all rows of a table are rejected, or at
+    least 95 % of 20 or more that have all values, `RejectedRowsWarning` names the reason. `unique_ids` promises that no
+    (instance, op_id) occurs twice, and skips that check. `threads` is the number of worker threads (default: one per
+    core).
 
     O(n) for n rows of many keys; O(k log k) for the k events of one key. Memory: the operations, 40 bytes per watch,
     and 32 to 160 bytes per step of the events' staircases; for operations larger than memory see `resolve_batches`.
 
-    Raises `SchemaError` for missing columns or wrong types, TypeError for an object that is not a table, ValueError for
+    Raises `SchemaError` for missing columns or wrong types, and for a `timeout` or `extend` that is the same unreadable
+    text in every row, TypeError for an object that is not a table, ValueError for
     an option with a wrong value or options that exclude each other, `AbeyantError` for a path that cannot be read.
 
     Examples:
@@ -95,15 +100,18 @@ def resolve(
         read = batches_of(operations, OPERATIONS, "operations")
         batches = batches_of(events, EVENTS, "events")
         if unique_ids:
-            kept = list(work.each(_valid, chunks(read)))
+            kept = list(work.each(work.valid, chunks(read)))
         else:
-            kept = _without_duplicates(list(work.each(work.read_with_ids, chunks(read))))
+            kept = work.without_duplicates(list(work.each(work.read_with_ids, chunks(read))))
+        work.operations.warn(stacklevel=2)
         if not words.plain or any(map(_needs_timelines, kept)):
             rows = work.rows_of(batches)
+            work.events.warn(stacklevel=2)
             if not kept:
                 return (DETAILS if details else OUTCOMES).empty_table()
             return resolve_by_timelines(_concat_operations(kept), rows, words, work.pairs, work.each)
         work.learn(batches)
+        work.events.warn(stacklevel=2)
         return pa.Table.from_batches(_batches(work.outcomes_concat_operations(kept)), OUTCOMES)
 
 
@@ -122,6 +130,7 @@ def resolve_batches(
     work = _Work(deadline, threads)
     try:
         work.learn(batches_of(events, EVENTS, "events"))
+        work.events.warn(stacklevel=2)
     except BaseException:
         work.__exit__()
         raise
@@ -129,6 +138,7 @@ def resolve_batches(
     def found() -> Iterator[pa.RecordBatch]:
         with work:
             yield from _batches(work.outcomes(chunks(read)))
+            work.operations.warn(stacklevel=2)
 
     return pa.RecordBatchReader.from_batches(OUTCOMES, found())
 
@@ -148,6 +158,7 @@ class _Work:
         self._pool = ThreadPoolExecutor(threads, "abeyant-tables")
         self.pairs = PairHash()
         self._shards = Shards()
+        self.operations, self.events = Rejections("operations"), Rejections("events")
 
     def __enter__(self) -> _Work:
         return self
@@ -177,14 +188,36 @@ class _Work:
 
     def read_with_ids(self, table: pa.Table) -> tuple[Operations, Integers]:
         """Return the operations, and the id hashes of the valid ones."""
-        operations = read_operations(table, ALL_CONDITIONS)
+        operations = self._read(table)
         return operations, id_hashes(table, operations.valid, self.pairs)
+
+    def valid(self, table: pa.Table) -> Operations:
+        """Return the valid operations."""
+        operations = self._read(table)
+        return operations if operations.valid.all() else operations.select(operations.valid)
+
+    def without_duplicates(self, found: list[tuple[Operations, Integers]]) -> list[Operations]:
+        """Return the valid operations without duplicates, given what `read_with_ids` returns."""
+        if not found:
+            return []
+        parts = [part for part, _ in found]
+        table = pa.concat_tables([part.table for part in parts])
+        start, timeout, valid = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "timeout", "valid")
+        )
+        watches = _concat_watches([part.watches for part in parts])
+        twice = repeated(table, start, timeout, watches, valid, np.concatenate([some for _, some in found]))
+        self.operations.add_duplicates(table, twice)
+        kept = valid & ~twice
+        ends = np.cumsum([part.table.num_rows for part in parts])[:-1]
+        kept_by_part = zip(parts, np.split(kept, ends), strict=True)
+        return [part if mine.all() else part.select(mine) for part, mine in kept_by_part]
 
     def outcomes(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Yield the outcomes table by table; the tables are not held in memory together."""
 
         def resolve(table: pa.Table) -> pa.Table:
-            operations = _valid(table)
+            operations = self.valid(table)
             if beyond := _needs_timelines(operations):
                 raise SchemaError(f"operations: resolve_batches does not support {beyond}: use resolve")
             watch_rows = self._shard_watches(operations)
@@ -212,11 +245,19 @@ class _Work:
         }
         return pa.table(columns, OUTCOMES)
 
+    def _read(self, table: pa.Table) -> Operations:
+        operations = read_operations(table, ALL_CONDITIONS)
+        self.operations.add(operations.table, operations.reason, operations.reasons)
+        return operations
+
     def _learn(self, table: pa.Table) -> None:
         self._shards.add(*self._columns(table))
 
     def _columns(self, table: pa.Table) -> tuple[Integers, Integers, Integers, Integers]:
-        table = valid_events(table)
+        reason = event_reasons(table)
+        self.events.add(table, reason, EVENT_REASONS)
+        if (rejected := reason != VALID).any():
+            table = table.filter(pa.array(~rejected))
         return (
             *self.pairs(table["instance"], table["key"]),
             integers(table["progress"], "events: progress"),
@@ -245,10 +286,6 @@ class _Work:
         return np.where(any_of, np.minimum.reduceat(reached, first), np.maximum.reduceat(reached, first))
 
 
-def _valid(table: pa.Table) -> Operations:
-    return valid_operations(table, ALL_CONDITIONS)
-
-
 def _needs_timelines(operations: Operations) -> str | None:
     """Name what needs timelines, not only staircases, to be resolved; None if nothing does."""
     if operations.watches.role is not None:
@@ -259,22 +296,6 @@ def _needs_timelines(operations: Operations) -> str | None:
     if pc.any(pc.equal(operations.table["condition"].cast(pa.string()), "then")).as_py():
         return "the condition 'then'"
     return None
-
-
-def _without_duplicates(found: list[tuple[Operations, Integers]]) -> list[Operations]:
-    """Return the valid operations without duplicates, given the id hashes of the valid ones."""
-    if not found:
-        return []
-    parts = [part for part, _ in found]
-    table = pa.concat_tables([part.table for part in parts])
-    start, timeout, valid = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "timeout", "valid")
-    )
-    watches = _concat_watches([part.watches for part in parts])
-    hashes = np.concatenate([some for _, some in found])
-    kept = valid & ~repeated(table, start, timeout, watches, valid, hashes)
-    ends = np.cumsum([part.table.num_rows for part in parts])[:-1]
-    return [part if mine.all() else part.select(mine) for part, mine in zip(parts, np.split(kept, ends), strict=True)]
 
 
 def _concat_watches(parts: Sequence[Watches]) -> Watches:

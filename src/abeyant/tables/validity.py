@@ -20,6 +20,7 @@ from abeyant.tables.words import CONDITIONS, ROLES
 __all__ = [
     "VALID",
     "Operations",
+    "event_reasons",
     "first_true",
     "read_operations",
     "valid_events",
@@ -96,8 +97,13 @@ def valid_operations(table: pa.Table, conditions: Sequence[str] = CONDITIONS) ->
 
 def valid_events(table: pa.Table) -> pa.Table:
     """Return the events without nulls."""
-    lacking = np.logical_or.reduce([missing(table[name]) for name in EVENTS])
+    lacking = event_reasons(table) != VALID
     return table.filter(pa.array(~lacking)) if lacking.any() else table
+
+
+def event_reasons(table: pa.Table) -> npt.NDArray[np.int8]:
+    """Return for each event the index in `EVENT_REASONS` of why it is rejected, or -1."""
+    return first_true([missing(table[name]) for name in EVENTS], table.num_rows)
 
 
 def _time_of(table: pa.Table, start: Integers) -> tuple[str, Integers, Integers, Mask, Mask]:

@@ -63,6 +63,66 @@ def test_a_person_sees_the_first_and_how_to_see_all(tmp_path: Path, capsys: pyte
     assert (len(lines), lines[-1]) == (42, "40 expired")
 
 
+def later(file: Path, ends: dict[str, tuple[str, timedelta]]) -> None:
+    """Outcomes of orders with a longer time-out."""
+    file.parent.mkdir(parents=True)
+    columns = {
+        "instance": ["shop"] * len(ends),
+        "op_id": [*ends],
+        "outcome": [outcome for outcome, _ in ends.values()],
+        "at": pa.array([NOON + after for _, after in ends.values()], pa.timestamp("us", "UTC")),
+    }
+    pq.write_table(pa.table(columns), file)
+
+
+def test_late_or_never_comes_from_a_result_with_a_longer_time_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, patient = tmp_path / "first", tmp_path / "patient"
+    write(first / "outcomes" / "part-0.parquet", range(5))  # 0 and 3 are completed
+    ends = {
+        "order-4": ("completed", timedelta(minutes=-3)),
+        "order-3": ("completed", timedelta(minutes=-3)),
+        "order-2": ("expired", timedelta(days=9)),
+        "order-1": ("completed", timedelta(hours=1, milliseconds=1.5)),
+        "order-0": ("completed", timedelta(0)),
+    }
+    later(patient / "outcomes" / "batch=0" / "part-0.parquet", ends)
+    command = ["expired", str(first), "--later", str(patient)]
+    assert main(command) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        "deadline waited late by operation",
+        "2026-03-02 11:56:00 15 min 1 min shop/order-4 (a,b)",
+        "2026-03-02 11:58:00 15 min never shop/order-2 (a,b)",
+        "2026-03-02 11:59:00 15 min 1.02 h shop/order-1",
+        "3 expired: 2 completed later, 1 never",
+    ]
+    assert main([*command, "--csv"]) == 0
+    header, *rows = csv.reader(io.StringIO(capsys.readouterr().out))
+    assert header == ["deadline", "op_id", "kind", "instance", "waited_ms", "completed", "late_ms"]
+    assert [row[5:] for row in rows] == [
+        ["2026-03-02T11:57:00.000000Z", "60000.0"],
+        ["", ""],
+        ["2026-03-02T13:00:00.001500Z", "3660001.5"],
+    ]
+    assert main([*command, "--json", "--limit", "2"]) == 0
+    objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["late_ms"] for one in objects] == [60_000.0, None]
+    assert main([*command, "--limit", "1"]) == 0
+    assert f"abeyant expired {first} --later {patient} --csv" in capsys.readouterr().out
+
+    def refusal(place: Path) -> str:
+        assert main(["expired", str(first), "--later", str(place)]) == 2
+        return capsys.readouterr().err
+
+    later(tmp_path / "other" / "outcomes" / "part-0.parquet", {"order-1": ends["order-1"]})
+    assert f"{tmp_path}/other is not a result of the same operations: it lacks some" in refusal(tmp_path / "other")
+    shorter = {op_id: ("expired", timedelta(hours=-1)) for op_id in ends}
+    later(tmp_path / "shorter" / "outcomes" / "part-0.parquet", shorter)
+    assert f"{tmp_path}/shorter ends some operations earlier: --later takes" in refusal(tmp_path / "shorter")
+
+
 def test_what_is_no_result_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def refusal(place: object) -> str:
         assert main(["expired", str(place), "--csv"]) == 2

@@ -86,6 +86,30 @@ def test_an_exclusive_deadline_and_a_result_that_is_replaced(
     assert main(["resolve", *files, "--out", str(out), *MAPPING]) == 2
 
 
+def test_a_table_of_rejected_rows_only_is_no_success(
+    spark: SparkSession, files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert main(["resolve", *files, "--out", str(out), *MAPPING, "--event", "at=CAST(null AS timestamp)"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out.startswith("3 operations: 0 completed, 3 expired"), "the result is written, and shown"
+    number = pq.read_table(out / "invalid_events").num_rows
+    assert shown.err.splitlines()[-1] == (
+        f"abeyant: error: events: all {number} rows were rejected: no at, as for key 1; check the column's name, and "
+        f"what the conversion before made null. The result is complete; the rows are in {out}/invalid_events"
+    )
+    late = [*MAPPING, "--operation", "timeout_ms=-5", "--overwrite", "--json"]
+    assert main(["resolve", *files, "--out", str(out), *late]) == 2
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["result"]["completed"] == 0
+    number = pq.read_table(out / "invalid_operations").num_rows
+    assert f"error: operations: all {number} rows were rejected: timeout_ms is negative: -5; check" in shown.err
+    out = tmp_path / "other"
+    assert main(["resolve", *files, "--out", str(out), *MAPPING, "--operation", "timeout='2 fortnights'"]) == 2
+    assert "operations: timeout is not a duration such as '15 min': 2 fortnights, in every" in capsys.readouterr().err
+    assert not out.exists(), "a constant is an argument: nothing runs"
+
+
 @pytest.mark.slow  # Spark plans a query for each
 def test_what_is_refused_is_one_line(
     spark: SparkSession, files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -10,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant import pipeline
 from abeyant.errors import SchemaError
@@ -100,3 +103,47 @@ def test_what_is_no_table_or_a_wrong_one_is_refused(spark: SparkSession) -> None
         pipeline.resolve(pd.DataFrame(OPERATIONS), beyond)
     zoned = pd.DataFrame(EVENTS | {"at": [NOON.replace(tzinfo=UTC)]})
     assert as_dataframe(zoned, "events", spark).schema["at"].dataType.typeName() == "timestamp"
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, None])
+def test_nearly_all_rows_rejected_is_a_warning_as_without_spark(spark: SparkSession, make: Any) -> None:
+    def table(rows: dict[str, list[Any]]) -> Any:
+        return spark.createDataFrame(pd.DataFrame(rows)) if make is None else make(rows)
+
+    wrong = table({**OPERATIONS, "condition": ["every"] * 3})
+    with pytest.warns(
+        pipeline.RejectedRowsWarning, match="^operations: all 3 rows were rejected: condition .*: every"
+    ) as warned:
+        outcomes = pipeline.resolve(wrong, table(EVENTS))
+    assert ([one.filename for one in warned], outcomes.count()) == ([__file__], 0)
+    no_time = {**{name: values * 1_001 for name, values in EVENTS.items()}, "at": [NOON] + [None] * 1_000}
+    if make is None:
+        no_time["at"] = [None] * 1_001
+        said = r"^events \(the first 1,000\): all 1,000 rows were rejected: no at, as for key a"
+        with pytest.warns(pipeline.RejectedRowsWarning, match=said):
+            pipeline.resolve(table(OPERATIONS), table(no_time))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pipeline.resolve(table(OPERATIONS), table(EVENTS))
+        pipeline.rejected_operations(wrong)
+
+
+def test_a_constant_that_is_no_duration_is_an_error_without_a_job(spark: SparkSession, tmp_path: Path) -> None:
+    rows = {name: values for name, values in OPERATIONS.items() if name != "timeout_ms"}
+    spark.createDataFrame(pd.DataFrame(rows)).write.parquet(str(tmp_path / "operations"))
+    stored, events = spark.read.parquet(str(tmp_path / "operations")), spark.createDataFrame(pd.DataFrame(EVENTS))
+    said = "^operations: timeout is not a duration such as '15 min': 2 fortnights, in every row; write durations as"
+    wrong = stored.withColumn("timeout", F.lit("2 fortnights"))
+    with pytest.raises(SchemaError, match=said):
+        pipeline.resolve(wrong.where("op_id <> 'x'"), events)
+    with pytest.raises(SchemaError, match=said):
+        pipeline.resolve(pd.DataFrame(rows).assign(timeout="2 fortnights"), events)
+    streamed = spark.readStream.schema(stored.schema).parquet(str(tmp_path / "operations"))
+    with pytest.raises(SchemaError, match=said):
+        pipeline.resolve_stream(
+            streamed.withColumn("timeout", F.lit("2 fortnights")),
+            spark.readStream.schema(events.schema).parquet(str(tmp_path / "operations")),
+        )
+    assert pipeline.rejected_operations(wrong).count() == 3
+    for column in (F.lit("15 min"), F.col("kind"), F.concat(F.lit("1"), F.lit(" h"))):
+        pipeline.resolve(stored.withColumn("timeout", column), events)

@@ -6,7 +6,8 @@ import argparse
 import csv
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +30,9 @@ _DESCRIPTION: Final = """\
 List the operations that expired in a result of 'abeyant resolve' or 'abeyant
 stream', by deadline: the deadline (UTC), how long it waited, and the operation.
 With --csv, a row for each, for a spreadsheet or a join.
+
+Late or never? Resolve once more with a time-out that is long enough, and name
+that result with --later: each operation gets how late it was completed there.
 """
 
 _EXAMPLES: Final = """\
@@ -37,19 +41,31 @@ examples:
       the first 20 of the result whose --out is result
   abeyant expired result --csv > late.csv
       all of them
+  abeyant resolve orders.csv payments.csv --out patient \\
+      ... --operation "timeout='365 days'"
+  abeyant expired result --later patient
+      how late each was completed, or that it never was
 """
 
 _SHOWN: Final = 20
 _READ: Final = ["instance", "op_id", "kind", "outcome", "at", "waited_ms"]
 _COLUMNS: Final = ("deadline", "op_id", "kind", "instance", "waited_ms")
+_LATER: Final = ("completed", "late_ms")
+_ID: Final = ["instance", "op_id"]
 _TIME: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
 _BATCH_ROWS: Final = 1 << 16
+_LATE_BY: Final = "late by"
 
 
 def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     """Add the subcommand `expired`."""
     parser = add_command(subparsers, "expired", run, _HELP, _DESCRIPTION, _EXAMPLES)
     parser.add_argument("result", metavar="DIR", help="the --out of 'abeyant resolve' or 'abeyant stream'")
+    parser.add_argument(
+        "--later",
+        metavar="DIR",
+        help="a result of the same operations with a longer time-out: add when each was completed, and how late",
+    )
     parser.add_argument(
         "--limit",
         type=partial(whole_number, least=0),
@@ -67,25 +83,66 @@ def run(args: argparse.Namespace) -> int:
     if lacking := missing({"tables": ("pyarrow",)}):
         raise needs("expired", lacking)
     expired = read_expired(args.result)
+    if args.later is not None:
+        expired = _with_later(expired, args.later)
     limit = (0 if args.csv or args.json else _SHOWN) if args.limit is None else args.limit
     shown = expired[:limit] if limit else expired
+    columns = _COLUMNS if args.later is None else _COLUMNS + _LATER
     with standard_output():
         if args.csv:
             lines = csv.writer(sys.stdout, lineterminator="\n")
-            lines.writerow(_COLUMNS)
-            lines.writerows(_rows(shown, _TIME))
+            lines.writerow(columns)
+            lines.writerows(_rows(shown, columns, _TIME))
         elif args.json:
-            for row in _rows(shown, _TIME):
-                print_json_text(json.dumps(dict(zip(_COLUMNS, row, strict=True)), ensure_ascii=False))
+            for row in _rows(shown, columns, _TIME):
+                print_json_text(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False))
         else:
-            print(f"{'deadline':<19}  {'waited':>12}  operation")
-            for deadline, op_id, kind, instance, waited_ms in _rows(shown, "%Y-%m-%d %H:%M:%S"):
-                operation = operation_name(instance, op_id, kind)
-                waited = duration(waited_ms).replace("\N{NO-BREAK SPACE}", " ")
-                print(visible(f"{deadline:<19}  {waited:>12}  {operation}"))
-            more = f"; --limit 0 shows all, --csv for a file: abeyant expired {args.result} --csv > expired.csv"
-            print(f"{expired.num_rows:,} expired{more if shown.num_rows < expired.num_rows else ''}")
+            _print(shown, columns)
+            again = args.result if args.later is None else f"{args.result} --later {args.later}"
+            more = f"; --limit 0 shows all, --csv for a file: abeyant expired {again} --csv > expired.csv"
+            print(f"{expired.num_rows:,} expired{_in_words(expired)}{more if len(shown) < len(expired) else ''}")
     return 0
+
+
+def _print(shown: pa.Table, columns: Sequence[str]) -> None:
+    """Print a line for each operation, for a person."""
+    late = "late_ms" in columns
+    print(f"{'deadline':<19}  {'waited':>12}  {f'{_LATE_BY:>12}  ' if late else ''}operation")
+    for deadline, op_id, kind, instance, waited_ms, *later in _rows(shown, columns, "%Y-%m-%d %H:%M:%S"):
+        times = [waited_ms, *later[1:]]
+        cells = ["never" if ms is None else duration(ms).replace("\N{NO-BREAK SPACE}", " ") for ms in times]
+        print(visible("  ".join([deadline, *(f"{cell:>12}" for cell in cells), operation_name(instance, op_id, kind)])))
+
+
+def _in_words(expired: pa.Table) -> str:
+    """Return how many were late and how many never completed, if that is known."""
+    if "late_ms" not in expired.column_names:
+        return ""
+    never = expired["late_ms"].null_count
+    return f": {expired.num_rows - never:,} completed later, {never:,} never"
+
+
+def _with_later(expired: pa.Table, later: str) -> pa.Table:
+    """Add when each operation was completed in the result `later`, and how long after its deadline; null for never.
+
+    Raises `AbeyantError` as `read_expired` does, and where `later` lacks one of the operations, or ends it earlier.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ended = _read(later, [*_ID, "outcome", "at"])
+    ids = expired.append_column("place", pa.array(range(expired.num_rows), pa.int64())).select([*_ID, "place"])
+    found = ids.join(ended, _ID).sort_by("place")
+    if found.num_rows != expired.num_rows or found["outcome"].null_count:
+        raise AbeyantError(f"{later} is not a result of the same operations: it lacks some that expired in the other")
+    at = found["at"].cast(pa.timestamp("us"))
+    late = pc.divide(pc.subtract(at.cast(pa.int64()), expired["at"].cast(pa.int64())).cast(pa.float64()), 1000.0)
+    if pc.any(pc.less(late, 0.0)).as_py():
+        raise AbeyantError(f"{later} ends some operations earlier: --later takes a result with a longer time-out")
+    done = pc.equal(found["outcome"], "completed")
+    never = pa.scalar(None)
+    expired = expired.append_column("completed", pc.if_else(done, at, never.cast(at.type)))
+    return expired.append_column("late_ms", pc.if_else(done, late, never.cast(late.type)))
 
 
 def read_expired(result: str) -> pa.Table:
@@ -94,6 +151,15 @@ def read_expired(result: str) -> pa.Table:
     Raises `AbeyantError` where the directory has no table `outcomes`, or a file of it cannot be read.
     """
     import pyarrow as pa
+
+    expired = _read(result, _READ, "expired").sort_by([(name, "ascending") for name in ("at", *_ID)])
+    times = expired["at"].cast(pa.timestamp("us"))  # UTC; Spark also writes nanoseconds, always whole microseconds
+    return expired.set_column(expired.column_names.index("at"), "at", times)
+
+
+def _read(result: str, columns: list[str], outcome: str | None = None) -> pa.Table:
+    """Read columns of a result's outcomes: all, or those with one outcome."""
+    import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -101,18 +167,15 @@ def read_expired(result: str) -> pa.Table:
     for file in _files(result):
         try:
             stored = pq.ParquetFile(file)
-            if lacking := [name for name in _READ if name not in stored.schema_arrow.names]:
+            if lacking := [name for name in columns if name not in stored.schema_arrow.names]:
                 raise AbeyantError(f"cannot read {file}: no column {lacking[0]!r}, which outcomes have")
-            for batch in stored.iter_batches(_BATCH_ROWS, columns=_READ):
-                found.append(batch.filter(pc.equal(batch.column("outcome"), "expired")))
+            for batch in stored.iter_batches(_BATCH_ROWS, columns=columns):
+                found.append(batch if outcome is None else batch.filter(pc.equal(batch.column("outcome"), outcome)))
         except (OSError, pa.ArrowException) as error:
             raise AbeyantError(f"cannot read {file}: {str(error).splitlines()[0]}") from error
     if not found:
         raise AbeyantError(f"{result}/outcomes has no Parquet file: the result is not complete")
-    order = [(name, "ascending") for name in ("at", "instance", "op_id")]
-    expired = pa.Table.from_batches(found).sort_by(order)
-    times = expired["at"].cast(pa.timestamp("us"))  # UTC; Spark also writes nanoseconds, always whole microseconds
-    return expired.set_column(expired.column_names.index("at"), "at", times)
+    return pa.Table.from_batches(found)
 
 
 def _files(result: str) -> list[Path]:
@@ -126,8 +189,10 @@ def _files(result: str) -> list[Path]:
     return sorted(file for file, parts in inside if not any(part.startswith(("_", ".")) for part in parts))
 
 
-def _rows(expired: pa.Table, time_format: str) -> Iterator[tuple[str, str, str, str, float]]:
-    for batch in expired.select(["at", "op_id", "kind", "instance", "waited_ms"]).to_batches(_BATCH_ROWS):
+def _rows(expired: pa.Table, columns: Sequence[str], time_format: str) -> Iterator[list[Any]]:
+    """Yield the values of `columns`, times as text, and '' for a kind that is null."""
+    read = ["at" if name == "deadline" else name for name in columns]
+    for batch in expired.select(read).to_batches(_BATCH_ROWS):
         for row in batch.to_pylist():
-            deadline = row["at"].strftime(time_format)
-            yield deadline, row["op_id"], row["kind"] or "", row["instance"], row["waited_ms"]
+            row["kind"] = row["kind"] or ""
+            yield [value.strftime(time_format) if isinstance(value, datetime) else value for value in row.values()]

@@ -22,8 +22,12 @@ from abeyant.pipeline.commands.words import add_words, words_of
 from abeyant.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pathlib import Path
 
+    from pyspark.sql import DataFrame, SparkSession
+
+    from abeyant.pipeline.analysis.outcomes import Ended
+    from abeyant.pipeline.commands.all_rejected import AllRejectedError
     from abeyant.pipeline.results.sink import ResultWriter
     from abeyant.pipeline.sources.source import Source
 
@@ -52,7 +56,8 @@ with --operation-query or --event-query.
 
 DIR gets report.html and the tables outcomes, invalid_operations and
 invalid_events (Parquet). The last two hold rejected rows with the reason. The
-tables waits and expired_keys are the summary.
+tables waits and expired_keys are the summary. Where every row of OPERATIONS or
+of EVENTS was rejected, the exit status is 2.
 """
 
 _EXAMPLES: Final = """\
@@ -92,24 +97,28 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Resolve, print a summary and the result's path; return the exit status.
 
-    Raises `AbeyantError` with a one-line message for errors that the user can fix.
+    Raises `AbeyantError` with a one-line message for errors that the user can fix: `AllRejectedError`, with the result
+    complete and printed, where every row of a table was rejected.
     """
     check_place(args)
     check_extra("resolve")
     words = words_of(args)
     sources = table_source(args, "operations", args.operations), table_source(args, "events", args.events)
     with spark_for(args, "abeyant resolve", brief=are_small(*sources)) as spark:
-        result, reported = _resolve(spark, args, words, *sources)
+        result, reported, unusable = _resolve(spark, args, words, *sources)
     from abeyant.pipeline.commands.summary_text import outcomes_found, print_outcomes
     from abeyant.pipeline.report.outcomes import read_outcomes
 
-    return end_with(
+    status = end_with(
         args,
         result,
         lambda folder: print_outcomes(read_outcomes(folder), out=args.out),
         lambda folder: outcomes_found(read_outcomes(folder)),
         reported=reported,
     )
+    if unusable is not None:
+        raise unusable
+    return status
 
 
 def _resolve(
@@ -118,8 +127,8 @@ def _resolve(
     words: Mapping[str, Any],
     given_operations: Source,
     given_events: Source,
-) -> tuple[ResultWriter, bool]:
-    """Write the result; return it, and whether it has a report."""
+) -> tuple[ResultWriter, bool, AllRejectedError | None]:
+    """Write the result; return it, whether it has a report, and the error if a table has rejected rows only."""
     from abeyant.pipeline import rejected_events, rejected_operations, resolve
     from abeyant.pipeline.analysis.outcomes import count_outcomes
     from abeyant.pipeline.commands.outcome_result import write_summary
@@ -145,16 +154,31 @@ def _resolve(
             with steps.step(f"writing {name}", spark, group):
                 result.write(name, table)
         with steps.step("summing up", spark, group):
+            ended = count_outcomes(result.files("outcomes"))
             reported = write_summary(
                 result.folder,
-                count_outcomes(result.files("outcomes")),
+                ended,
                 operations,
                 kicker="what completed in time, and what expired",
                 rejected=_rejected_rows(result),
                 about={"operations": args.operations, "events": args.events, "deadline": args.deadline},
                 tables=tables,
             )
-    return result, reported
+            unusable = _unusable(result, ended, events, args.out)
+    return result, reported, unusable
+
+
+def _unusable(result: ResultWriter, ended: Ended, events: DataFrame, out: Path | str) -> AllRejectedError | None:
+    """Return the error if every row of a table was rejected. Reads events again where none had an effect."""
+    from abeyant.pipeline.commands.all_rejected import all_rejected
+    from abeyant.pipeline.resolver.tables.validity import valid_events
+
+    if not ended.waits.num_rows and not ended.pending and result.rows("invalid_operations"):
+        return all_rejected("operations", result.files("invalid_operations"), out)
+    without_effect = not ended.count("completed") and not ended.count("cancelled")
+    if without_effect and result.rows("invalid_events") and valid_events(events).isEmpty():
+        return all_rejected("events", result.files("invalid_events"), out)
+    return None
 
 
 def _rejected_rows(result: ResultWriter) -> dict[str, int]:

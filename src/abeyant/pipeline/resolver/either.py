@@ -61,11 +61,15 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
 
     The command `abeyant resolve` does the same for tables in files, `abeyant stream` for streams.
 
+    Where all rows of a table are rejected, or at least 95 % of 20 or more that have all values, and no job is needed to
+    know it, `RejectedRowsWarning` names the reason: that is so for tables with an Arrow interface, and for DataFrames
+    made of rows of this process. Of others, count `rejected_operations(operations)`.
+
     In a notebook, cells that work with whole tables show how far Spark is from now on: see `notebook_progress`.
 
     Raises `AbeyantError` for one table and one stream, and where there is no session; `SchemaError` for a table
-    without the columns needed; ValueError for a wrong value; TypeError for what is no table, and for an argument of the
-    other kind.
+    without the columns needed, and for a `timeout` or `extend` that is one unreadable text in every row; ValueError for
+    a wrong value; TypeError for what is no table, and for an argument of the other kind.
 
     Examples:
         >>> order = "'order-1' op_id, 'paid/1' key, TIMESTAMP '2026-11-26 09:00' start, 900000 timeout_ms"
@@ -79,7 +83,8 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
     from abeyant.tables.reading import check_columns  # pandas comes with it
 
     check_columns(operations, events)
-    operations, events = as_dataframe(operations, "operations", spark), as_dataframe(events, "events", spark)
+    operations = as_dataframe(operations, "operations", spark, checked=True)
+    events = as_dataframe(events, "events", spark, checked=True)
     if operations.isStreaming and events.isStreaming:
         return streams.outcomes_of(streams.resolve_stream(operations, events, **given))
     if operations.isStreaming or events.isStreaming:

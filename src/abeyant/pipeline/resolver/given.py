@@ -14,8 +14,9 @@ from pyspark.sql.types import DayTimeIntervalType, StructField, StructType, Time
 
 from abeyant.errors import AbeyantError, SchemaError
 from abeyant.pipeline.schemas import EVENTS, FURTHER, OPERATIONS, is_case_sensitive
-from abeyant.pipeline.sources.tables import Name
+from abeyant.pipeline.sources.tables import Name, check_constants
 from abeyant.pipeline.spark.arrow import arrow_schema
+from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.tables import schemas as in_process
 from abeyant.tables.defaults import warn_of_misspelt
 
@@ -32,8 +33,10 @@ _SIGNED: Final = {
     pa.uint64(): pa.decimal128(20, 0),
 }
 """Spark has no unsigned integers."""
+_HEAD: Final = 1_000
 _UTC: Final = ("Z", "UT")
 """How Spark, and not Arrow, may call it."""
+_HEAD: Final = 1_000
 
 
 def session_of(tables: Iterable[Given]) -> SparkSession:
@@ -53,15 +56,21 @@ def session_of(tables: Iterable[Given]) -> SparkSession:
         ) from error
 
 
-def as_dataframe(table: Given, name: Name, spark: SparkSession, *, whole: bool = False) -> DataFrame:
+def as_dataframe(
+    table: Given, name: Name, spark: SparkSession, *, whole: bool = False, checked: bool = False
+) -> DataFrame:
     """Return the table `operations` or `events` as a DataFrame: of the columns that it needs, or `whole`.
 
     A DataFrame is returned as it is. In others, columns that are missing have their defaults
     (`abeyant.tables.defaults`); times without a time zone are in the session's, as everywhere in Spark; integers, text
-    and times of any width will do. Raises TypeError for what is no table, `SchemaError` for one without the columns
-    needed, and for values that do not fit their column.
+    and times of any width will do. If it is to be `checked`, warns where nearly all rows are rejected and no job is
+    needed to know it: of tables with an Arrow interface, and of DataFrames whose plan has the rows. Raises TypeError
+    for what is no table, `SchemaError` for one without the columns needed, for values that do not fit their column, and
+    where it is to be checked for a duration that is a constant and cannot be read.
     """
     if isinstance(table, DataFrame):
+        if checked:
+            _check_dataframe(table, name)
         return table
     if not hasattr(table, "__arrow_c_stream__"):
         raise TypeError(
@@ -73,15 +82,13 @@ def as_dataframe(table: Given, name: Name, spark: SparkSession, *, whole: bool =
         table_of,
     )  # pandas comes with it: 0.2 s for each of Spark's Python workers
 
-    wanted = in_process.OPERATIONS if name == "operations" else in_process.EVENTS
-    rows = table_of(table, {}, name)
-    if not is_case_sensitive(spark):
-        read = in_process.wanted_columns(wanted, [column.lower() for column in rows.column_names])
-        canonical = {column.lower(): column for column in {**wanted, **read}}
-        rows = rows.rename_columns([canonical.get(column.lower(), column) for column in rows.column_names])
+    wanted = _wanted(name)
+    rows = _in_our_case(table_of(table, {}, name), wanted, spark)
     in_process.check(rows.schema, wanted, name)
     warn_of_misspelt(rows.column_names, in_process.columns_of(wanted), name)
     rows = normalize_table(rows, wanted, whole=whole)
+    if checked:
+        _check_rows(rows, name)
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     kinds = _kinds(rows.schema, name)
     columns = [
@@ -93,6 +100,50 @@ def as_dataframe(table: Given, name: Name, spark: SparkSession, *, whole: bool =
     if not fitting.num_rows:
         fitting = pa.table([pa.array([], kind) for kind in fitting.schema.types], fitting.schema)
     return spark.createDataFrame(fitting)
+
+
+def _wanted(name: Name) -> Mapping[str, str]:
+    return in_process.OPERATIONS if name == "operations" else in_process.EVENTS
+
+
+def _in_our_case(rows: pa.Table, wanted: Mapping[str, str], spark: SparkSession) -> pa.Table:
+    """Rename columns that differ from ours only in case, if the session ignores case."""
+    if is_case_sensitive(spark):
+        return rows
+    read = in_process.wanted_columns(wanted, [column.lower() for column in rows.column_names])
+    canonical = {column.lower(): column for column in {**wanted, **read}}
+    return rows.rename_columns([canonical.get(column.lower(), column) for column in rows.column_names])
+
+
+def _check_dataframe(table: DataFrame, name: Name) -> None:
+    check_constants(table, name)
+    if table.isStreaming or (size := estimated_size(table)) is None or not size.in_plan:
+        return
+    from abeyant.tables.reading import normalize_table
+
+    wanted = _wanted(name)
+    rows = _in_our_case(table.limit(_HEAD).toArrow(), wanted, table.sparkSession)
+    try:
+        in_process.check(rows.schema, wanted, name)
+    except SchemaError:
+        return  # Spark takes more types, and names what it does not take
+    _check_rows(normalize_table(rows, wanted), name, f" (the first {_HEAD:,})" * (rows.num_rows == _HEAD))
+
+
+def _check_rows(rows: pa.Table, name: Name, part: str = "") -> None:
+    """Warn where nearly all rows of a normalized table are rejected."""
+    from abeyant.tables.reasons import EVENT_REASONS
+    from abeyant.tables.rejections import Rejections
+    from abeyant.tables.validity import event_reasons, read_operations
+    from abeyant.tables.words import ALL_CONDITIONS
+
+    rejections = Rejections(name, part)
+    if name == "events":
+        rejections.add(rows, event_reasons(rows), EVENT_REASONS)
+    else:
+        operations = read_operations(rows, ALL_CONDITIONS)
+        rejections.add(operations.table, operations.reason, operations.reasons)
+    rejections.warn(stacklevel=4)
 
 
 def _kinds(rows: pa.Schema, name: Name) -> Mapping[str, pa.DataType]:

@@ -37,14 +37,17 @@ from abeyant.pipeline.schemas import (
 )
 from abeyant.pipeline.sources.expressions import null_on_error
 from abeyant.pipeline.spark.errors import in_one_line
+from abeyant.pipeline.spark.plans import constant_text
 from abeyant.tables.defaults import DEFAULTS, SHOWN_CHARS, TYPE_NAMES, only_role, warn_of_misspelt
 from abeyant.tables.durations import parse_duration
+from abeyant.tables.reasons import constant_error
 
 __all__ = [
     "ONE_KEY",
     "READABLE",
     "Name",
     "cast_or_null",
+    "check_constants",
     "check_mapped",
     "complete",
     "default",
@@ -107,6 +110,15 @@ def complete(table: DataFrame, name: Name) -> DataFrame:
     except SchemaError as error:
         raise SchemaError(f"{error}{_mend(str(error), name)}") from None
     return table if completed is ours else completed
+
+
+def check_constants(table: DataFrame, name: Name) -> None:
+    """Raise `SchemaError` for a duration that is the same text in every row by the plan, and cannot be read."""
+    for column, kind in table.dtypes:
+        if name == "operations" and kind == "string" and column.lower() in ("timeout", "extend"):
+            text = constant_text(table, column)
+            if text is not None and parse_duration(text) is None:
+                raise constant_error(name, f"{column} is not a duration such as '15 min': {text[:SHOWN_CHARS]}")
 
 
 def _mend(error: str, name: Name) -> str:
@@ -187,6 +199,7 @@ def _mapped(table: DataFrame, name: Name, columns: dict[str, str], survive: bool
         _ = table.schema  # Spark Connect analyzes lazily: analyze here
     except AnalysisException as error:
         raise AbeyantError(f"{name}: {in_one_line(error)}") from error
+    check_constants(table, name)
     if "key" in columns and "watches" not in columns:
         table = table.drop("watches")
     try:

@@ -15,11 +15,12 @@ from pyspark.sql import DataFrame
 
 from abeyant.pipeline.spark.connect import is_connect
 
-__all__ = ["Expression", "Scan", "Size", "estimated_size", "names_of", "plain_scan"]
+__all__ = ["Expression", "Scan", "Size", "constant_text", "estimated_size", "names_of", "plain_scan"]
 
 _SIZE: Final = re.compile(r"Statistics\(sizeInBytes=([\d.E+]+) (B|[KMGTPE]iB)")
 _RELATIONS: Final = re.compile(r"^[\s:+-]*(Relation|RelationV2) ?\[?", re.MULTILINE)
 _ROWS: Final = re.compile(r"== Optimized Logical Plan ==\s*LocalRelation ")
+_CONSTANT: Final = re.compile(r"== Optimized Logical Plan ==\s*Project \[([^#(]*) AS [^#]*#\d+\]")
 _UNPACKED: Final = 6
 _UNITS: Final = {unit: 1 << (10 * n) for n, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
 
@@ -93,6 +94,18 @@ def estimated_size(table: DataFrame) -> Size | None:
         return None
     size = float(found[1]) * _UNITS[found[2]] * (_UNPACKED if _RELATIONS.search(plan) else 1)
     return Size(size, _ROWS.match(plan) is not None)
+
+
+def constant_text(table: DataFrame, column: str) -> str | None:
+    """Return the text that a column has in every row by the plan, such as a literal; None where it shows none.
+
+    A text with `#` or `(` is not found, because a plan prints texts as it prints expressions. Runs no job.
+    """
+    try:
+        found = _CONSTANT.match(_explained(table.select(f"`{column}`")))
+    except PySparkException:
+        return None
+    return None if found is None else found[1]
 
 
 def _explained(table: DataFrame) -> str:

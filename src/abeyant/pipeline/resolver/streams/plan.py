@@ -43,7 +43,7 @@ from abeyant.pipeline.resolver.streams.words.layout import DETAILS as WORDS_DETA
 from abeyant.pipeline.resolver.streams.words.plan import answers_of, columns_of_words, packed_by_words
 from abeyant.pipeline.resolver.streams.words.stages import turn as turn_by_words
 from abeyant.pipeline.schemas import ANSWERS, EVENTS, OPERATIONS
-from abeyant.pipeline.sources.tables import complete
+from abeyant.pipeline.sources.tables import check_constants, complete
 from abeyant.pipeline.spark.session import SHUFFLE_PARTITIONS, default_partitions, shuffle_partitions
 from abeyant.pipeline.spark.versions import check_arrow
 from abeyant.tables.calendar import Calendar
@@ -111,6 +111,7 @@ def resolve_stream(
     if time == "processing":
         operations = operations.withColumn("start", F.current_timestamp())
         events = events.withColumn("at", F.current_timestamp())
+    check_constants(operations, "operations")
     operations, events = complete(operations, "operations"), complete(events, "events")
     spark = operations.sparkSession
     check_arrow(spark)

@@ -1,0 +1,53 @@
+"""Refuse a result of which a table had only rejected rows: its outcomes answer nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from abeyant.errors import AbeyantError
+from abeyant.pages.words import visible, without_value
+from abeyant.pipeline.analysis.outcomes import counted_reasons
+from abeyant.pipeline.sources.tables import Name
+from abeyant.tables.reasons import mend
+from abeyant.tables.rejections import with_value
+
+__all__ = ["AllRejectedError", "all_rejected"]
+
+_BATCH_ROWS: Final = 1 << 16
+
+
+class AllRejectedError(AbeyantError):
+    """Every row of a table was rejected. The result is complete, and has these rows."""
+
+
+def all_rejected(name: Name, files: Iterable[Path], out: Path | str) -> AllRejectedError:
+    """Return the error: how many rows, the commonest reason, an example. `files` are those of the rejected rows."""
+    files = list(files)
+    counts: Counter[str] = Counter()
+    for reason, number in counted_reasons(files).items():
+        counts[without_value(reason)] += number
+    [(commonest, _)] = counts.most_common(1)
+    rows = counts.total()
+    many = f"all {rows:,} rows were" if rows > 1 else "the only row was"
+    reason = _example(files, commonest)
+    return AllRejectedError(
+        f"{name}: {many} rejected: {visible(reason)}{mend(commonest)}. "
+        f"The result is complete; the rows are in {visible(out)}/invalid_{name}"
+    )
+
+
+def _example(files: Iterable[Path], commonest: str) -> str:
+    """Return a reason with its value, of the first row that has it."""
+    for file in files:
+        for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS):
+            place = pc.index(pc.starts_with(batch.column("reason"), commonest), True).as_py()
+            if place >= 0:
+                reason = batch.column("reason")[place].as_py()
+                return str(reason if reason != commonest else with_value(batch, place, reason))
+    return commonest

@@ -1,0 +1,118 @@
+"""Warn where all or nearly all rows of a table are rejected: that is a wrong column or unit rather than bad rows.
+
+The rule: all rows, or at least 95 % of 20 or more. For the latter, rows that lack a value do not count: to leave out
+rows by a null is usual, as where one log is both tables.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.errors import RejectedRowsWarning
+from abeyant.tables.columns import Mask, missing
+from abeyant.tables.defaults import REJECT_REASON, SHOWN_CHARS
+from abeyant.tables.reasons import DUPLICATE, constant_error, mend
+
+__all__ = ["Rejections", "with_value"]
+
+_NEARLY_ALL: Final = 0.95
+_LEAST: Final = 20
+_NULLS: Final = ("no ", "a watch has no ")
+
+
+class _Chunk(NamedTuple):
+    rows: int
+    rejected: int
+    nulls: int  # of the rejected: those that lack a value
+    example: str  # why a row is rejected, with its value; '' where few are
+    constant: str  # why all rows are, if for the same text in a column of durations
+
+
+class Rejections:
+    """Count the rejected rows of one table, chunk by chunk. Several threads may add chunks."""
+
+    def __init__(self, name: str, part: str = "") -> None:
+        """`name` is `operations` or `events`; `part` says what is counted where that is not the whole table."""
+        self._name, self._part = name, part
+        self._chunks: deque[_Chunk] = deque()
+
+    def add(self, table: pa.Table, reason: npt.NDArray[np.int8], reasons: Sequence[str]) -> None:
+        """Count a chunk; `reason` has the index in `reasons` of each row, or -1 for valid ones. O(rows)."""
+        wrong = reason >= 0
+        rejected, rows = int(np.count_nonzero(wrong)), len(reason)
+        if not rejected:
+            self._chunks.append(_Chunk(rows, 0, 0, "", ""))
+            return
+        texts = table[REJECT_REASON] if REJECT_REASON in table.column_names else None
+        unread = np.zeros(rows, np.bool_) if texts is None else wrong & ~missing(texts)
+        lack = np.array([one.startswith(_NULLS) for one in reasons])[np.maximum(reason, 0)] & wrong & ~unread
+        nulls, example, constant = int(np.count_nonzero(lack)), "", ""
+        if _is_nearly_all(rows, rejected, nulls):  # if the table is, then at least one chunk is
+            chosen = wrong & ~lack if nulls < rejected else lack
+            if (unread & chosen).any():
+                example = texts[int(np.argmax(unread))].as_py()
+                if unread.all() and len(pc.unique(texts)) == 1 and "is not a duration" in example:
+                    constant = example
+            else:
+                commonest = int(np.bincount(reason[chosen]).argmax())
+                example = with_value(table, int(np.argmax(chosen & (reason == commonest))), reasons[commonest])
+        self._chunks.append(_Chunk(rows, rejected, nulls, example, constant))
+
+    def add_duplicates(self, table: pa.Table, duplicates: Mask) -> None:
+        """Count rows of chunks that were added before, which are valid but duplicates."""
+        if count := int(np.count_nonzero(duplicates)):
+            example = f"{DUPLICATE}: {_shown(table, 'op_id', int(np.argmax(duplicates)))}"
+            self._chunks.append(_Chunk(0, count, 0, example, ""))
+
+    def warn(self, stacklevel: int) -> None:
+        """Warn if nearly all rows were rejected. `stacklevel` is that of `warnings.warn`, as if called from the caller.
+
+        Raises `SchemaError` if there are several rows, and all have one text where a duration should be: that is an
+        argument rather than data.
+        """
+        chunks = [chunk for chunk in self._chunks if chunk.rows or chunk.rejected]
+        rows, rejected, nulls = (sum(chunk[n] for chunk in chunks) for n in range(3))
+        if not rejected or not _is_nearly_all(rows, rejected, nulls):
+            return
+        if rows > 1 and len({chunk.constant for chunk in chunks}) == 1 and chunks[0].constant:
+            raise constant_error(self._name, chunks[0].constant)
+        if rejected < rows and rows - nulls < _LEAST:
+            return
+        example = max((chunk for chunk in chunks if chunk.example), key=lambda chunk: chunk.rejected - chunk.nulls)
+        many = f"all {rows:,} rows were" if rejected == rows > 1 else f"{rejected:,} of {rows:,} rows were"
+        many = "its only row was" if rows == 1 else many
+        warnings.warn(
+            f"{self._name}{self._part}: {many} rejected: {example.example}{mend(example.example)}. "
+            f"rejected_{self._name}({self._name}) lists the rows",
+            RejectedRowsWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _is_nearly_all(rows: int, rejected: int, nulls: int) -> bool:
+    return rejected - nulls >= _NEARLY_ALL * (rows - nulls)
+
+
+def with_value(table: pa.Table | pa.RecordBatch, row: int, reason: str) -> str:
+    """Return the reason with the value of the column that it names, or with the row's id."""
+    column = reason.split()[0]
+    if "beyond" in reason:
+        column = next(name for name in ("timeout_ms", "timeout", "deadline") if name in table.schema.names)
+    if column in table.schema.names:
+        return f"{reason}: {_shown(table, column, row)}"
+    named = "op_id" if "op_id" in table.schema.names else "key"
+    return reason if table[named][row].as_py() is None else f"{reason}, as for {named} {_shown(table, named, row)}"
+
+
+def _shown(table: pa.Table | pa.RecordBatch, name: str, row: int) -> str:
+    if name == "timeout":  # microseconds
+        return f"{table[name][row].as_py() / 1e6:g} s"
+    return str(table[name].slice(row, 1).cast(pa.string())[0].as_py())[:SHOWN_CHARS]
