@@ -62,7 +62,7 @@ def arrow(x: float, y: float, to_x: float, to_y: float) -> str:
 
 # The wheel: two rings of twelve buckets. One of the first is a tick, one of the second a turn of the first.
 BUCKETS, TICK, TURNS = 12, 0.75, 2  # buckets of a ring, seconds of the film for a tick, turns of the first ring
-FIRST, SECOND, MIDDLE = (190.0, 200.0), (540.0, 200.0), 92.0  # centres of the rings; how far out their buckets are
+FIRST, SECOND, MIDDLE = (145.0, 210.0), (455.0, 210.0), 92.0  # centres of the rings; how far out their buckets are
 TASKS = {"A": ("a", 5), "B": ("b", 16), "C": ("c", 22)}  # the tick at which each is due
 
 
@@ -76,6 +76,7 @@ def _wheel_style() -> str:
     ticks = TURNS * BUCKETS
     long = f"{ticks * TICK:g}s"
     moves = [
+        "text, .note { font-size: 17px }",  # letters of 10 pixels on a screen of 400
         "@media (prefers-reduced-motion: no-preference) {",
         f".first {{ animation: first {BUCKETS * TICK:g}s steps({BUCKETS}) infinite }}",
         f".second {{ animation: second {long} steps({TURNS}) infinite }}",
@@ -139,25 +140,28 @@ def wheel() -> str:
     """Two wheels: three tasks wait, one cascade, each runs at its tick."""
 
     def lines() -> Iterator[str]:
-        yield text(FIRST[0], 34, "First wheel: a bucket is 1 tick", "name", "middle")
-        yield text(SECOND[0], 34, "Second wheel: a bucket is 12 ticks", "name", "middle")
+        for (x, _), name, says in (FIRST, "First wheel", "1 tick"), (SECOND, "Second wheel", "12 ticks"):
+            yield text(x, 32, name, "name", "middle") + text(x, 54, f"a bucket is {says}", "", "middle")
         yield from _ring(FIRST, 0, 1, "first")
         yield from _ring(SECOND, 0, BUCKETS, "second")
-        beside = {"B": -11, "C": 11}  # two in one bucket
+        beside = {"B": -12, "C": 12}  # two in one bucket
         for name, (kind, due) in TASKS.items():
             x, y = _bucket(FIRST, due) if due < BUCKETS else _bucket(SECOND, due // BUCKETS)
             x, y = round(x + beside.get(name, 0), 1), round(y, 1)
-            yield f'<g class="task{name}"><circle class="{kind}" cx="{x:g}" cy="{y:g}" r="10"/>'
-            yield text(x, y + 5, name, "ink", "middle") + "</g>"
+            yield f'<g class="task{name}"><circle class="{kind}" cx="{x:g}" cy="{y:g}" r="12"/>'
+            yield text(x, y + 6, name, "ink", "middle") + "</g>"
         for number, (begin, _, words) in enumerate(_captions()):
             hidden = ' opacity="0"' if begin else ""
-            yield f'<g class="said{number}"{hidden}>{text(365, 384, words, "", "middle")}</g>'
+            first, _, second = words.partition(". ")
+            both = text(305, 386, f"{first}." if second else words, "", "middle")
+            both += " " + text(305, 410, second, "", "middle") if second else ""
+            yield f'<g class="said{number}"{hidden}>{both}</g>'
 
     says = (
         "A timing wheel of two levels. A task that is due within twelve ticks waits in the bucket of its tick. One "
         "that is due later waits in the second wheel, cascades to the first when its bucket comes up, and runs on time."
     )
-    return picture(730, 404, says, lines(), _wheel_style())
+    return picture(610, 430, says, lines(), _wheel_style())
 
 
 def purgatory() -> str:
