@@ -79,7 +79,7 @@ def test_a_number_or_time_that_cannot_be_is_shown() -> None:
 
 
 def test_events_of_which_none_counts_are_a_warning() -> None:
-    wrong = pd.DataFrame({"key": ["x", "y"], "at": pd.to_datetime([None, None], utc=True)})
+    wrong = pd.DataFrame({"key": ["x", "y"], "at": pd.Series([None, None], dtype="datetime64[us, UTC]")})
     (warning,) = warned(operations({}), wrong)
     assert warning.startswith("events: all 2 rows were rejected: no at, as for key x; check")
     assert warning.endswith("rejected_events(events) lists the rows")

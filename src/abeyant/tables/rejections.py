@@ -57,7 +57,7 @@ class Rejections:
         nulls, example, constant = int(np.count_nonzero(lack)), "", ""
         if _is_nearly_all(rows, rejected, nulls):  # if the table is, then at least one chunk is
             chosen = wrong & ~lack if nulls < rejected else lack
-            if (unread & chosen).any():
+            if texts is not None and (unread & chosen).any():
                 example = texts[int(np.argmax(unread))].as_py()
                 if unread.all() and len(pc.unique(texts)) == 1 and "is not a duration" in example:
                     constant = example
@@ -79,7 +79,8 @@ class Rejections:
         argument rather than data.
         """
         chunks = [chunk for chunk in self._chunks if chunk.rows or chunk.rejected]
-        rows, rejected, nulls = (sum(chunk[n] for chunk in chunks) for n in range(3))
+        rows, rejected = sum(chunk.rows for chunk in chunks), sum(chunk.rejected for chunk in chunks)
+        nulls = sum(chunk.nulls for chunk in chunks)
         if not rejected or not _is_nearly_all(rows, rejected, nulls):
             return
         if rows > 1 and len({chunk.constant for chunk in chunks}) == 1 and chunks[0].constant:

@@ -19,7 +19,7 @@ from abeyant.errors import SchemaError
 from abeyant.pipeline.resolver.given import as_dataframe
 
 NOON = datetime(2026, 3, 2, 12)
-OPERATIONS = {
+OPERATIONS: dict[str, list[Any]] = {
     "instance": ["shop"] * 3,
     "op_id": ["a", "b", "b"],
     "kind": ["order"] * 3,
@@ -29,7 +29,12 @@ OPERATIONS = {
     "condition": ["all"] * 3,
     "Note": [1.5, 2.5, 3.5],
 }
-EVENTS = {"instance": ["shop"], "key": ["a"], "at": [NOON + timedelta(seconds=7)], "progress": [1]}
+EVENTS: dict[str, list[Any]] = {
+    "instance": ["shop"],
+    "key": ["a"],
+    "at": [NOON + timedelta(seconds=7)],
+    "progress": [1],
+}
 
 
 def in_chunks(rows: dict[str, list[Any]]) -> pa.Table:

@@ -33,7 +33,6 @@ _SIGNED: Final = {
     pa.uint64(): pa.decimal128(20, 0),
 }
 """Spark has no unsigned integers."""
-_HEAD: Final = 1_000
 _UTC: Final = ("Z", "UT")
 """How Spark, and not Arrow, may call it."""
 _HEAD: Final = 1_000
