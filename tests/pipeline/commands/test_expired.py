@@ -95,7 +95,7 @@ def test_late_or_never_comes_from_a_result_with_a_longer_time_out(
         "deadline waited late by operation",
         "2026-03-02 11:56:00 15 min 1 min shop/order-4 (a,b)",
         "2026-03-02 11:58:00 15 min never shop/order-2 (a,b)",
-        "2026-03-02 11:59:00 15 min 1.02 h shop/order-1",
+        "2026-03-02 11:59:00 15 min 1 h 1 min shop/order-1",
         "3 expired: 2 completed later, 1 never",
     ]
     assert main([*command, "--csv"]) == 0
