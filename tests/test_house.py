@@ -6,7 +6,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -116,11 +116,16 @@ def floor(name: str) -> int:
     return ROOMS[next(room for room in rooms if room in ROOMS)]
 
 
+@cache
+def imports(name: str, text: str) -> tuple[str, ...]:
+    return tuple(imported(name, ast.parse(text)))
+
+
 def upward(texts: Mapping[str, str]) -> list[str]:
     return [
         f"{name} imports {other}"
         for name, text in texts.items()
-        for other in imported(name, ast.parse(text))
+        for other in imports(name, text)
         if floor(other) < floor(name)
     ]
 
@@ -160,15 +165,15 @@ class AtImport(ast.NodeTransformer):
 
 def at_import(texts: Mapping[str, str]) -> dict[str, set[str]]:
     """Of each module, those that it waits for while it is imported."""
-    return graph({name: AtImport().visit(ast.parse(text)) for name, text in texts.items()})
+    return graph({name: imported(name, AtImport().visit(ast.parse(text))) for name, text in texts.items()})
 
 
-def graph(texts: Mapping[str, ast.AST]) -> dict[str, set[str]]:
-    """Of each module, those that its tree imports."""
+def graph(texts: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
+    """Of each module, those that it imports."""
     found: dict[str, set[str]] = {}
-    for name, tree in texts.items():
+    for name, names in texts.items():
         found[name] = set()
-        for full in imported(name, tree):
+        for full in names:
             parts = full.split(".")
             for prefix in (".".join(parts[:n]) for n in range(len(parts), 0, -1)):
                 if prefix in texts or f"{prefix}.__init__" in texts:
@@ -195,9 +200,9 @@ def test_no_imports_go_in_a_circle() -> None:
     ],
 )
 def test_no_imports_go_in_a_circle_types_included(room: str) -> None:
-    trees = {name: ast.parse(text) for name, text in sources().items() if name.startswith(f"{room}.")}
-    assert len(trees) > 1
-    TopologicalSorter(graph(trees)).prepare()
+    named = {name: imports(name, text) for name, text in sources().items() if name.startswith(f"{room}.")}
+    assert len(named) > 1
+    TopologicalSorter(graph(named)).prepare()
 
 
 def test_a_circle_of_imports_is_found() -> None:
