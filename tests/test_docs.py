@@ -198,6 +198,7 @@ def test_help_fits_a_terminal_and_its_examples_are_understood(monkeypatch: pytes
     assert examples > 20
 
 
+@pytest.mark.slow
 def test_the_commands_over_the_example_tables_run(spark: SparkSession, folder: Path) -> None:
     wanted = {
         shlex.join(words): words for page in PAGES.values() for words in commands(page) if SMALL in " ".join(words)

@@ -19,9 +19,10 @@ import pytest
 
 import abeyant
 from scripts.public_names import MODULES, PAGE, members, names, signature, source_of
+from seeds import with_slow
 
 
-@pytest.mark.parametrize("pure", ["", "1"], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize("pure", with_slow(["", "1"], ["1"]), ids=["compiled", "interpreted"])
 def test_the_page_of_all_names_is_that_of_the_code(pure: str) -> None:
     call = [sys.executable, "-m", "scripts.public_names", "--print"]
     told = subprocess.run(

@@ -23,6 +23,7 @@ def test_brokers_made_before_go_on() -> None:
         produce(kafka, 1)
 
 
+@pytest.mark.slow
 def test_brokers_made_meanwhile_go_on_and_take_records_of_that_date() -> None:
     with freezegun.freeze_time("2030-01-01", ignore=LAZY), Cluster(brokers=2) as kafka:
         produce(kafka, 1_893_456_000_000)

@@ -43,6 +43,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_model_predicts_how_and_when_each_produce_ended(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
     assert main(["model", str(logs), "--out", str(tmp_path / "model"), "--quiet"]) == 0
     rows = pq.read_table(tmp_path / "model" / "predictions").to_pylist()

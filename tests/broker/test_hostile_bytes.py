@@ -127,6 +127,7 @@ def test_k9_half_a_frame_stays_alone(kafka: Cluster) -> None:
         wait_until(lambda: len(kafka.brokers[1].connections) == 1)
 
 
+@pytest.mark.slow
 def test_k9_a_client_that_never_reads_costs_one_answer(kafka: Cluster) -> None:
     request = frame(encoded(METADATA, 9, 1, topics=None))
     for number in range(200):
@@ -156,6 +157,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 def test_k9_ten_thousand_idle_connections(kafka: Cluster) -> None:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     count = min(10_000, files - 500)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
 
+import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -300,5 +301,5 @@ class OnDisk(NothingLost):
 
 TestInMemory = InMemory.TestCase
 TestInMemory.settings = settings(max_examples=share(60), stateful_step_count=25, phases=[Phase.generate])
-TestOnDisk = OnDisk.TestCase
+TestOnDisk = pytest.mark.slow(OnDisk.TestCase)
 TestOnDisk.settings = settings(max_examples=share(60), stateful_step_count=25, phases=[Phase.generate])

@@ -11,6 +11,7 @@ aiokafka = pytest.importorskip("aiokafka")
 pytest.importorskip("time_machine")
 
 
+@pytest.mark.slow
 def test_aiokafkas_max_poll_interval_elapses() -> None:
     """Who does not poll for `max_poll_interval_ms` leaves the group, and the other gets its partitions."""
 

@@ -32,6 +32,7 @@ from abeyant.broker import Cluster
 from abeyant.broker.security.login import AuthenticationError, Login, Users
 from abeyant.errors import AbeyantError
 from broker.wire import WireClient
+from seeds import with_slow
 from waiting import wait_until
 
 with warnings.catch_warnings():
@@ -407,7 +408,9 @@ def produces(kafka: Cluster, **more: str) -> bool:
     return producer.flush(10) == 0 and bool(kafka.records("orders"))
 
 
-@pytest.mark.parametrize("name", ["ssl.client.auth", "listener.name.ssl.ssl.client.auth"])
+@pytest.mark.parametrize(
+    "name", with_slow(["ssl.client.auth", "listener.name.ssl.ssl.client.auth"], ["ssl.client.auth"])
+)
 def test_a_client_needs_a_certificate_where_that_is_required(tmp_path: Path, name: str) -> None:
     own = client_certificate(tmp_path)
     given = {name: "required", "ssl.truststore.location": str(tmp_path / "clients.pem")}

@@ -114,6 +114,7 @@ async def exercise(port: int, count: int) -> None:
         await asyncio.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_exactly_the_silent_are_dropped_of_thousands_of_connections(many_files: int) -> None:
     with server("--timeout", str(TIMEOUT)) as (process, port):
         asyncio.run(exercise(port, many_files))

@@ -20,6 +20,7 @@ def measured(folder: Path, name: str = "selected") -> list[Record]:
     return [record for record in Results(folder / f"{name}.jsonl").records() if record.failed is None]
 
 
+@pytest.mark.slow
 def test_a_selection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chosen = ["--rows", "pair,watch", "--rivals", "system,purgatory", "--sizes", "0", "--effort", "tiny"]
     assert main([*chosen, "--out", str(tmp_path), "--docs", str(tmp_path / "docs")]) == 0

@@ -7,6 +7,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from designs.queue_machine import SHAPES, QueueMachine
 from lab.rivals import DESIGNS
+from seeds import with_slow
 
 # The promises themselves, so that no design passes by promising nothing: (shape, delay) -> how late at most.
 PROMISED = [
@@ -26,7 +27,7 @@ PROMISED = [
 ]
 
 
-@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("name", with_slow(DESIGNS, DESIGNS.keys() - {"wheel", "indexed-heap", "hashed-wheel"}))
 def test_it_keeps_its_promise_whatever_is_done_to_it(name: str) -> None:
     run_state_machine_as_test(type("ConformanceMachine", (QueueMachine,), {"name": name}))
 

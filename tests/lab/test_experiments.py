@@ -57,6 +57,7 @@ def test_enqueue_ends_every_request_once(design: str) -> None:
     assert told["watched, most"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(why_no_jvm() is not None, reason=f"no genuine Kafka here: {why_no_jvm()}")
 def test_the_genuine_kafka_tells_the_same_measures() -> None:
     parameters: Parameters = {

@@ -20,6 +20,7 @@ from lab.results import Results
 from lab.run import runs
 from pages.browser import NAMES, Page, browse, installed
 from pages.legible import lasting_faults
+from seeds import with_slow
 
 _BROWSER = installed()
 _in_browser = pytest.mark.skipif(_BROWSER is None, reason=f"no browser is installed (looked for {', '.join(NAMES)})")
@@ -172,7 +173,7 @@ def page() -> Iterator[Page]:
 
 
 @_in_browser
-@pytest.mark.parametrize("width", [1100, 400])
+@pytest.mark.parametrize("width", with_slow([1100, 400], [1100]))
 def test_every_figure_is_drawn_and_nothing_complains(page: Page, report: Path, width: int) -> None:
     page.show(width=width)
     page.forget()

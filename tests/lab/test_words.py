@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+import pytest
+
 from abeyant.tables.words import Words
 from lab.spark.words import WORDS, measure
 
 
+@pytest.mark.slow
 def test_every_word_is_measured() -> None:
     measured = {name for words in WORDS.values() for name in words} | {name for name in WORDS if name.endswith("_key")}
     left_out = {"deadline", "within"}  # they change a comparison, and what `then` counts from

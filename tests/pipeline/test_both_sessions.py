@@ -177,6 +177,7 @@ def test_a_stream_fills_both_sinks(either: SparkSession, tmp_path: Path) -> None
         stream.run(pipeline.ParquetSink(out, checkpoint=tmp_path / "two"), "two")
 
 
+@pytest.mark.slow
 def test_on_connect_a_sink_has_to_know_the_checkpoint(connect_url: str, tmp_path: Path) -> None:
     with connected(connect_url) as spark:
         for sink in pipeline.ParquetSink, pipeline.SQLiteSink:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from seeds import with_slow
+
 STRESS = Path(__file__).with_name("stress.py")
 
 
@@ -31,7 +33,7 @@ def stress(seconds: int, *options: str, pure: str) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.parametrize("pure", ["", "1"], ids=["as installed", "interpreted"])
+@pytest.mark.parametrize("pure", with_slow(["", "1"], ["1"]), ids=["as installed", "interpreted"])
 def test_every_operation_ends_exactly_once_under_stress_p1_p2_p3_p4(pure: str) -> None:
     result = stress(6, pure=pure)
     assert result["found"] == {}, result

@@ -95,6 +95,7 @@ def test_a_process_may_have_a_clock_of_its_own() -> None:
     assert 60 <= seen[1] - seen[0] < 61
 
 
+@pytest.mark.slow
 def test_runs_leave_nothing_behind() -> None:
     run(programs.main)
     gc.collect()

@@ -21,6 +21,7 @@ import abeyant
 from abeyant import broker, window
 from pages.browser import NAMES, Page, browse, installed
 from pages.legible import lasting_faults
+from seeds import with_slow
 
 PROGRAM = installed()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=f"no browser is installed (looked for {', '.join(NAMES)})")
@@ -106,7 +107,7 @@ def get(url: str) -> Any:
         return json.load(answer)
 
 
-@pytest.mark.parametrize("by", ["mouse", "keyboard"])
+@pytest.mark.parametrize("by", with_slow(["mouse", "keyboard"], ["mouse"]))
 def test_a_produce_waits_and_expires(page: Page, by: str) -> None:
     def do(name: str) -> None:
         if by == "mouse":

@@ -35,6 +35,7 @@ def run(pytester: pytest.Pytester, tests: str, *options: str) -> pytest.RunResul
     return pytester.runpytest_inprocess(*(options or ALONE), "-Werror", "-W", known)
 
 
+@pytest.mark.slow
 def test_a_thousand_tests_that_sleep_an_hour_each(pytester: pytest.Pytester) -> None:
     tests = """
 @pytest.mark.virtual_time

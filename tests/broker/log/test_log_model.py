@@ -7,6 +7,7 @@ import tempfile
 import uuid
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -76,5 +77,5 @@ class DiskLogMachine(LogMachine):
 
 
 TestLogInMemory = LogMachine.TestCase
-TestLogOnDisk = DiskLogMachine.TestCase
+TestLogOnDisk = pytest.mark.slow(DiskLogMachine.TestCase)
 TestLogOnDisk.settings = settings(max_examples=settings().max_examples // 2)

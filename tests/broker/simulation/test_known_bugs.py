@@ -10,13 +10,12 @@ pytest.importorskip("aiokafka")
 
 from broker.simulation.shrunk import shrunk
 from examples.simulation.known_bugs import BUGS, options_of
-from seeds import with_slow
 
 HERE = [name for name, bug in BUGS.items() if bug.versions == version("aiokafka")]
-SLOW = {name for name in HERE if BUGS[name].faults != ("pause",)}  # found after many seeds, or long ones
 
 
-@pytest.mark.parametrize("name", with_slow(HERE, SLOW))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HERE)
 def test_a_known_bug_is_found_again_and_shrunk(name: str) -> None:
     bug = BUGS[name]
     _, best = shrunk(bug.story, options_of(bug), len(bug.faults))

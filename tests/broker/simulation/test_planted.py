@@ -16,8 +16,11 @@ from examples.simulation.mistakes import MISTAKES, options_of
 from seeds import with_slow
 
 CHECKOUT = Path(__file__).parents[3]
-# Those that take many seeds, or long ones: docs/simulation-checks.md has both figures.
+# Those that take many seeds, or long ones: docs/simulation-checks.md has both figures. And those like quick ones.
 SLOW = {
+    *("marked as sent when only buffered", "marked as sent after an error", "to the end when partitions are assigned"),
+    *("a failed order is given up", "an outbox is sent twice, and booked twice", "begun again without a seek"),
+    "two instances with one transactional id",
     *("sent again without idempotence", "a topic with one replica", "committed before the work", "committed by time"),
     *("several at once, committed as they end", "a dead letter is not awaited", "no transaction from topic to topic"),
     *("offsets beside the transaction", "reads what is not committed"),

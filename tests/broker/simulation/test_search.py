@@ -86,6 +86,7 @@ def test_without_faults_nothing_is_lost() -> None:
     assert len(outcome.history.produced) == 6
 
 
+@pytest.mark.slow
 def test_the_same_seed_in_processes_of_their_own() -> None:
     """S1"""
 

@@ -38,6 +38,7 @@ async def sends_once_more(simulation: Simulation) -> None:
     )
 
 
+@pytest.mark.slow
 def test_hypothesis_finds_and_shrinks_the_fault_that_matters() -> None:
     plans = strategies.faults(("lose answer", "disconnect"), horizon=0.2, most=3)
     failing: list[list[PlannedFault]] = []

@@ -68,6 +68,7 @@ def beside(found: tuple[RunId, RunResult]) -> tuple[RunId, RunResult]:
     return other
 
 
+@pytest.mark.slow
 def test_a_watched_run_is_the_same_run(found: tuple[RunId, RunResult], watched: RunResult) -> None:
     assert (watched.hash, watched.failure) == (found[1].hash, found[1].failure)
     assert found[1].watched is None

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 from abeyant.pipeline.analysis import suspects
 from abeyant.pipeline.analysis.activity import ACTIVITY, Activity, Incident
@@ -221,6 +222,7 @@ def repeated(table: pa.Table, times: int) -> pa.Table:
     return pa.concat_tables(parts).combine_chunks()
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_one_incident_and_not_by_their_number() -> None:
     def peak(times: int) -> int:
         step = END_S * 1_000_000

@@ -260,6 +260,7 @@ def test_json_has_the_incidents_and_their_suspects(
     ]
 
 
+@pytest.mark.slow
 def test_a_result_is_replaced_only_when_told_to(spark: SparkSession, tmp_path: Path) -> None:
     first = put(tmp_path / "b" / "kafka-request.log", produce())
     second = put(tmp_path / "c" / "kafka-request.log", produce(), produce())
@@ -337,6 +338,7 @@ def test_without_java_or_spark(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [log]
 
 
+@pytest.mark.slow
 def test_a_master_that_is_none(tmp_path: Path) -> None:
     log = put(tmp_path / "kafka-request.log", produce())
     told = refused(log, "--out", tmp_path / "out", "--master", "nonsense")

@@ -63,6 +63,7 @@ def test_a_request_log(spark: SparkSession, tmp_path: Path, capsys: pytest.Captu
     assert "operations" in {tile["name"] for tile in found["tiles"]}
 
 
+@pytest.mark.slow
 def test_tables_of_operations_and_events(spark: SparkSession, known: Known, tmp_path: Path) -> None:
     operations, events, out = (tmp_path / name for name in ("operations.parquet", "events.parquet", "out"))
     known.operations.write.parquet(f"file://{operations}")

@@ -60,6 +60,7 @@ def test_two_csv_files(
     assert ids == [["deadline", "op_id"], *(["2026-01-01T10:15:00.000000Z", op_id] for op_id in "23")]
 
 
+@pytest.mark.slow
 def test_an_exclusive_deadline_and_a_result_that_is_replaced(
     spark: SparkSession,
     files: tuple[str, str],
@@ -175,6 +176,7 @@ def test_a_key_that_is_none_is_refused_by_its_own_name(spark: SparkSession) -> N
         operations_from(spark.sql(columns))
 
 
+@pytest.mark.slow
 def test_columns_are_known_by_their_names_in_any_case(either: SparkSession) -> None:
     """Unless the session tells `Required` from `required`: then there is none, and the default holds."""
     table = either.sql(

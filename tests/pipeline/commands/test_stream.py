@@ -220,6 +220,7 @@ def test_json_lines_that_are_none_are_rejected_with_their_file(spark: SparkSessi
     assert outcomes(out) == {"short": "expired", "met": "completed", "long": "completed"}
 
 
+@pytest.mark.slow
 def test_what_waits_is_shown(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     orders, payments, out = tmp_path / "orders", tmp_path / "payments", tmp_path / "out"
     starts = pa.array([0, 1], pa.timestamp("us", "UTC"))

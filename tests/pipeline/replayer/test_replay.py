@@ -20,6 +20,7 @@ from abeyant.pipeline.schemas import OBSERVED, REPLAYED, REPLAYED_PENDING, Schem
 from pipeline.long_known import NEVER, Known, ends, traces, with_timeout
 from pipeline.resolve_traces import MS, Deadline, Op, Trace, Watch, by_brute_force
 from pipeline.trace_tables import EPOCH_US, operation_row, operations_table
+from seeds import with_slow
 
 TIMEOUTS = (None, 0, 3, 50)
 GRID = pipeline.grid(tick_ms=[0.001, 1.5], wheel_size=[2, 20], timeout_ms=TIMEOUTS)
@@ -51,7 +52,7 @@ def rows_of(replayed: DataFrame) -> dict[tuple[str, pipeline.Configuration], dic
     return found
 
 
-@pytest.mark.parametrize("deadline", ["inclusive", "exclusive"])
+@pytest.mark.parametrize("deadline", with_slow(["inclusive", "exclusive"], ["exclusive"]))
 def test_o1_to_o3_each_instance_and_configuration_as_by_brute_force_and_by_the_engine(
     known: Known, deadline: Deadline
 ) -> None:
@@ -92,6 +93,7 @@ def test_o1_to_o3_each_instance_and_configuration_as_by_brute_force_and_by_the_e
     assert {row["unknown"] for row in found.values()} == {0}
 
 
+@pytest.mark.slow
 def test_what_nobody_watched_for_so_long_is_unknown(known: Known) -> None:
     """A log that knows of each operation what became of it under its own time-out."""
     long = rows_of(pipeline.replay(known.operations, known.outcomes, GRID))

@@ -137,6 +137,7 @@ def test_plots_keep_their_height_when_the_window_changes(opened: Page) -> None:
     assert opened.run("[...document.querySelectorAll('.plot')].map(plot => plot._fullLayout.height)") == before
 
 
+@pytest.mark.slow
 def test_the_share_axis_can_be_logarithmic_and_the_address_says_so(opened: Page, report: Path) -> None:
     logarithmic = "document.getElementById('plot-timeout')._fullLayout.yaxis.type === 'log'"
     assert not opened.run(logarithmic)
@@ -249,6 +250,7 @@ def test_an_incident_is_played(opened: Page) -> None:
     assert "pending; so far" in opened.run("document.getElementById('incident-now').textContent")
 
 
+@pytest.mark.slow
 def test_a_part_of_the_time_reaches_every_table_and_figure(opened: Page, report: Path) -> None:
     done = samples.operations()
     first, width = done["start"].min().floor("6s"), 6 * 32
@@ -301,7 +303,7 @@ def test_the_contents_lead_to_every_section(looked_at: Page) -> None:
 @pytest.mark.parametrize(
     ("scheme", "width"),
     [
-        ("light", 1100),
+        pytest.param("light", 1100, marks=pytest.mark.slow),
         pytest.param("dark", 1100, marks=pytest.mark.slow),
         pytest.param("light", 400, marks=pytest.mark.slow),
         ("dark", 400),

@@ -361,6 +361,7 @@ def test_an_incident_says_when_where_and_on_what(page: Outline, sample: Tables) 
     assert len(everywhere["2"]["layout"].get("shapes", [])) == sum("2" in struck for struck in rows["instances"])
 
 
+@pytest.mark.slow
 def test_it_replaces_an_older_report_whole_or_not_at_all(
     tmp_path: Path, sample: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -301,6 +301,7 @@ def test_a_document_s_time_that_is_none_does_no_harm(time: object) -> None:
     assert len(each_request(values)) == 2
 
 
+@pytest.mark.slow
 def test_long_lines_are_read_in_time_proportional_to_their_length() -> None:
     """Each of these once took minutes or gigabytes."""
     behind = f"{text().rstrip()}{' ' * 200_000}x".encode()

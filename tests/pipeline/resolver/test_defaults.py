@@ -91,6 +91,7 @@ def test_a_text_of_which_spark_would_make_another_time_is_rejected(spark: SparkS
     assert reasons == [f"at is not a timestamp: {text}" for text, hour in read.items() if hour is None]
 
 
+@pytest.mark.slow
 def test_watches_may_require_numbers_that_are_whole(spark: SparkSession) -> None:
     watches = "watches ARRAY<STRUCT<key: STRING, required: {}>>"
     ours = "op_id STRING, start TIMESTAMP, timeout_ms BIGINT"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from abeyant.pipeline.sources.properties import parse_properties
+from seeds import seeds
 
 JAAS = """\
 # a comment
@@ -42,7 +43,7 @@ def test_a_comment_may_follow_a_backslash_that_stands_alone(spark: SparkSession,
     assert parse_properties(text) == of_java(spark, text)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4, quick=1))
 def test_any_text_is_read_as_java_reads_it(spark: SparkSession, seed: int) -> None:
     @given(st.text("ab=: \\\t\f\n\r#!tnu0041é", max_size=24))
     def as_java(text: str) -> None:

@@ -58,6 +58,7 @@ def test_compiled_code_has_the_space_that_spark_needs(spark: SparkSession) -> No
     assert sum(code) >= 200 << 20
 
 
+@pytest.mark.slow
 def test_the_past_is_not_kept_for_a_page_that_nobody_serves(spark: SparkSession) -> None:
     # By default a thousand plans, jobs and stages are: of a batch of a stream 0.2 MB, in the driver's memory.
     spark.sparkContext.setJobGroup("the past", "a job, again and again")

@@ -17,6 +17,7 @@ from abeyant.pipeline.spark.store import Store
 from object_store.small_files import TURNS, claimed, halves, replaced
 
 
+@pytest.mark.slow
 def test_a_reader_meets_the_old_file_or_the_new_one(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, f"file://{tmp_path}/a store")
     texts = [int(str(text)) for text in replaced(store)]

@@ -25,6 +25,7 @@ from pipeline.resolver.streams.cuts import Batch
 from pipeline.resolver.streams.kill import DISORDER_US, write_input
 from pipeline.resolver.streams.test_stream import OP, Stream
 from pipeline.trace_tables import EPOCH_US
+from seeds import with_slow
 from waiting import wait_until
 
 TRACES = some_traces(60, seed=3)
@@ -180,7 +181,7 @@ def test_a_session_without_the_file_system_says_which_package_it_lacks(spark: Sp
         Store(spark, "s3a://bucket/out")
 
 
-@pytest.mark.parametrize("manifests", [False, True])
+@pytest.mark.parametrize("manifests", with_slow([False, True], [False]))
 def test_a_result_whose_name_is_a_pattern_is_read_as_that_one(
     spark: SparkSession, manifests: bool, tmp_path: Path
 ) -> None:

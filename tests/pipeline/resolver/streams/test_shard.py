@@ -23,7 +23,7 @@ from pipeline.resolve_traces import (
     variety,
 )
 from pipeline.resolver.streams.cuts import Batch, Stream, cut, how, run, steps_of
-from seeds import seeds
+from seeds import seeds, with_slow
 
 MS = 1000
 
@@ -44,7 +44,7 @@ def test_the_traces_hold_what_the_laws_speak_of() -> None:
     assert min(seen.values()) > 100, seen
 
 
-@pytest.mark.parametrize("disorder_ms", [0, 1, 6])
+@pytest.mark.parametrize("disorder_ms", with_slow([0, 1, 6], [0, 1]))
 @pytest.mark.parametrize("deadline", ["inclusive", "exclusive"])
 def test_o1_to_o4_any_cuts_and_any_order_within_the_lateness(deadline: Deadline, disorder_ms: int) -> None:
     dice = random.Random(disorder_ms)
@@ -195,6 +195,7 @@ def test_state_is_flat_where_operations_come_and_go() -> None:
     assert max(sizes[200:]) < 1.2 * max(sizes[50:100])
 
 
+@pytest.mark.slow
 def test_state_is_flat_where_keys_come_and_go_too_if_they_may_be_forgotten() -> None:
     forgetting = _sizes(how(forget_after=0.02), lambda at: f"key {at}")
     assert max(forgetting[200:]) < 1.2 * max(forgetting[50:100])

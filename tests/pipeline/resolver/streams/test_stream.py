@@ -229,6 +229,7 @@ def test_processing_time_needs_no_times_in_the_tables(
     assert ends["op"][1] - ends["reached"][1] == 1_000_000, "they arrived in one batch, and one waited a second"
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_done_again_changes_neither_sink(spark: SparkSession, tmp_path: Path) -> None:
     """The note that it was done is what a kill loses: taken away here, it is done again, from the state before."""
     traces = some_traces(200, seed=7)
@@ -255,6 +256,7 @@ def test_a_batch_that_is_done_again_changes_neither_sink(spark: SparkSession, tm
     assert found(tmp_path, "table") == stream.outcomes()
 
 
+@pytest.mark.slow
 def test_sparks_own_parquet_sink_takes_the_outcomes_of_resolve(spark: SparkSession, tmp_path: Path) -> None:
     traces = some_traces(200, seed=8)
     write_input(tmp_path, traces, files=2, seed=8)

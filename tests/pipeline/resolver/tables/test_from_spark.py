@@ -38,6 +38,7 @@ from abeyant.pipeline.resolver.tables.reaching import cut_hot_keys, first_reache
 from abeyant.pipeline.spark import chunks
 from pipeline.resolve_traces import Event, Op, Watch
 from pipeline.trace_tables import event_row, events_table, operation_row, operations_table
+from seeds import with_slow
 
 NONE = Sample(0.0, 1)
 NUMBERS = pa.list_(pa.int64())
@@ -219,7 +220,7 @@ def test_no_list_that_goes_to_python_is_null(spark: SparkSession, monkeypatch: p
     assert numbers[2:6] == [1, 1_767_225_600_000_000, 1_767_225_600_010_000, IS_ONE + 2 * CONDITION]
 
 
-@pytest.mark.parametrize("large", ["false", "true"])
+@pytest.mark.parametrize("large", with_slow(["false", "true"], ["false"]))
 def test_tables_of_one_partition_each(spark: SparkSession, large: str) -> None:
     spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", large)
     operations = [Op(str(n), 0, 10, (Watch(f"k{n}", 1),), "all") for n in range(50)]

@@ -109,7 +109,10 @@ def trace_files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     return folder
 
 
-@pytest.mark.parametrize(("deadline", "sample"), [("inclusive", ALL_HOT), ("exclusive", DEFAULT_SAMPLE)])
+@pytest.mark.parametrize(
+    ("deadline", "sample"),
+    [("inclusive", ALL_HOT), pytest.param("exclusive", DEFAULT_SAMPLE, marks=pytest.mark.slow)],
+)
 def test_o1_to_o4_files_equal_brute_force(
     spark: SparkSession, trace_files: Path, deadline: Deadline, sample: Sample
 ) -> None:
@@ -219,7 +222,7 @@ def written(folder: Path, write: Write) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("writer", with_slow(WRITERS, WRITERS.keys() - {"each otherwise", "others"}))
+@pytest.mark.parametrize("writer", with_slow(WRITERS, WRITERS.keys() - {"each otherwise"}))
 def test_files_of_any_writer_give_the_same(
     spark: SparkSession, tmp_path: Path, expected: list[tuple[Any, ...]], writer: str
 ) -> None:
@@ -251,6 +254,7 @@ def test_files_of_spark_give_the_same_whatever_a_timestamp_is_in_them(
         assert rows_of(other) == rows_of(outcomes)
 
 
+@pytest.mark.slow
 def test_times_of_96_bits_that_arrow_mistakes_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     written(tmp_path, WRITERS["arrow"])
     operations, events = read(spark, tmp_path)
@@ -282,7 +286,12 @@ def test_unique_ids_need_no_look_at_them(spark: SparkSession, tmp_path: Path) ->
     assert found.count() == 700
 
 
-@pytest.mark.parametrize("words", [{"count": "after_start", "details": True}, {"combine": "sum"}, {"serves": "oldest"}])
+@pytest.mark.parametrize(
+    "words",
+    with_slow(
+        [{"count": "after_start", "details": True}, {"combine": "sum"}, {"serves": "oldest"}], [{"combine": "sum"}]
+    ),
+)
 def test_words_over_plain_events_give_the_same(spark: SparkSession, tmp_path: Path, words: dict[str, Any]) -> None:
     """Workers read the events; the operations, whose columns differ, are Spark's to read."""
     operations, events = read(spark, written(tmp_path, each_otherwise))

@@ -94,7 +94,7 @@ def test_o1_o2_o3_the_purgatory_equals_brute_force(deadline: Deadline) -> None:
     ("deadline", "sample"),
     [
         ("inclusive", ALL_HOT),
-        ("exclusive", DEFAULT_SAMPLE),
+        pytest.param("exclusive", DEFAULT_SAMPLE, marks=pytest.mark.slow),
         pytest.param("inclusive", None, marks=pytest.mark.slow),
         ("exclusive", None),
     ],
@@ -326,6 +326,7 @@ def adaptive(spark: SparkSession) -> Iterator[None]:
     spark.conf.set("spark.sql.adaptive.enabled", before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("adaptive")
 def test_no_second_step_where_no_operation_has_several_watches(spark: SparkSession) -> None:
     single = Trace([Op("op", 0, 10, (Watch("k", 1),), "all")], [Event("k", 3, 1)])
@@ -390,6 +391,7 @@ def test_a_session_with_spark_s_200_partitions_runs_few_tasks_for_little_data(
     assert sum(tasks) <= 12
 
 
+@pytest.mark.slow
 def test_each_table_of_files_is_at_most_eleven_times_in_the_plan(spark: SparkSession, tmp_path: Path) -> None:
     """Each time, the driver plans it anew: for the three ways once, and eight times for the profile."""
     both = tables(spark, traces()[:50])
@@ -443,8 +445,8 @@ def rivals(*pairs: tuple[str, tuple[Watch, ...]]) -> list[dict[str, Any]]:
     ("first", "second", "outcome"),
     [
         (("all", (Watch("k", 9),)), ("all", (Watch("k", 10),)), "completed"),  # a number is no text
-        (("all", (Watch("a", 10),)), ("all", (Watch("b", 9),)), "expired"),
-        (("all", (Watch("k", 10),)), ("any", (Watch("k", 9),)), "expired"),
+        pytest.param(("all", (Watch("a", 10),)), ("all", (Watch("b", 9),)), "expired", marks=pytest.mark.slow),
+        pytest.param(("all", (Watch("k", 10),)), ("any", (Watch("k", 9),)), "expired", marks=pytest.mark.slow),
         (("any", (Watch("k", 10),)), ("any", (Watch("k", 10), Watch("k", 9))), "expired"),
     ],
     ids=["required", "key", "condition", "more"],
@@ -494,7 +496,7 @@ def test_a_chunk_is_bounded_in_rows_and_in_bytes() -> None:
     assert [chunk.num_rows for chunk in chunks(wide)] == [80, 40]
 
 
-@pytest.mark.parametrize("repeated", [0, 1, 300])
+@pytest.mark.parametrize("repeated", with_slow([0, 1, 300], [300]))
 def test_ids_that_are_there_twice_are_found(spark: SparkSession, repeated: int) -> None:
     """All of them and no other, over chunks and tasks, each group once."""
     op_id = f"concat('op-', id % {3000 - repeated}) AS op_id"

@@ -21,7 +21,7 @@ from abeyant import tables as in_process
 from abeyant.pipeline.resolver.tables.hot_keys import Sample
 from abeyant.pipeline.resolver.tables.plain_parquet import may_have_steps, plain_operations
 from abeyant.pipeline.schemas import DETAILS, OUTCOMES
-from seeds import seeds
+from seeds import seeds, with_slow
 from waits import End, Event, Wait, Words, by_brute_force, some_waits, some_words
 
 TIME = pa.timestamp("us", "UTC")
@@ -252,7 +252,10 @@ STEP_EVENTS = pa.Table.from_pylist(
 
 
 @pytest.mark.parametrize("sample", [None, Sample(fraction=1.0, piece=1)], ids=["small", "large"])
-@pytest.mark.parametrize("conditions", [("all", "then", "any", "all", "then", "any", "then", "then"), ("all", "any")])
+@pytest.mark.parametrize(
+    "conditions",
+    with_slow([("all", "then", "any", "all", "then", "any", "then", "then"), ("all", "any")], [("all", "any")]),
+)
 def test_steps_are_found_among_plain_operations(
     spark: SparkSession, tmp_path: Path, conditions: tuple[str, ...], sample: Sample | None
 ) -> None:
