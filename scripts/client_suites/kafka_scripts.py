@@ -58,7 +58,8 @@ def _write(path: Path, command: str) -> None:
 def _serve(properties: Path) -> None:
     given = dict(re.findall(r"^([\w.]+)=(.*)$", properties.read_text(), re.MULTILINE))
     protocol, port = re.findall(r"^(\w+)://[^,]*?:(\d+)", given["listeners"])[0]
-    settings = {name: value for name, value in given.items() if name in definitions("broker")}
+    known = definitions("broker")
+    settings = {name: value for name, value in given.items() if name in known and not known[name].unsupported}
     if "ssl.keystore.location" in given:
         keystore = Path(given["ssl.keystore.location"])
         settings["ssl.keystore.location"] = str(_as_pem(keystore, given["ssl.keystore.password"]))

@@ -21,7 +21,10 @@ from scripts.client_suites.source import run, take, take_from_npm
 NPM_PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
 _NPM_FOLDER = "deps/librdkafka"
 # As its own clusters for tests have them, and Kafka's default where ours differs: members meet in the first rebalance.
-_BROKERS = {"num.partitions": 4, "default.replication.factor": 3, "group.initial.rebalance.delay.ms": 3000}
+_BROKERS = {
+    "num.partitions": 4, "default.replication.factor": 3, "group.initial.rebalance.delay.ms": 3000,
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "super.users": "User:ANONYMOUS",
+}  # fmt: skip
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 _LEFT_OUT = ("TEST_F_LOCAL", "TEST_F_MANUAL")  # flags of tests without a broker, and of tests for people
 

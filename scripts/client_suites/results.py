@@ -31,8 +31,17 @@ def why(result: Result, known: list[tuple[re.Pattern[str], str]]) -> str:
     return next((reason for pattern, reason in known if pattern.search(result.test)), "")
 
 
-def summary(suite: str, results: list[Result]) -> tuple[str, int]:
-    """The page's text of a suite, and how many failures nobody has explained."""
+def without_test(results: list[Result], known: list[tuple[re.Pattern[str], str]]) -> list[str]:
+    """The patterns, or alternatives of one, that match no test of a whole run: what they named is gone."""
+    every = [one for pattern, _ in known for one in pattern.pattern.split("|")]
+    return [one for one in every if not any(re.search(one, result.test) for result in results)]
+
+
+def summary(suite: str, results: list[Result], *, whole: bool) -> tuple[str, int]:
+    """The page's text of a suite, and how many failures nobody has explained, with the reasons for no test of it.
+
+    `whole` says that all its tests were run.
+    """
     known = reasons(suite)
     counted = Counter(result.outcome for result in results)
     told = ", ".join(f"{counted[one]} {one}" for one in ("passed", "failed", "skipped") if counted[one])
@@ -42,6 +51,8 @@ def summary(suite: str, results: list[Result]) -> tuple[str, int]:
         lines.append(f"  {count} failed: {reason}")
     unexplained = [result for result, reason in failed if not reason]
     lines += [f"  FAILED {one.test} ({one.seconds:.0f} s): {' '.join(one.said.split())[-300:]}" for one in unexplained]
+    gone = without_test(results, known) if whole else []
+    lines += [f"  GONE {one}: no test has this name; take it out of {_REASONS.name}" for one in gone]
     skipped = Counter(result.said for result in results if result.outcome == "skipped")
     lines += [f"  {count} skipped by the suite: {said}" for said, count in skipped.most_common()]
-    return "\n".join(lines), len(unexplained)
+    return "\n".join(lines), len(unexplained) + len(gone)
