@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+import select
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -12,6 +15,7 @@ from kio.schema.errors import ErrorCode
 from abeyant.broker import Cluster
 from broker.log.batches import batch
 from broker.wire import WireClient
+from waiting import wait_until
 
 FETCH, PRODUCE = 1, (0, 9)
 
@@ -107,3 +111,89 @@ def test_there_are_so_many_sessions_and_no_more(kafka: Cluster) -> None:
         assert reader.fetch(0, 0, {0: 0}).session_id not in (0, first, second)
         assert reader.fetch(second, 1).error_code is ErrorCode.fetch_session_id_not_found
         assert told(reader.fetch(first, 2)) == {}
+
+
+class Played:
+    """A session that waits, in a cluster whose request log (with `general`) takes fetches the general way."""
+
+    def __init__(self, folder: Path, *, general: bool) -> None:
+        log = folder / "log" if general else None
+        self.kafka = Cluster(clock="held", request_log=log, settings={"transaction.state.log.num.partitions": 1})
+
+    def __enter__(self) -> Self:
+        self.kafka.open()
+        self.kafka.create_topic("orders", partitions=4)
+        self.reader = Reader(self.kafka.bootstrap)
+        self.session = self.epoch = 0
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.reader.socket.close()
+        self.kafka.close()
+
+    def begin(self, rows: list[dict[str, int]], **values: Any) -> None:
+        topics = [{"topic": "orders", "partitions": rows}] if rows else []
+        self.number = self.reader.send(
+            FETCH, 12, session_id=self.session, session_epoch=self.epoch, max_wait=timedelta(seconds=5),
+            topics=topics, **values,
+        )  # fmt: skip
+        # It waits, or is answered.
+        here = [self.reader.socket]
+        wait_until(lambda: self.kafka.waiting("Fetch", client_id="wire") or select.select(here, [], [], 0)[0])
+
+    def end(self) -> list[Any]:
+        """What came: in the order of the response, as the turns of partitions are part of it."""
+        found = self.reader.receive(FETCH, 12, self.number)
+        assert found.error_code is ErrorCode.none
+        began, self.session = not self.session, found.session_id
+        assert self.session
+        self.epoch = 1 if began else self.epoch + 1
+        return [
+            (one.partition_index, one.error_code, one.high_watermark, one.last_stable_offset, one.log_start_offset,
+             one.aborted_transactions, len(one.records))
+            for topic in found.responses for one in topic.partitions
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_session_that_waits_is_answered_as_in_the_general_way(tmp_path: Path, seed: int) -> None:
+    """However many partitions grow meanwhile, by transactions too, begin later, or are read with limits."""
+    chance = random.Random(seed)
+    partitions = range(chance.choice((1, 2, 4)))
+    with Played(tmp_path, general=False) as short, Played(tmp_path, general=True) as general:
+        both = (short, general)
+        offsets = dict.fromkeys(partitions, 0)
+        told = dict(offsets)
+        for _ in range(25):
+            rows = [
+                {"partition": index, "fetch_offset": offset, "partition_max_bytes": chance.choice((100, 1000))}
+                for index, offset in offsets.items()
+                if not short.session or told[index] != offset or chance.random() < 0.1
+            ]
+            told = dict(offsets)
+            limits = {
+                "min_bytes": chance.choice((1, 1, 200, 100_000)), "max_bytes": chance.choice((150, 10_000)),
+                "isolation_level": int(seed % 2),
+            }  # fmt: skip
+            grown = chance.choices(partitions, k=chance.choice((0, 1, 1, 1, 2)))
+            for played in both:
+                played.begin(rows, **limits)
+            for index in grown:
+                for played in both:
+                    played.kafka.seed("orders", [b"x" * 30], index)
+            if chance.random() < 0.1:
+                index = chance.choice(partitions)
+                for played in both:
+                    end = len(played.kafka.records("orders", index))
+                    with Reader(played.kafka.bootstrap) as admin:
+                        delete = [{"partition_index": index, "offset": end}]
+                        admin.ask(21, 2, topics=[{"name": "orders", "partitions": delete}], timeout=timedelta(0))
+            for played in both:
+                played.kafka.clock.advance(5)
+            found = short.end()
+            assert found == general.end()
+            for index, error, mark, _, start, _, size in found:
+                if error is ErrorCode.offset_out_of_range:
+                    offsets[index] = max(start, 0)
+                elif size and chance.random() < 0.8:
+                    offsets[index] = mark

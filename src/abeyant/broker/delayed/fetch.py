@@ -27,6 +27,16 @@ class PendingFetch:
         self._leads = partition.leads
         self._counted_to = offset
 
+    @property
+    def has_nothing(self) -> bool:
+        """Return whether the reader is at the high watermark, and nothing has happened that it must know of."""
+        partition = self.partition
+        return (
+            partition.leads is self._leads
+            and partition.state.leader_epoch == self._leader_epoch
+            and partition.log.start_offset <= self._offset >= partition.high_watermark
+        )
+
     def poll(self) -> bool:
         """Count new bytes. Return False if the fetch must complete now, because reading the partition will fail."""
         partition = self.partition

@@ -255,16 +255,42 @@ def handle(call: Call) -> None:
 
 
 def _answer_waited(call: Call, reader: FetchReader, pending: list[PendingFetch], session: FetchSession | None) -> None:
-    """Read what the fetch has waited for, and answer: in one step for a single partition that only has grown."""
-    if session is None and len(pending) == 1 and call.version >= FETCH_SINCE and call.is_plain and reader.is_plain:
-        (one,) = pending
-        partition = one.partition
-        records = one.read(reader.max_bytes)
-        if records is not None:
-            mark = partition.high_watermark
-            _send_single(call, partition, NO_SESSION, (mark, mark, partition.log.start_offset), records, one.committed)
+    """Read what the fetch has waited for, and answer: in one step if a single partition has grown, and nothing else."""
+    if call.version >= FETCH_SINCE and call.is_plain and reader.is_plain:
+        index = _only_news(call, reader, pending, session)
+        records = None if index is None else pending[index].read(reader.max_bytes)
+        if index is not None and records is not None:
+            one = pending[index]
+            partition = one.partition
+            mark, start = partition.high_watermark, partition.log.start_offset
+            number = NO_SESSION
+            if session is not None:
+                number = session.id
+                session.keep(reader.queries[index].key, (mark, start), moves=True)
+            _send_single(call, partition, number, (mark, mark, start), records, one.committed)
             return
     _answer(call, reader.read(again=True), session)
+
+
+def _only_news(
+    call: Call, reader: FetchReader, pending: list[PendingFetch], session: FetchSession | None
+) -> int | None:
+    """Return which partition alone the response has to include. None if it may be none, or several."""
+    if len(pending) == 1:
+        return 0 if session is None or reader.queries[0].key in session.partitions else None
+    if session is None or call.request.session_epoch <= 0:  # all of them
+        return None
+    found = None
+    for index, one in enumerate(pending):
+        kept = session.partitions.get(reader.queries[index].key)
+        if kept is None:
+            return None
+        partition = one.partition
+        if not one.has_nothing or kept.last_marks != (partition.high_watermark, partition.log.start_offset):
+            if found is not None:
+                return None
+            found = index
+    return found
 
 
 def _session_and_queries(call: Call) -> tuple[FetchSession | None, list[PartitionQuery]]:

@@ -67,12 +67,16 @@ class FetchSession:
         ]
 
     def sent(self, changes: list[Any]) -> None:
-        """Note what the client has now. Partitions with records move to the end, so that each gets a turn."""
+        """Note what the client has now."""
         for result in changes:
-            kept = self.partitions[result.query.key]
-            kept.last_marks = None if result.error is not ErrorCode.none else (result.high_watermark, result.start)
-            if result.records:
-                self.partitions[result.query.key] = self.partitions.pop(result.query.key)
+            marks = None if result.error is not ErrorCode.none else (result.high_watermark, result.start)
+            self.keep(result.query.key, marks, moves=bool(result.records))
+
+    def keep(self, key: Key, marks: tuple[int, int] | None, *, moves: bool) -> None:
+        """Keep the marks that were sent of a partition. One with records moves to the end, so that each gets a turn."""
+        self.partitions[key].last_marks = marks
+        if moves and len(self.partitions) > 1:
+            self.partitions[key] = self.partitions.pop(key)
 
 
 class FetchSessions:
