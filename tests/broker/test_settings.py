@@ -16,10 +16,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from abeyant import broker
-from abeyant.broker.definitions import ConfigError, definitions
+from abeyant.broker.cluster import Cluster
+from abeyant.broker.definitions import ConfigError, definitions, duration_ms
 from abeyant.broker.log import LogConfig
 from abeyant.broker.settings import ALL_BROKERS, BROKER, DEFAULT, STATIC, TOPIC, Settings
 from abeyant.errors import AbeyantError
+from broker.conformance.client import Connection
 from broker.wire import WireClient
 
 
@@ -290,3 +292,42 @@ def test_described_as_kafka_does() -> None:
     secret, port = Settings({"ssl.key.password": "x"}).describe(1, ["ssl.key.password", "num.partitions"])[::-1]
     assert (secret.value, secret.sensitive, secret.synonyms[0].value) == (None, True, None)
     assert (port.value, port.read_only, port.type) == ("1", True, 3)
+
+
+OVERRIDES = ("x" * 64 + ":1", "a\0b:1", "..:1", "127.0.0.1:" + "9" * 5000, "127.0.0.1:+-5", "127.0.0.1:\u0661")
+
+
+def altered(kafka: Cluster, kind: int, resource: str, name: str, value: str) -> str:
+    """Set a setting as an admin client does; return the error."""
+    host, _, port = kafka.bootstrap.rpartition(":")
+    config = {"name": name, "config_operation": 0, "value": value}
+    body = {"resources": [{"resource_type": kind, "resource_name": resource, "configs": [config]}]}
+    with Connection(host, int(port), "admin") as admin:
+        [row] = admin.ask("IncrementalAlterConfigs", 1, {**body, "validate_only": False})["responses"]
+    return str(row["error_code"])
+
+
+@pytest.mark.parametrize("value", OVERRIDES, ids=range(len(OVERRIDES)))
+def test_limits_of_what_can_be_no_host_or_no_number_are_refused(value: str) -> None:
+    """At the start, and while brokers run: Python's resolver and int() raise errors of several kinds for them."""
+    name = "max.connections.per.ip.overrides"
+    with pytest.raises(AbeyantError, match=re.escape(name)):
+        Cluster(settings={name: value}).open()
+    with Cluster() as kafka:
+        assert altered(kafka, 4, "1", name, value) == "INVALID_REQUEST"
+
+
+DURATIONS = {
+    "PT1H": 3_600_000, "pt1.5s": 1500, "P1DT2H3M4.0056S": 93_784_005,
+    "PT2562047788015215H": 9_223_372_036_854_774_000_000,
+    "PT2562047788015216H": None, "P106751991167301D": None, "PT" + "9" * 400 + "H": None, "PT" + "9" * 5000 + "S": None,
+    "PT\u0661H": None, "PT1.2.3S": None, "PT.5S": None, "P": None, "PT": None, "P1H": None, "-PT1H": None,
+}  # fmt: skip
+
+
+def test_durations_are_those_that_java_can_have() -> None:
+    assert {text: duration_ms(text) for text in DURATIONS} == DURATIONS
+    with Cluster() as kafka:
+        for text, found in DURATIONS.items():
+            error = altered(kafka, 32, "group", "share.auto.offset.reset", f"by_duration:{text}")
+            assert error == ("INVALID_CONFIG" if found is None else "NONE"), text

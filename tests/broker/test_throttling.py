@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import socket
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -223,10 +224,73 @@ def test_a_clusters_own_set_quotas_sets_and_removes_what_clients_see() -> None:
         ({"producer_byte_rate": 0}, {}, "Quota producer_byte_rate must be greater than 0"),
         ({"producer_byte_rate": 1}, {"ip": "127.0.0.1"}, "Invalid configuration key producer_byte_rate"),
         ({"producer_byte_rate": 1}, {"client_id": ""}, "Empty client-id not supported"),
+        ({"producer_byte_rate": 10**400}, {}, "producer_byte_rate must be a number, or None to remove it, not 1000"),
+        (["producer_byte_rate"], {}, "quotas must be a dict of names and numbers, not ['producer_byte_rate']"),
+        ({"producer_byte_rate": 1}, {"user": 5}, "user must be str, not 5"),
+        ({"producer_byte_rate": 1}, {"client_id": "\ud800"}, "client_id '\\ud800' has half a surrogate pair"),
+        ({"producer_byte_rate": 1}, {"user": "x" * 32_768}, "user has 32768 bytes; Kafka's strings have at most 32767"),
+        ({"connection_creation_rate": 1}, {"ip": "x" * 64}, "is not a valid IP or resolvable host."),
     ],
 )
-def test_set_quotas_refuses_what_kafka_refuses(quotas: dict[str, Any], of: dict[str, str], said: str) -> None:
+def test_set_quotas_refuses_what_kafka_refuses(quotas: Any, of: dict[str, Any], said: str) -> None:
     with Cluster() as kafka:
         with pytest.raises(AbeyantError, match=re.escape(said)):
             kafka.set_quotas(quotas, **of)
+        assert not kafka.controller.quotas.enabled
+
+
+HOSTS = ("x" * 64, "a\0b", "..", "\u3002", "1.2.3.4.5", " ")
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_can_be_no_host_is_refused(host: str) -> None:
+    """Python's resolver raises errors of several kinds for them."""
+    with Cluster() as kafka, connect(kafka) as admin:
+        ops = [{"key": "connection_creation_rate", "value": 1.0, "remove": False}]
+        entry = {"entity": [{"entity_type": "ip", "entity_name": host}], "ops": ops}
+        [row] = admin.ask("AlterClientQuotas", 1, {"entries": [entry], "validate_only": False})["entries"]
+        assert (row["error_code"], row["error_message"]) == (
+            "INVALID_REQUEST", f"{host} is not a valid IP or resolvable host.",
+        )  # fmt: skip
+
+
+def test_a_host_is_looked_up_when_its_quota_is_set_and_not_at_each_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow name server must not hold up all brokers, whoever connects."""
+    asked = []
+
+    def look_up(name: str) -> str:
+        asked.append(name)
+        return "127.0.0.1"
+
+    monkeypatch.setattr(socket, "gethostbyname", look_up)
+    with Cluster(clock="held") as kafka:
+        kafka.set_quotas({"connection_creation_rate": 1000}, ip="some.host")
+        for _ in range(5):
+            with connect(kafka) as client:
+                assert client.ask("ApiVersions", 0, {})["error_code"] == "NONE"
+        assert kafka.controller.quotas.connection_rate("127.0.0.1") == 1000
+        assert asked == ["some.host"]
+        kafka.set_quotas({"connection_creation_rate": 10}, ip="some.host")
+        assert asked == ["some.host"] * 2
+
+
+@pytest.mark.parametrize("rate", [5e-324, 1e-7])
+def test_no_quota_throttles_for_longer_than_a_response_can_say(rate: float) -> None:
+    """The request was done, and its response says so."""
+    with Cluster(clock="held") as kafka, connect(kafka) as client:
+        quota(kafka, {"client-id": "till"}, controller_mutation_rate=rate)
+        done = client.ask("CreateTopics", 5, create("one", 1))
+        assert ([row["error_code"] for row in done["topics"]], done["throttle_time"]) == (["NONE"], (1 << 31) - 1)
+        assert kafka.topics() == ["one"]
+
+
+def test_a_quota_that_is_no_number_is_refused() -> None:
+    with Cluster() as kafka, connect(kafka) as admin:
+        for key in ("producer_byte_rate", "request_percentage", "controller_mutation_rate"):
+            entry = {
+                "entity": [{"entity_type": "user", "entity_name": None}],
+                "ops": [{"key": key, "value": math.nan, "remove": False}],
+            }
+            [row] = admin.ask("AlterClientQuotas", 1, {"entries": [entry], "validate_only": False})["entries"]
+            assert row["error_message"] == f"Quota {key} must be greater than 0"
         assert not kafka.controller.quotas.enabled

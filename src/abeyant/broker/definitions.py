@@ -36,7 +36,12 @@ _OF_TOKENS = (
 )
 SHARED_BY_LISTENERS = ("max.connection.creation.rate", "max.connections", "num.network.threads")
 _ONE_OF = re.compile(r"(\(case insensitive\) )?\[([\w, ]+)\]")
-_DURATION = re.compile(r"by_duration:P(?=\d|T\d)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE)
+_DURATION = re.compile(
+    r"P(?=\d|T\d)(?:(\d{1,19})D)?(?:T(?=\d)(?:(\d{1,19})H)?(?:(\d{1,19})M)?(?:(\d{1,19})(?:\.(\d{1,9}))?S)?)?",
+    re.IGNORECASE | re.ASCII,
+)
+_BY_DURATION = "by_duration:"
+_LONGEST_DURATION = (1 << 63) - 1  # seconds, as Java's
 _REPLICAS = re.compile(r"\d+:\d+")  # an item in a list of throttled replicas
 _NO_EFFECT = "A setting of Apache Kafka without effect in this broker."
 
@@ -167,13 +172,24 @@ class Definition:
             form = f"{self.name} must be the literal '*' or a list of replicas in the following format: {self.allowed}"
             return f"[{', '.join(value)}]", form
         if self.allowed.endswith("'by_duration:<PnDTnHnMn.nS>'") and value not in ("earliest", "latest"):
-            if _DURATION.fullmatch(value):
+            if value.lower().startswith(_BY_DURATION) and duration_ms(value[len(_BY_DURATION) :]) is not None:
                 return None
             either = f"Invalid value `{value}` for configuration {self.name}. The value must be either {self.allowed}."
             return shown, either
         if self.allowed == "non-empty string" and not value:
             return shown, "String must be non-empty"
         return None
+
+
+def duration_ms(text: str) -> int | None:
+    """Return an ISO 8601 duration of days, hours, minutes and seconds in ms; None if it is none of Java's."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        return None
+    *whole, fraction = found.groups("0")
+    days, hours, minutes, seconds = map(int, whole)
+    seconds += ((days * 24 + hours) * 60 + minutes) * 60
+    return None if seconds > _LONGEST_DURATION else seconds * 1000 + int(fraction.ljust(3, "0")[:3])
 
 
 def _choice_refusal(value: Any, choices: list[str], *, fold: bool) -> tuple[str, str] | None:

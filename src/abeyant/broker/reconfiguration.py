@@ -5,6 +5,7 @@ Kafka: `KafkaConfig.validateValues`, and the `BrokerReconfigurable`s; the messag
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -16,6 +17,8 @@ Values = Callable[[str], Any]
 """Returns a setting's typed value; for times with several units, in ms."""
 
 _OVERRIDES = "max.connections.per.ip.overrides"
+_NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
+_MOST = (1 << 31) - 1  # connections
 _THREADS = (
     "background.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
     "num.replica.fetchers", "remote.log.manager.copier.thread.pool.size",
@@ -55,21 +58,31 @@ def check_together(values: Values) -> None:
 def _check_connections(values: Values) -> None:
     name = _OVERRIDES
     for _, number in _pairs(name, values(name)):
-        if not number.lstrip("+-").isdecimal():
+        if not _NUMBER.fullmatch(number) or abs(int(number)) > _MOST:
             raise ConfigError(f"{name}: {number!r} is not a number of connections", f'For input string: "{number}"')
-    try:
-        overrides(values(name))
-    except OSError as error:
-        raise ConfigError(f"{name}: {values(name)!r} has a host without an address: {error.strerror}") from None
+    overrides(values(name))
     allowed = values("max.connections.per.ip") != 0 or values(name)
     _require(allowed, f"max.connections.per.ip can be set to zero only if {name} property is set.")
 
 
 @lru_cache(16)
 def overrides(text: str) -> dict[str, int]:
-    """Return the limit of each address in `host:number,...`. Raises OSError for a host without an address."""
-    pairs = _pairs(_OVERRIDES, text)
-    return {socket.gethostbyname(host): int(number) for host, number in pairs}
+    """Return the limit of each address in `host:number,...`. Raises ConfigError for a host without an address."""
+    found = {}
+    for host, number in _pairs(_OVERRIDES, text):
+        address = address_of(host)
+        if address is None:
+            raise ConfigError(f"{_OVERRIDES}: {text!r} has a host without an address: {host!r}")
+        found[address] = int(number)
+    return found
+
+
+def address_of(host: str) -> str | None:
+    """Return a host's address; None if it has none, or if it can be no host's name. Asks the name server."""
+    try:
+        return socket.gethostbyname(host)
+    except (OSError, UnicodeError, TypeError):  # of a label that is empty or too long, and of a null byte
+        return None
 
 
 def _pairs(name: str, text: str) -> list[tuple[str, str]]:

@@ -66,7 +66,7 @@ class ShareMember:
         topics = [{"topic_id": self._topic_id, "partitions": [row]}] if acknowledged or not self.epoch else []
         self._number = self._client.send(
             FETCH, 2, **self._named, share_session_epoch=self.epoch, max_wait=wait, min_bytes=1, max_bytes=1 << 20,
-            max_records=records, batch_size=records, topics=topics, **values,
+            max_records=records, topics=topics, **{"batch_size": records, **values},
         )  # fmt: skip
         self.epoch += 1
 

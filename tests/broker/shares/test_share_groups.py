@@ -84,6 +84,17 @@ def test_what_nobody_acknowledges_is_delivered_again_when_its_lock_ends(
     assert one.acknowledge((0, 9, ACCEPT)) is ErrorCode.invalid_record_state  # it is the other's now
 
 
+@pytest.mark.parametrize("size", [0, -1, -(1 << 31)])
+def test_no_batch_of_no_records_is_acquired(kafka: Cluster, one: ShareMember, size: int) -> None:
+    """Whatever batch size a client asks for: such a batch could be acknowledged by nobody, and the start would stay."""
+    for _ in range(2):
+        kafka.seed("work", [b"more"] * 5)
+    assert one.get(batch_size=size) == [(0, 9, 1), (10, 14, 1), (15, 19, 1)]
+    assert one.acknowledge((0, 19, ACCEPT)) is ErrorCode.none
+    [share] = kafka.brokers[one.leader].shares.all()
+    assert (share.start, len(share.spans)) == (20, 0)
+
+
 def test_a_lock_can_be_ended(kafka: Cluster, one: ShareMember, other: ShareMember) -> None:
     assert one.get() == [(0, 9, 1)]
     with pytest.raises(AbeyantError, match="'other' has no lock on 'work'"):

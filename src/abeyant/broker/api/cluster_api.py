@@ -14,7 +14,7 @@ from abeyant.broker.api.base import Awaited, settled
 from abeyant.broker.api.contents_api import ContentsApi
 from abeyant.broker.api.faults import Fault, Faults
 from abeyant.broker.api.outages import Outages
-from abeyant.broker.api.target import Target, Where, check_choice
+from abeyant.broker.api.target import Target, Where, check_choice, check_text
 from abeyant.broker.definitions import ConfigError
 from abeyant.broker.delayed.operation import Waiting
 from abeyant.broker.errors import ApiError
@@ -48,7 +48,8 @@ Written = Record  # its former name
 
 
 def topic_settings(name: str, partitions: int, replicas: int, config: Mapping[str, object] | None) -> dict[str, str]:
-    """Return a new topic's settings as Kafka has them. Raises AbeyantError for what is no number or no setting."""
+    """Return a new topic's settings as Kafka has them. Raises AbeyantError for what is no name, number or setting."""
+    check_text("the topic's name", name)
     for what, number in (("partitions", partitions), ("replicas", replicas)):
         if type(number) is not int:
             raise AbeyantError(f"cannot create topic {name!r}: {what} must be a whole number, not {number!r}")

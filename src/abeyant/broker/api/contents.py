@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from abeyant.broker.api.base import BaseCluster
 from abeyant.broker.api.coordinators import coordinator_of
+from abeyant.broker.api.target import check_text
 from abeyant.broker.coordinator.topics import OFFSETS, ensure_topic
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.group import ClassicGroup
@@ -23,6 +24,8 @@ from abeyant.broker.replica.partition import Partition
 from abeyant.broker.transactions.transaction import State
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError, did_you_mean
+
+_LATEST = (1 << 63) - 1  # milliseconds
 
 
 class NewRecord(NamedTuple):
@@ -89,7 +92,7 @@ class TransactionState(NamedTuple):
     partitions: tuple[tuple[str, int], ...]
 
 
-def seed(cluster: BaseCluster, topic: str, partition: int, records: Iterable[object]) -> list[int]:
+def seed(cluster: BaseCluster, topic: str, partition: int, records: object) -> list[int]:
     """Append records as the leader. Return their offsets. Raises AbeyantError where that is impossible."""
     where = f"{topic!r}, partition {partition}"
     replica = leader_of(cluster, topic, partition)
@@ -108,8 +111,10 @@ def seed(cluster: BaseCluster, topic: str, partition: int, records: Iterable[obj
     return list(range(appended.base_offset, appended.last_offset + 1))
 
 
-def seed_batch(records: Iterable[object], now_ms: int) -> Batch | None:
+def seed_batch(records: object, now_ms: int) -> Batch | None:
     """Return the batch of these records; None without any. Raises AbeyantError for what is no record."""
+    if not isinstance(records, Iterable) or isinstance(records, (bytes, str)):
+        raise AbeyantError(f"records must be a list of bytes, None or NewRecord, not {records!r}")
     rows = [_record(number, one, now_ms) for number, one in enumerate(records)]
     if not rows:
         return None
@@ -128,7 +133,25 @@ def _record(number: int, given: object, now: int) -> Record:
     for name, value in (("value", one.value), ("key", one.key)):
         if value is not None and not isinstance(value, bytes):
             raise AbeyantError(f"record {number}: {name} must be bytes or None, not {value!r}")
-    return Record(number, now if one.timestamp is None else one.timestamp, one.key, one.value, tuple(one.headers))
+    timestamp = now if one.timestamp is None else one.timestamp
+    if type(timestamp) is not int or abs(timestamp) > _LATEST:
+        raise AbeyantError(f"record {number}: timestamp must be milliseconds, an int of 64 bits, not {timestamp!r}")
+    return Record(number, timestamp, one.key, one.value, _headers(number, one.headers))
+
+
+def _headers(number: int, given: object) -> tuple[tuple[str, bytes | None], ...]:
+    """Return a record's headers. Raises AbeyantError for what is no sequence of names with bytes or None."""
+    pairs = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    for pair in pairs:
+        if (
+            not isinstance(pair, (list, tuple))
+            or len(pair) != 2
+            or not isinstance(pair[0], str)
+            or not isinstance(pair[1], (bytes, type(None)))
+        ):
+            raise AbeyantError(f'record {number}: headers must be like (("name", b"value"),), not {given!r}')
+        check_text(f"record {number}: header", pair[0])
+    return tuple((name, value) for name, value in pairs)
 
 
 def leader_of(cluster: BaseCluster, topic: str, partition: int) -> Partition | None:
@@ -140,6 +163,7 @@ def leader_of(cluster: BaseCluster, topic: str, partition: int) -> Partition | N
 
 def commit(cluster: BaseCluster, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
     """Commit offsets for a group without members; create it if there is none."""
+    check_text("group", group)
     rows = {}
     for (topic, partition), offset in offsets.items():
         cluster._partition_state(topic, partition)

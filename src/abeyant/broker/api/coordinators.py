@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from abeyant.broker.api.base import BaseCluster
+from abeyant.broker.api.target import check_text
 from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS, InternalTopic, partition_for
 from abeyant.broker.errors import ApiError
 from abeyant.broker.transactions.transaction import Producer
@@ -20,6 +21,8 @@ _FENCED = (ErrorCode.none, ErrorCode.concurrent_transactions)  # the latter whil
 
 def expire_member(cluster: BaseCluster, group: str, member: str) -> None:
     """Expire a member's session. Raises AbeyantError for an unknown group or member, or without a coordinator."""
+    check_text("group", group)
+    check_text("member", member)
     broker = coordinator_of(cluster, OFFSETS, group, f"group {group!r}")
     try:
         shard = None if broker is None else broker.group_coordinator.shard(group)
@@ -50,6 +53,7 @@ def _one_member(group: str, name: str, members: Mapping[str, tuple[str | None, s
 
 def fence_producer(cluster: BaseCluster, transactional_id: str) -> None:
     """Fence as another producer with the same id does. Raises AbeyantError where that is impossible."""
+    check_text("transactional_id", transactional_id)
     broker = coordinator_of(cluster, TRANSACTIONS, transactional_id, f"transactional id {transactional_id!r}")
     if broker is None:
         raise AbeyantError(f"cannot fence {transactional_id!r}: no producer has used a transactional id yet")

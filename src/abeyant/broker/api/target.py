@@ -53,6 +53,8 @@ class NearMiss(NamedTuple):
 
 
 _TYPES = {"topic": str, "partition": int, "broker": int, "client_id": str, "group": str, "transactional_id": str}
+_LONGEST = (1 << 15) - 1  # bytes of a string, whose length has 16 bits where it is not compact
+_SHOWN = 40  # characters of it in an error
 _SASL = ("SaslAuthenticate", "SaslHandshake")
 _INTERNAL = tuple(INTERNAL)  # made when the first client needs them
 _OTHERS = "choose by broker= or client_id="
@@ -166,6 +168,18 @@ def _found(call: Any, selector: str) -> str:
     if selector in ("group", "transactional_id"):
         return ", ".join(sorted(groups_of(call) if selector == "group" else transactional_ids_of(call)))
     return ", ".join(f"{topic}-{partition}" for topic, partition in keys_of(call))
+
+
+def check_text(name: str, value: object) -> None:
+    """Raise AbeyantError for what no string of Kafka's protocol can be: no str, half a surrogate pair, too long."""
+    if not isinstance(value, str):
+        raise AbeyantError(f"{name} must be str, not {value!r}")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise AbeyantError(f"{name} {value!r} has half a surrogate pair, which UTF-8 cannot encode") from None
+    if size > _LONGEST:
+        raise AbeyantError(f"{name} has {size} bytes; Kafka's strings have at most {_LONGEST}: {value[:_SHOWN]!r}...")
 
 
 def check_choice(name: str, value: object) -> None:

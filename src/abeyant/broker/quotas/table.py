@@ -6,11 +6,11 @@ Kafka: `ClientQuotaControlManager`, `ClientQuotasImage`, `DefaultQuotaCallback`.
 from __future__ import annotations
 
 import math
-import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from abeyant.broker.errors import ApiError
+from abeyant.broker.reconfiguration import address_of
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class QuotaTable:
         self._store = store
         self._quotas: dict[Entity, dict[str, float]] = dict(store.quotas())
         self._limits: dict[tuple[str, str, str], Limit | None] = {}
+        self._addresses: dict[str, str | None] = {}  # of hosts with quotas, as they were when those were set
         self.enabled = bool(self._quotas)
         """Whether there are any quotas, so that requests pay nothing without."""
 
@@ -69,7 +70,7 @@ class QuotaTable:
         if len(dict(changes)) < len(changes):
             text = f"Ignoring duplicate entity {shown(entity)}"  # as Kafka has it, though a key is repeated
             raise ApiError(ErrorCode.invalid_request, text)
-        known = _keys(entity)
+        known = _keys(entity, self._look_up)
         for key, value in changes:
             if value is None:
                 after.pop(key, None)
@@ -121,6 +122,11 @@ class QuotaTable:
                 return Limit(value, of)
         return None
 
+    def _look_up(self, name: str) -> str | None:
+        """Return a host's address now, and keep it, as asking a name server takes time. None without one."""
+        self._addresses[name] = found = address_of(name)
+        return found
+
     def connection_rate(self, address: str) -> float | None:
         """Return how many connections per second an address may make; None for any number."""
         if not self.enabled:
@@ -132,7 +138,7 @@ class QuotaTable:
                 continue
             if name is None:
                 of_all = values[CONNECTION]
-            elif _address(name) == address:
+            elif (self._addresses[name] if name in self._addresses else self._look_up(name)) == address:
                 return values[CONNECTION]
         return of_all
 
@@ -142,8 +148,11 @@ def entity_of(names: Mapping[str, str | None]) -> Entity:
     return tuple(sorted(names.items()))
 
 
-def _keys(entity: Entity) -> Mapping[str, str]:
-    """Return the quotas that an entity may have, with their types. Raises ApiError for one that cannot be."""
+def _keys(entity: Entity, look_up: Callable[[str], str | None]) -> Mapping[str, str]:
+    """Return the quotas that an entity may have, with their types. Raises ApiError for one that cannot be.
+
+    `look_up` returns a host's address; None without one.
+    """
     names = dict(entity)
     if not names:
         raise ApiError(ErrorCode.invalid_request, "Invalid empty client quota entity")
@@ -158,7 +167,7 @@ def _keys(entity: Entity) -> Mapping[str, str]:
         text = "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
         raise ApiError(ErrorCode.invalid_request, text)
     name = names[IP]
-    if name is not None and _address(name) is None:
+    if name is not None and look_up(name) is None:
         raise ApiError(ErrorCode.invalid_request, f"{name} is not a valid IP or resolvable host.")
     return _IP_KEYS
 
@@ -168,7 +177,7 @@ def _check(known: Mapping[str, str], key: str, value: float) -> None:
     kind = known.get(key)
     if kind is None:
         raise ApiError(ErrorCode.invalid_request, f"Invalid configuration key {key}")
-    if value <= 0:
+    if not value > 0:  # nor is NaN
         raise ApiError(ErrorCode.invalid_request, f"Quota {key} must be greater than 0")
     if kind != "DOUBLE":
         if value > _MOST[kind]:
@@ -210,14 +219,6 @@ def _by_type(filters: Iterable[Filter]) -> dict[str, Filter]:
 
 def _matches(names: Mapping[str, str | None], wanted: Mapping[str, Filter]) -> bool:
     return all(kind in names and (one.match_type == _ANY or names[kind] == one.match) for kind, one in wanted.items())
-
-
-def _address(name: str) -> str | None:
-    """Return a host's address; None if it has none."""
-    try:
-        return socket.gethostbyname(name)
-    except OSError:
-        return None
 
 
 def shown(entity: Entity) -> str:

@@ -135,6 +135,7 @@ def _end_of_batch(offset: int, batches: Iterable[Offsets]) -> int:
 
 def _split(first: int, last: int, batches: Iterable[Offsets], size: int) -> list[Offsets]:
     """Return `first` to `last` in parts of at least `size` offsets, each but the first beginning with a batch."""
+    size = max(size, 1)  # clients may send any number, and a part of no offsets is none
     if last - first < size:
         return [(first, last)]
     found = []

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from abeyant.broker.definitions import duration_ms
 from abeyant.broker.errors import ApiError
 from abeyant.broker.shares.partition import Phase, SharePartition
 from abeyant.broker.shares.persister import Persister, Then
@@ -22,7 +22,6 @@ Key = tuple[str, uuid.UUID, int]
 """A group, a topic's id and a partition's index."""
 
 _LOST = (ErrorCode.not_leader_or_follower, ErrorCode.group_id_not_found, ErrorCode.unknown_topic_or_partition)
-_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?", re.IGNORECASE)
 
 
 class SharePartitions:
@@ -105,16 +104,10 @@ class SharePartitions:
             return log.start_offset
         if where == "latest":
             return share.partition.high_watermark
-        found = log.offset_for_time(self._broker.now_ms() - milliseconds(where.partition(":")[2]))
+        duration = duration_ms(where.partition(":")[2])
+        assert duration is not None, f"{where!r} was checked when it was set"
+        found = log.offset_for_time(self._broker.now_ms() - duration)
         return share.partition.high_watermark if found is None else found.offset
-
-
-def milliseconds(duration: str) -> int:
-    """Return an ISO 8601 duration of days, hours, minutes and seconds in ms."""
-    found = _DURATION.fullmatch(duration)
-    assert found is not None, f"{duration!r} was checked when it was set"
-    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
 
 
 def release_all(shares: Iterable[SharePartition], member: str, lost: SharePartitions) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from abeyant.broker.wire.schema import Codec
 
 _CORRELATION_ID = Struct(">i")
+_LONGEST_THROTTLE = ((1 << 31) - 1) / 1000  # seconds, as throttle_time_ms has 32 bits
 _EXEMPT = (17, 36)  # SaslHandshake and SaslAuthenticate
 
 
@@ -164,7 +165,7 @@ class Call(BaseCall):
 
     def throttle(self, seconds: float, by: str) -> None:
         """Throttle the connection from the response on, for the longest time of all calls. `by` is a quota or fault."""
-        seconds = round(seconds, 3)
+        seconds = round(min(seconds, _LONGEST_THROTTLE), 3)
         if seconds > self.throttle_seconds:
             self.throttle_seconds, self.throttled_by = seconds, by
 
