@@ -1,6 +1,6 @@
-"""Read a table's estimated size, and what a plain scan reads and keeps, from Spark's plan. Runs no job.
+"""Read a table's estimated size, what a plain scan reads and keeps, and where a column comes from. Runs no job.
 
-The size is parsed from the plan's text, which every kind of session has; the scan comes from the plan itself, in the
+The size is parsed from the plan's text, which every kind of session has; the rest comes from the plan itself, in the
 driver's JVM.
 """
 
@@ -15,7 +15,17 @@ from pyspark.sql import DataFrame
 
 from abeyant.pipeline.spark.connect import is_connect
 
-__all__ = ["Expression", "Scan", "Size", "constant_text", "estimated_size", "names_of", "plain_scan"]
+__all__ = [
+    "Expression",
+    "FileColumn",
+    "Scan",
+    "Size",
+    "column_origins",
+    "constant_text",
+    "estimated_size",
+    "names_of",
+    "plain_scan",
+]
 
 _SIZE: Final = re.compile(r"Statistics\(sizeInBytes=([\d.E+]+) (B|[KMGTPE]iB)")
 _RELATIONS: Final = re.compile(r"^[\s:+-]*(Relation|RelationV2) ?\[?", re.MULTILINE)
@@ -28,6 +38,16 @@ _CATALYST: Final = "org.apache.spark.sql.catalyst"
 _SOURCES: Final = "org.apache.spark.sql.execution.datasources"
 _PROJECT: Final = f"{_CATALYST}.plans.logical.Project"
 _FILTER: Final = f"{_CATALYST}.plans.logical.Filter"
+_UNION: Final = f"{_CATALYST}.plans.logical.Union"
+_AGGREGATE: Final = f"{_CATALYST}.plans.logical.Aggregate"
+_PASSING: Final = {
+    f"{_CATALYST}.plans.logical.{name}"
+    for name in (
+        *("Filter", "Join", "Sort", "Sample", "Window", "LocalLimit", "GlobalLimit", "Generate"),
+        *("Repartition", "RepartitionByExpression", "RebalancePartitions"),
+    )
+}
+"""Whose columns are those of what is below, value for value, or null."""
 _EXPRESSIONS: Final = f"{_CATALYST}.expressions."
 _RELATION: Final = f"{_SOURCES}.LogicalRelation"
 _FILES: Final = f"{_SOURCES}.HadoopFsRelation"
@@ -67,6 +87,14 @@ class Scan(NamedTuple):
     columns: Mapping[str, Expression]
     condition: Expression | None
     """Which rows it keeps: those for which this is true."""
+
+
+class FileColumn(NamedTuple):
+    """A column of Parquet files."""
+
+    files: Sequence[str]
+    """URIs."""
+    name: str
 
 
 class Size(NamedTuple):
@@ -138,10 +166,8 @@ def plain_scan(table: DataFrame, wanted: Iterable[str]) -> Scan | None:
             columns = {one.name(): _expression(one) for one in _all_of(plan.output())}
     except _UnknownError:
         return None
-    relation = plan.relation()
-    if _class_of(relation) != _FILES or _class_of(relation.fileFormat()) != _FORMAT:
-        return None
-    if _class_of(relation.location()) != _INDEX:
+    relation = _parquet_files(plan)
+    if relation is None:
         return None
     options = relation.options().keySet().mkString("\n").lower().split()
     lower = {name.lower(): expression for name, expression in columns.items()}
@@ -151,7 +177,70 @@ def plain_scan(table: DataFrame, wanted: Iterable[str]) -> Scan | None:
     read = names_of([*chosen.values(), *([] if condition is None else [condition])])
     if {name.lower() for name in read}.intersection(map(str.lower, relation.partitionSchema().fieldNames())):
         return None
-    return Scan(list(relation.location().inputFiles()), chosen, condition)
+    return Scan(_uris(table, relation), chosen, condition)
+
+
+def column_origins(table: DataFrame, name: str) -> list[FileColumn | str] | None:
+    """Return where the texts of a column come from: constants, and columns of Parquet files. Runs no job.
+
+    Every value is null or one of these; filters, joins and so on may drop some. None where something else has a part in
+    the values, such as a function, another format, or the rows of another process. O(nodes of the plan and files).
+    """
+    if is_connect(table.sparkSession):
+        return None
+    classic: Any = table
+    plan = classic._jdf.queryExecution().optimizedPlan()
+    outputs = [one for one in _all_of(plan.output()) if one.name() == name]
+    if len(outputs) != 1 or outputs[0].dataType().simpleString() != "string":
+        return None
+    try:
+        return _origins(table, plan, outputs[0])
+    except _UnknownError:
+        return None
+
+
+def _origins(table: DataFrame, plan: Any, column: Any) -> list[FileColumn | str]:
+    """Return the origins of a column of a plan's output. Raises `_UnknownError`."""
+    kind = _class_of(plan)
+    if kind in (_PROJECT, _AGGREGATE):
+        listed = plan.projectList() if kind == _PROJECT else plan.aggregateExpressions()
+        (found,) = (one for one in _all_of(listed) if _is(one, column))
+        return _origins_of_value(table, plan.child(), found)
+    if kind == _UNION:
+        number = next(number for number, one in enumerate(_all_of(plan.output())) if _is(one, column))
+        below = [(child, child.output().apply(number)) for child in _all_of(plan.children())]
+    elif kind in _PASSING:
+        below = [(child, column) for child in _all_of(plan.children()) if child.outputSet().contains(column)]
+    else:
+        relation = _parquet_files(plan)
+        if relation is None:
+            raise _UnknownError
+        name = next(str(one.name()) for one in _all_of(plan.output()) if _is(one, column))
+        if name in relation.partitionSchema().fieldNames():
+            raise _UnknownError
+        return [FileColumn(_uris(table, relation), name)]
+    if not below:
+        raise _UnknownError
+    return [origin for child, one in below for origin in _origins(table, child, one)]
+
+
+def _origins_of_value(table: DataFrame, plan: Any, found: Any) -> list[FileColumn | str]:
+    """Return the origins of an expression over a plan's output. Raises `_UnknownError`."""
+    name = _class_of(found).removeprefix(_EXPRESSIONS)
+    if name == "Alias":
+        return _origins_of_value(table, plan, found.child())
+    if name == "AttributeReference":
+        return _origins(table, plan, found)
+    if name == "Literal":
+        return [] if found.value() is None else [str(found.value())]
+    if name == "Coalesce":
+        return [origin for one in _all_of(found.children()) for origin in _origins_of_value(table, plan, one)]
+    raise _UnknownError
+
+
+def _is(one: Any, column: Any) -> bool:
+    """Return whether two columns of a plan are the same."""
+    return bool(one.exprId().equals(column.exprId()))
 
 
 def names_of(expressions: Iterable[Expression]) -> dict[str, str]:
@@ -197,6 +286,22 @@ def _expression(found: Any) -> Expression:
     if name == "CreateNamedStruct":
         return "struct", *(one if number % 2 else one[1] for number, one in enumerate(operands))
     raise _UnknownError
+
+
+def _parquet_files(plan: Any) -> Any:
+    """Return the relation of a scan of Parquet files, no table of a catalog; None for another plan."""
+    if _class_of(plan) != _RELATION or plan.catalogTable().isDefined():
+        return None
+    relation = plan.relation()
+    if _class_of(relation) != _FILES or _class_of(relation.fileFormat()) != _FORMAT:
+        return None
+    return relation if _class_of(relation.location()) == _INDEX else None
+
+
+def _uris(table: DataFrame, relation: Any) -> list[str]:
+    """Return the files of a relation: in one piece, since a call into the JVM for each takes 0.1 ms."""
+    jvm: Any = table.sparkSession._jvm
+    return str(jvm.scala.collection.mutable.ArraySeq.make(relation.location().inputFiles()).mkString("\n")).split()
 
 
 def _all_of(sequence: Any) -> list[Any]:

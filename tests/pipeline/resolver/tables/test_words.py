@@ -19,7 +19,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyant import pipeline
 from abeyant import tables as in_process
 from abeyant.pipeline.resolver.tables.hot_keys import Sample
-from abeyant.pipeline.resolver.tables.plain_parquet import may_have_steps, plain_operations
 from abeyant.pipeline.schemas import DETAILS, OUTCOMES
 from seeds import seeds, with_slow
 from waits import End, Event, Wait, Words, by_brute_force, some_waits, some_words
@@ -265,18 +264,6 @@ def test_steps_are_found_among_plain_operations(
     events = spark.createDataFrame(STEP_EVENTS)
     for operations in (spark.createDataFrame(table), spark.read.parquet(f"{tmp_path}")):
         assert rows_of(pipeline.resolve(operations, events, sample=sample)) == known
-
-
-def test_files_whose_statistics_know_no_steps_are_planned_as_ever(spark: SparkSession, tmp_path: Path) -> None:
-    frames = []
-    for conditions in (("all", "any", None), ("all", "then"), ("zzz", "all")):
-        folder = tmp_path / f"{conditions[1]}-{conditions[0]}"
-        folder.mkdir()
-        pq.write_table(plain_rows(*conditions), folder / "operations.parquet")
-        frames.append(spark.read.parquet(f"{folder}"))
-    assert [may_have_steps(plain_operations(frame)) for frame in frames] == [False, True, True]
-    pq.write_table(plain_rows("all", "then"), tmp_path / "none.parquet", write_statistics=False)
-    assert may_have_steps(plain_operations(spark.read.parquet(f"{tmp_path}/none.parquet")))
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------

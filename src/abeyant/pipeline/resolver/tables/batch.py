@@ -169,7 +169,7 @@ def resolve(
 
 def _has_steps(operations: DataFrame, plain: PlainTable | None) -> bool:
     """Return whether the condition of an operation is `then`: by a job, unless its plan or its files show it."""
-    return may_have_steps(plain) and not operations.where("condition = 'then'").select(F.lit(1)).isEmpty()
+    return may_have_steps(operations, plain) and not operations.where("condition = 'then'").select(F.lit(1)).isEmpty()
 
 
 def _plain_of_small(operations: DataFrame, events: DataFrame, deadline: Deadline, plan: SmallTablePlan) -> DataFrame:

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -34,13 +34,24 @@ from abeyant.pipeline.schemas import OPERATIONS
 from abeyant.pipeline.spark.connect import is_connect
 from abeyant.pipeline.spark.plans import Expression, names_of, plain_scan
 
-__all__ = ["DIRECT", "PlainTable", "RowGroup", "plain_table"]
+__all__ = [
+    "DIRECT",
+    "PlainTable",
+    "RowGroup",
+    "has_encrypted_columns",
+    "may_be_then",
+    "of_each_file",
+    "plain_table",
+    "reads_as_is",
+]
 
 DIRECT: Final = "spark.abeyant.parquet.direct"
 
-_MOST_FILES: Final = 4096  # the driver reads the end of each: 0.3 ms or so
+# The driver reads the end of each file: 0.3 ms or so; on a store some requests, of 20 ms. Spark takes several times as
+# long for each, whenever it scans the table.
+_MOST_FILES: Final = 1 << 15
 _THREADS: Final = 8
-_MOST_REMOTE_FILES: Final = 1024  # some requests, of 20 ms or so
+_MOST_REMOTE_FILES: Final = 1 << 13
 _REMOTE_THREADS: Final = 32
 
 _FALSE: Final = (
@@ -53,6 +64,8 @@ _END: Final = b"\0\0\0\0PAR1"  # of a file: the length of its metadata, and the 
 _VERSION: Final = b"org.apache.spark.version"
 _LEGACY: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _YEAR_1900: Final = -2_208_988_800  # seconds since 1970
+
+_Found = TypeVar("_Found")
 
 
 class RowGroup(NamedTuple):
@@ -84,26 +97,36 @@ def plain_table(table: DataFrame, wanted: StructType) -> PlainTable | None:
     No job is run; the driver reads the end of each file.
     """
     spark = table.sparkSession
-    if is_connect(spark) or not _reads_as_is(spark):
+    if is_connect(spark) or not reads_as_is(spark):
         return None
     scan = plain_scan(table, wanted.fieldNames())
-    files = None if scan is None else stored(spark, scan.files[: _MOST_FILES + 1])
-    if scan is None or not files:
+    if scan is None:
+        return None
+    read = names_of([*scan.columns.values(), *([] if scan.condition is None else [scan.condition])])
+    condition = scan.columns.get("condition", ("literal", None))
+    found = of_each_file(spark, scan.files, partial(_groups_of, read=read, condition=condition))
+    if not found:
+        return None
+    return PlainTable([group for some in found for group in some], scan.columns, scan.condition)
+
+
+def of_each_file(
+    spark: SparkSession, uris: Sequence[str], read: Callable[[Stored], _Found | None]
+) -> list[_Found] | None:
+    """Return what the driver reads of each file; None where it cannot read one, or `read` returns None."""
+    files = stored(spark, uris[: _MOST_FILES + 1])
+    if files is None:
         return None
     remote = any(file.reach is not None for file in files)
     if len(files) > (_MOST_REMOTE_FILES if remote else _MOST_FILES):
         return None
-    read = names_of([*scan.columns.values(), *([] if scan.condition is None else [scan.condition])])
-    condition = scan.columns.get("condition", ("literal", None))
     with ThreadPoolExecutor(_REMOTE_THREADS if remote else _THREADS, "abeyant-footers") as pool:
-        found = list(pool.map(partial(_groups_of, read=read, condition=condition), files))
-    groups = [some for some in found if some is not None]
-    if len(groups) < len(found):
-        return None
-    return PlainTable([group for some in groups for group in some], scan.columns, scan.condition)
+        found = [one for one in pool.map(read, files) if one is not None]
+    return found if len(found) == len(files) else None
 
 
-def _reads_as_is(spark: SparkSession) -> bool:
+def reads_as_is(spark: SparkSession) -> bool:
+    """Return whether the session has no setting that changes what is read of a file, or leaves all to Spark."""
     return spark.conf.get(DIRECT, "true") == "true" and all(spark.conf.get(name, "false") == "false" for name in _FALSE)
 
 
@@ -116,7 +139,7 @@ def _groups_of(
     try:
         with opened(stored_file) as source:
             file: Any = pq.read_metadata(source)
-            if file.serialized_size != _footer_size(source):
+            if has_encrypted_columns(file, source):
                 return None
         leaves = list(_leaves(file, read))
         groups = [(n, group) for n in range(file.num_row_groups) if (group := file.row_group(n)).num_rows]
@@ -132,7 +155,7 @@ def _groups_of(
                 number,
                 group.num_rows,
                 sum(group.column(leaf).total_compressed_size for leaf in leaves),
-                _may_be_then(condition, [group.column(leaf) for leaf in leaves]),
+                may_be_then(condition, [group.column(leaf) for leaf in leaves]),
             )
             for number, group in groups
         ]
@@ -140,7 +163,7 @@ def _groups_of(
         return None
 
 
-def _may_be_then(condition: Expression, columns: Sequence[Any]) -> bool:
+def may_be_then(condition: Expression, columns: Sequence[Any]) -> bool:
     """Return whether the column `condition`, computed so, may be `then` in a row group with these columns."""
     if condition[0] != "column":
         return bool(condition[1] == "then")
@@ -153,13 +176,13 @@ def _may_be_then(condition: Expression, columns: Sequence[Any]) -> bool:
     return not statistics.has_min_max or bool(statistics.min <= "then" <= statistics.max)
 
 
-def _footer_size(source: Any) -> int:
-    """Return how long a file says that its metadata is: more than that where some columns are encrypted.
+def has_encrypted_columns(file: Any, source: Any) -> bool:
+    """Return whether some columns are encrypted: then a signature follows the metadata.
 
-    Then a signature follows. Arrow ends the process when it is asked for such a column.
+    Arrow ends the process when it is asked for such a column.
     """
     source.seek(-len(_END), os.SEEK_END)
-    return int.from_bytes(source.read(4), "little")
+    return bool(file.serialized_size != int.from_bytes(source.read(4), "little"))
 
 
 def _leaves(file: Any, columns: Iterable[str]) -> Iterator[int]:

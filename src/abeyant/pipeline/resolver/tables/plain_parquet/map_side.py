@@ -35,7 +35,7 @@ from abeyant.tables.duplicates import id_hashes
 from abeyant.tables.keys import PairHash, draw_seed
 from abeyant.tables.validity import Operations, valid_events, valid_operations
 
-__all__ = ["Files", "files_of", "may_have_steps", "plain_operations", "read_by_workers"]
+__all__ = ["Files", "files_of", "plain_operations", "read_by_workers"]
 
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # odd
 
@@ -52,11 +52,6 @@ def files_of(operations: PlainTable | None, events: DataFrame) -> Files | None:
         return None
     tasks = [*tasks_of("operations", operations), *tasks_of("events", of_events)]
     return Files(events.sparkSession, tasks, draw_seed())
-
-
-def may_have_steps(operations: PlainTable | None) -> bool:
-    """Return whether the condition of an operation may be `then`: not where all are plain files that say otherwise."""
-    return operations is None or any(group.may_have_steps for group in operations.groups)
 
 
 class Files:
