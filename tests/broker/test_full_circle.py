@@ -52,6 +52,7 @@ def test_the_model_predicts_how_and_when_each_produce_ended(spark: SparkSession,
     assert sum(abs(row["error_ms"]) <= 1 for row in rows) / len(rows) >= 0.95
 
 
+@pytest.mark.slow
 def test_the_analysis_counts_what_expired(spark: SparkSession, logs: Path) -> None:
     from abeyant.pipeline import KafkaRequestLog
 

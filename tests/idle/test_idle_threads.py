@@ -15,6 +15,7 @@ import pytest
 
 from abeyant import IdleDetector, ManualTimer, SystemTimer
 from collecting import collecting
+from seeds import with_slow
 from timer.guard import join
 from waiting import wait_until
 
@@ -113,7 +114,7 @@ def test_t1_who_is_seen_all_the_time_from_several_threads_is_never_dropped() -> 
 
 
 @pytest.mark.parametrize("action", ["seen", "seen and forgotten", "forget", "close"])
-@pytest.mark.parametrize("watched", [0, 1, 63, 64, 65, 120, 127, 128, 250])
+@pytest.mark.parametrize("watched", with_slow([0, 1, 63, 64, 65, 120, 127, 128, 250], [1, 63, 64, 120, 127, 250]))
 def test_a_finaliser_may_use_a_detector_in_the_middle_of_anything(action: str, watched: int) -> None:
     """The sizes are those at which the chains widen, and the slots, those of two or three wheels among them, grow."""
     gc.collect()

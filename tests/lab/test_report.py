@@ -73,6 +73,7 @@ def report(results: Results) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_no_logarithmic_axis_leaves_its_ticks_to_chance(results: Results) -> None:
     """Over one decade and a half, plotly by itself would name ten places of each, one over the other."""
     for name, experiment in EXPERIMENTS.items():

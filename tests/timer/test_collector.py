@@ -18,6 +18,7 @@ import pytest
 
 from abeyant import ManualTimer, SystemTimer, TimerClosedError, TimerTask
 from collecting import collecting
+from seeds import with_slow
 from timer.guard import join, threads_named
 
 pytestmark = pytest.mark.usefixtures("little_to_collect")
@@ -51,7 +52,7 @@ def test_the_collector_is_made_to_run_at_every_allocation() -> None:
 # go from just before to just after either is full. A task far away needs new wheels on top of that, and one that is
 # overdue goes into a heap of its own.
 @pytest.mark.parametrize("delay", [-1.0, 5e-9, 70.0])
-@pytest.mark.parametrize("apart", [13e-9, 64e-9])
+@pytest.mark.parametrize("apart", with_slow([13e-9, 64e-9], [64e-9]))
 @pytest.mark.parametrize("action", ["start", "cancel", "refresh"])
 def test_a_finaliser_may_use_a_timer_that_is_just_growing(action: str, apart: float, delay: float) -> None:
     for pending in (*range(59, 67), *range(123, 129)):

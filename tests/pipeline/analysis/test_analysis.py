@@ -392,6 +392,7 @@ def test_few_joins_are_an_incident_only_if_they_were_stuck(spark: SparkSession) 
     assert [row["trouble"] for row in incidents(table(spark, [*joins, stuck])).collect()] == ["rebalanced"]
 
 
+@pytest.mark.slow
 def test_no_operation_no_row(spark: SparkSession) -> None:
     empty = table(spark, [])
     for analysis in (summary, by_key, pending_over_time, timeout_curve, waits, incidents):

@@ -63,6 +63,7 @@ def test_a_csv_log_is_resolved_by_the_documented_command(
     assert outcomes(spark, "log.csv", "--deadline", "exclusive") == PAID | {"on the day": "expired"}
 
 
+@pytest.mark.slow
 def test_a_xes_log_becomes_the_same_table_by_the_documented_lines(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

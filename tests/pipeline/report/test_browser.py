@@ -152,6 +152,7 @@ def test_the_share_axis_can_be_logarithmic_and_the_address_says_so(opened: Page,
     assert not opened.run(logarithmic)
 
 
+@pytest.mark.slow
 def test_a_kind_reaches_every_figure_and_table_and_the_address(opened: Page, report: Path) -> None:
     shown = "[...document.querySelectorAll('tr[data-kind]')].filter(row => row.checkVisibility())"
     kinds = f"[...new Set({shown}.map(row => row.dataset.kind))]"

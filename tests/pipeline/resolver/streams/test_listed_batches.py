@@ -25,7 +25,6 @@ from pipeline.resolver.streams.cuts import Batch
 from pipeline.resolver.streams.kill import DISORDER_US, write_input
 from pipeline.resolver.streams.test_stream import OP, Stream
 from pipeline.trace_tables import EPOCH_US
-from seeds import with_slow
 from waiting import wait_until
 
 TRACES = some_traces(60, seed=3)
@@ -98,6 +97,7 @@ def test_a_batch_is_there_when_its_manifest_is(spark: SparkSession, tmp_path: Pa
         pipeline.read_result(spark, out, "waits")
 
 
+@pytest.mark.slow
 def test_one_output_has_one_query_and_one_writer(spark: SparkSession, tmp_path: Path) -> None:
     write_input(tmp_path, TRACES[:5], files=1, seed=3)
     stream = Stream(spark, tmp_path, lateness=DISORDER_US / 1e6)
@@ -181,7 +181,8 @@ def test_a_session_without_the_file_system_says_which_package_it_lacks(spark: Sp
         Store(spark, "s3a://bucket/out")
 
 
-@pytest.mark.parametrize("manifests", with_slow([False, True], [False]))
+@pytest.mark.slow
+@pytest.mark.parametrize("manifests", [False, True])
 def test_a_result_whose_name_is_a_pattern_is_read_as_that_one(
     spark: SparkSession, manifests: bool, tmp_path: Path
 ) -> None:

@@ -275,6 +275,7 @@ def test_sparks_own_parquet_sink_takes_the_outcomes_of_resolve(spark: SparkSessi
     assert compare(tmp_path, "parquet", traces)[1:] == (0, 0)
 
 
+@pytest.mark.slow
 def test_a_state_that_is_not_known_is_refused_by_what_was_found_and_what_expected(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -464,6 +464,7 @@ def test_o4_of_rows_that_begin_and_end_alike_the_least_counts(
         assert in_process.resolve(operations.toArrow(), happened.toArrow())["outcome"].to_pylist() == [outcome]
 
 
+@pytest.mark.slow
 def test_names_of_columns_follow_the_session(spark: SparkSession) -> None:
     row = operation_row(Op("op", 0, 10, (Watch("k", 1),), "all"))
     happened = events_table(spark, [event_row(Event("k", 3, 1))]).withColumnRenamed("at", "AT")
