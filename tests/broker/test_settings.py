@@ -331,3 +331,17 @@ def test_durations_are_those_that_java_can_have() -> None:
         for text, found in DURATIONS.items():
             error = altered(kafka, 32, "group", "share.auto.offset.reset", f"by_duration:{text}")
             assert error == ("INVALID_CONFIG" if found is None else "NONE"), text
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("0.5", 0.5), (" .5 ", 0.5), ("5e-1f", 0.5), ("1.", 1.0), ("1D", 1.0), ("1_0", None), ("inf", None), ("nan", None),
+     ("\u0661", None), ("", None), ("1e", None), ("e1", None), ("1ff", None)],
+)  # fmt: skip
+def test_numbers_are_written_as_in_java_and_not_as_in_python(text: str, wanted: float | None) -> None:
+    ratio = definitions("topic")["min.cleanable.dirty.ratio"]
+    if wanted is None:
+        with pytest.raises(ConfigError, match="Not a number of type DOUBLE"):
+            ratio.parse(text)
+    else:
+        assert ratio.parse(text) == wanted

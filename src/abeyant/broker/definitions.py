@@ -20,6 +20,7 @@ TYPES = {
 _INTEGERS = {"short": 15, "int": 31, "long": 63}  # bits
 _TABLE = Path(__file__).with_name("settings.tsv")
 _NONE = "-"
+_DOUBLE = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _RANGE = re.compile(r"\[(-?[\d.]+),\.\.\.(?:,(-?[\d.]+))?\](?: or (-?\d+))?")
 _LISTENER = re.compile(r"listener\.name\.[^.]*\.(.+)")
@@ -138,10 +139,10 @@ class Definition:
                 raise self._invalid(text, f"Not a number of type {self.type.upper()}")
             return number
         if self.type == "double":
-            try:
-                return float(text)
-            except ValueError:
-                raise self._invalid(text, "Not a number of type DOUBLE") from None
+            found = _DOUBLE.fullmatch(text.strip())  # float() also takes inf, 1_000 and other digits than ASCII's
+            if found is None:
+                raise self._invalid(text, "Not a number of type DOUBLE")
+            return float(found[1])
         if self.type == "list":
             items = tuple(item.strip() for item in text.split(",")) if text else ()
             return tuple(dict.fromkeys(items)) if _ONE_OF.fullmatch(self.allowed) else items
