@@ -103,7 +103,7 @@ def test_every_notebook_is_run() -> None:
 
 
 def test_a_line_tells_how_far_spark_was(example: list[Any]) -> None:
-    line, counted = shown(cell_with(example, ".show()"))
+    line, counted = shown(cell_with(example, ".count()"))
     assert re.fullmatch(r"Spark: \d+ s", line)
     assert re.findall(r"(completed|expired)\|\s*(\d+)", counted) == [("completed", "30"), ("expired", "10")]
 
