@@ -48,9 +48,10 @@ SEARCHED = {
     "timers.md": ["timeout"],
     "virtual-time.md": ["pytest", "sleep", "retry"],
     "broker.md": ["kafka", "stalled replica", "REQUEST_TIMED_OUT"],
-    "broker-groups.md": ["rebalance", "session", "max.poll.interval.ms"],
+    "broker-groups.md": ["rebalance", "session", "max.poll.interval.ms", "time-out of a consumer"],
     "broker-transactions.md": ["transaction", "aborted", "exactly once"],
-    "questions.md": ["SLA", "heartbeat"],
+    "pipeline.md": ["who waited"],
+    "questions.md": ["SLA", "heartbeat", "late order", "late orders"],
     "resolve.md": ["expired orders"],
 }
 
