@@ -41,8 +41,8 @@ examples:
       the first 20 of the result whose --out is result
   abeyant expired result --csv > late.csv
       all of them
-  abeyant resolve orders.csv payments.csv --out patient \\
-      ... --operation "timeout='365 days'"
+  abeyant resolve orders.csv payments.csv --out patient ...
+      the same again, with --operation "timeout='365 days'"
   abeyant expired result --later patient
       how late each was completed, or that it never was
 """
