@@ -157,9 +157,11 @@ def test_a_condition_that_spark_computes_is_looked_at_by_one_job(
     spark: SparkSession, tmp_path: Path, opened_files: Counter[str]
 ) -> None:
     pq.write_table(operations_of("all", "any"), tmp_path / "operations.parquet")
+    pq.write_table(EVENTS, tmp_path / "events.parquet")
     operations = read(spark, tmp_path / "operations.parquet").withColumn("condition", F.lower("condition"))
+    events = read(spark, tmp_path / "events.parquet")
     with jobs_of(spark) as jobs:
-        pipeline.resolve(operations, spark.createDataFrame(EVENTS))
+        pipeline.resolve(operations, events)
     assert len(jobs) == 1
     assert not opened_files
 
@@ -190,8 +192,10 @@ def test_further_columns_cost_a_call_no_job(
     spark: SparkSession, tmp_path: Path, opened_files: Counter[str], lacks: str, further: str
 ) -> None:
     pq.write_table(operations_of("all", "then"), tmp_path / "operations.parquet")
+    pq.write_table(EVENTS, tmp_path / "events.parquet")
     operations = read(spark, tmp_path / "operations.parquet").selectExpr("*", further).drop(lacks)
+    events = read(spark, tmp_path / "events.parquet")
     with jobs_of(spark) as jobs:
-        pipeline.resolve(operations, spark.createDataFrame(EVENTS))
+        pipeline.resolve(operations, events)
     assert jobs == []
     assert not opened_files
