@@ -26,6 +26,10 @@ _MARKER = (
     "loop_factory=None): run this async test in virtual time, where sleeps and time-outs take no real time; see "
     "abeyant.aio.VirtualClock for the options. loop_factory makes the loop if no other plugin does."
 )
+_HINT = (
+    "Only the loop's clock has moved: time.monotonic(), time.time() and datetime.now() show real time. If the code "
+    "reads one of them: @pytest.mark.virtual_time(clocks=True)."
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -48,10 +52,14 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
     if not (isinstance(item, pytest.Function) and _is_virtual(item)):
         yield
         return
+    clock = _fixture_clock(item) or _new_clock(item)
     with pytest.MonkeyPatch.context() as patch:
         holder, name = _function_attribute(item)
-        patch.setattr(holder, name, _in_virtual_time(item, getattr(holder, name)))
-        yield
+        patch.setattr(holder, name, _in_virtual_time(item, getattr(holder, name), clock))
+        outcome = yield
+    failed = outcome.excinfo is not None and issubclass(outcome.excinfo[0], AssertionError)
+    if failed and not clock._clocks and clock.time() >= 1:
+        item.add_report_section("call", "virtual time", _HINT)
 
 
 def _is_virtual(item: pytest.Function) -> bool:
@@ -94,8 +102,7 @@ def _host(item: pytest.Function) -> str | None:
     return None
 
 
-def _in_virtual_time(item: pytest.Function, test: Callable[..., Any]) -> Callable[..., Any]:
-    clock = _fixture_clock(item) or _new_clock(item)
+def _in_virtual_time(item: pytest.Function, test: Callable[..., Any], clock: VirtualClock) -> Callable[..., Any]:
     loop_factory = _options(item).get("loop_factory")
     host = _host(item)
     if host is None:
@@ -131,13 +138,18 @@ def _fixture_clock(item: pytest.Function) -> VirtualClock | None:
 
 def _new_clock(item: pytest.Function) -> VirtualClock:
     from abeyant.aio import VirtualClock
-    from abeyant.errors import AbeyantError
+    from abeyant.errors import AbeyantError, did_you_mean
 
     options = {name: value for name, value in _options(item).items() if name != "loop_factory"}
+    known = inspect.signature(VirtualClock).parameters
+    for name in options.keys() - known:
+        hint = did_you_mean(name, known) or f": it has {', '.join(known)} and loop_factory"
+        pytest.fail(f"@pytest.mark.virtual_time has no option {name}{hint}", pytrace=False)
     try:
         return VirtualClock(**options)
     except (TypeError, ValueError, AbeyantError) as error:
-        pytest.fail(f"@pytest.mark.virtual_time: {str(error).replace('VirtualClock.__init__()', 'it')}", pytrace=False)
+        reason = str(error)
+    pytest.fail(f"@pytest.mark.virtual_time: {reason}", pytrace=False)
 
 
 def _options(item: pytest.Function) -> dict[str, Any]:

@@ -184,7 +184,8 @@ async def test_unmarked(): pass
     result = run(pytester, tests)
     result.assert_outcomes(failed=4, errors=2)
     output = result.stdout.str()
-    assert "@pytest.mark.virtual_time: it got an unexpected keyword argument 'speed'" in output
+    assert "@pytest.mark.virtual_time has no option speed: it has start, autojump, " in output
+    assert "During handling" not in output
     assert "@pytest.mark.virtual_time: start must be seconds (a number or a timedelta), not 'now'" in output
     assert "@pytest.mark.virtual_time takes only named options, not (5,)" in output
     assert "@pytest.mark.virtual_time is for `async def` tests: this one has no loop" in output
@@ -225,6 +226,30 @@ async def test_skip():
         ]
     )
     assert "runner.run(" not in result.stdout.str()
+
+
+def test_a_failure_says_which_clocks_have_not_moved(pytester: pytest.Pytester) -> None:
+    tests = """
+import time
+
+@pytest.mark.virtual_time
+async def test_a_cache_forgets():
+    until = time.monotonic() + HOUR
+    await asyncio.sleep(HOUR)
+    assert time.monotonic() >= until
+
+@pytest.mark.virtual_time
+async def test_before_anything_moved():
+    assert now() == HOUR
+
+@pytest.mark.virtual_time(clocks=True)
+async def test_they_move():
+    await asyncio.sleep(HOUR)
+    assert time.monotonic() < 0
+"""
+    result = run(pytester, tests)
+    result.assert_outcomes(failed=3)
+    assert result.stdout.str().count("Only the loop's clock has moved: time.monotonic(), ") == 1
 
 
 def test_with_pytest_asyncio(pytester: pytest.Pytester) -> None:
