@@ -176,6 +176,13 @@ def test_a_wait_ends_when_what_it_waits_for_happens(kafka: Cluster, http: Client
             "body.action must be one of fail, delay, throttle, drop, observe, not 'fial'",
         ),
         ("POST", "/faults", {"action": "fail"}, 400, "body lacks error"),
+        (
+            "POST",
+            "/faults",
+            {"action": "fail", "error": "ZZZ"},
+            400,
+            " in all: GET /openapi.json)",
+        ),
         ("POST", "/faults", {"action": "drop", "topik": "x"}, 400, "body cannot have 'topik'; did you mean topic?"),
         (
             "POST",

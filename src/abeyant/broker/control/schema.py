@@ -21,6 +21,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "array": (list,),
 }
 _LONG: Final = 200  # maximum characters of a value in a message
+_SHOWN_CHOICES: Final = 8  # of many, in a message
 
 
 def text(about: str, **more: Any) -> Schema:
@@ -66,7 +67,8 @@ def check(schema: Schema, value: Any, where: str) -> None:
         raise HttpError(400, f"{where} must be {schema['const']!r}, not {_shown(value)}")
     if "enum" in schema and value not in schema["enum"]:
         known = [one for one in schema["enum"] if isinstance(one, str)]
-        hint = did_you_mean(str(value), known) or (f": one of {', '.join(known)}" if len(known) < 8 else "")
+        more = f", ... ({len(known)} in all: GET /openapi.json)" if len(known) > _SHOWN_CHOICES else ""
+        hint = did_you_mean(str(value), known) or f": one of {', '.join(known[:_SHOWN_CHOICES])}{more}"
         raise HttpError(400, f"{where} cannot be {_shown(value)}{hint}")
     if isinstance(value, str) and len(value) < schema.get("minLength", 0):
         raise HttpError(400, f"{where} must not be empty")
