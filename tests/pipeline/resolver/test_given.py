@@ -123,7 +123,7 @@ def test_nearly_all_rows_rejected_is_a_warning_as_without_spark(spark: SparkSess
     assert ([one.filename for one in warned], outcomes.count()) == ([__file__], 0)
     no_time = {**{name: values * 1_001 for name, values in EVENTS.items()}, "at": [NOON] + [None] * 1_000}
     if make is None:
-        no_time["at"] = [None] * 1_001
+        no_time["at"] = [pd.NaT] * 1_001  # None alone would have no type in Spark
         said = r"^events \(the first 1,000\): all 1,000 rows were rejected: no at, as for key a"
         with pytest.warns(pipeline.RejectedRowsWarning, match=said):
             pipeline.resolve(table(OPERATIONS), table(no_time))

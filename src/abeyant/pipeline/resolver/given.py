@@ -126,11 +126,12 @@ def _check_dataframe(table: DataFrame, name: Name) -> None:
         in_process.check(rows.schema, wanted, name)
     except SchemaError:
         return  # Spark takes more types, and names what it does not take
-    _check_rows(normalize_table(rows, wanted), name, f" (the first {_HEAD:,})" * (rows.num_rows == _HEAD))
+    part = f" (the first {_HEAD:,})" * (rows.num_rows == _HEAD)
+    _check_rows(normalize_table(rows, wanted), name, part, stacklevel=5)
 
 
-def _check_rows(rows: pa.Table, name: Name, part: str = "") -> None:
-    """Warn where nearly all rows of a normalized table are rejected."""
+def _check_rows(rows: pa.Table, name: Name, part: str = "", *, stacklevel: int = 4) -> None:
+    """Warn where nearly all rows of a normalized table are rejected. `stacklevel` is that of `warnings.warn`."""
     from abeyant.tables.reasons import EVENT_REASONS
     from abeyant.tables.rejections import Rejections
     from abeyant.tables.validity import event_reasons, read_operations
@@ -142,7 +143,7 @@ def _check_rows(rows: pa.Table, name: Name, part: str = "") -> None:
     else:
         operations = read_operations(rows, ALL_CONDITIONS)
         rejections.add(operations.table, operations.reason, operations.reasons)
-    rejections.warn(stacklevel=4)
+    rejections.warn(stacklevel)
 
 
 def _kinds(rows: pa.Schema, name: Name) -> Mapping[str, pa.DataType]:

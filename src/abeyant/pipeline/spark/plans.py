@@ -30,7 +30,8 @@ __all__ = [
 _SIZE: Final = re.compile(r"Statistics\(sizeInBytes=([\d.E+]+) (B|[KMGTPE]iB)")
 _RELATIONS: Final = re.compile(r"^[\s:+-]*(Relation|RelationV2) ?\[?", re.MULTILINE)
 _ROWS: Final = re.compile(r"== Optimized Logical Plan ==\s*LocalRelation ")
-_CONSTANT: Final = re.compile(r"== Optimized Logical Plan ==\s*Project \[([^#(]*) AS [^#]*#\d+\]")
+# With `~` where it is of a stream.
+_CONSTANT: Final = re.compile(r"== Optimized Logical Plan ==\s*~?Project \[([^#(]*) AS [^#]*#\d+\]")
 _UNPACKED: Final = 6
 _UNITS: Final = {unit: 1 << (10 * n) for n, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
 
