@@ -317,6 +317,8 @@ OWN_TIMEOUTS: Final = _table(
     least_ms=_LONG,
     median_ms=_LONG,
     most_ms=_LONG,
+    expired_least_ms=_LONG,  # of those that expired
+    expired_most_ms=_LONG,
 )
 """The time-outs that operations had, of each instance (`*`: all) and kind."""
 

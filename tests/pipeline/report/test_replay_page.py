@@ -57,6 +57,7 @@ def own() -> pd.DataFrame:
     return pd.DataFrame(
         [
             {"instance": name, "kind": "PRODUCE", "least_ms": 1_500, "median_ms": 30_000, "most_ms": 30_000}
+            | {"expired_least_ms": 1_500.0, "expired_most_ms": 2_500.0}
             for name in ("*", "broker-1", "broker-2")
         ]
     )
@@ -90,7 +91,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_terminal_shows_several_brokers_together(report: Path) -> None:
-    head, _, columns, first, *_ = _summary(report.parent).splitlines()
+    answer, shown = (_summary(report.parent, wheels=wheels) for wheels in (False, True))
+    assert shown.startswith(f"{answer}\n\n")
+    assert "buckets" not in answer, "nobody can set a wheel in Kafka"
+    head, _, columns, first, *_ = shown.removeprefix(f"{answer}\n\n").splitlines()
     assert head == "2 instances together; each alone is in the table `replay` and on the page"
     assert columns.split() == [
         "tick",
@@ -116,6 +120,9 @@ def test_the_settings_are_a_table(report: Path) -> None:
 def test_it_comes_to_sentences(report: Path) -> None:
     said = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in conclusions(replayed(), what_if(), own())]
     assert said == [
+        "PRODUCE: the shortest time-out tried under which at most 1 % expire is 1 min (0.50 %). Today's time-outs: "
+        "median 30 s, from 1.5 s to 30 s; those that expired had 1.5 s to 2.5 s. It is the producer's "
+        "request.timeout.ms (default 30 s). delivery.timeout.ms must be at least that plus linger.ms.",
         "With their own time-outs, 120 of 2,000 operations expire.",
         "With a time-out of 30 s, 80 to 120 of 2,000 operations expire: of 40 the log does not tell, since they were "
         "not watched for so long.",
@@ -123,8 +130,6 @@ def test_it_comes_to_sentences(report: Path) -> None:
         "Kafka's tick of 1 ms with 20 buckets (2,000). Operations then expire up to 99 ms late, not 0.99 ms.",
         "At Kafka's tick, 512 buckets cascade least: 200 cascades, 87.5 % fewer than Kafka's tick of 1 ms with 20 "
         "buckets (1,600), in 64.0 KiB in place of 2.5 KiB of memory.",
-        "PRODUCE: the shortest time-out tried under which at most 1 % expire is 1 min (0.50 %). Today it is 30 s "
-        "(from 1.5 s to 30 s).",
     ]
     text = report.read_text(encoding="utf-8")
     assert "80\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}120</td>" in text, "of the wheels, too, what is unknown is a band"
@@ -136,11 +141,9 @@ def test_no_time_out_is_advised_under_which_more_expire_than_today() -> None:
     better[shares] /= 20
     better.loc[better["timeout_ms"] == 1_000, shares] *= 2  # 0.6 %, which are few, but today it is 0.3 %
     said = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in conclusions(replayed(), better, own())]
-    assert said[-1].startswith(
-        "PRODUCE: the shortest time-out tried under which no more expire than today is 30 s (0.3"
-    )
+    assert said[0].startswith("PRODUCE: the shortest time-out tried under which no more expire than today is 30 s (0.3")
     short = own().assign(median_ms=1)  # more than 1 % expire today
-    assert "at most 1 % expire" in conclusions(replayed(), what_if(), short)[-1].replace("\N{NO-BREAK SPACE}", " ")
+    assert "at most 1 % expire" in conclusions(replayed(), what_if(), short)[0].replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_without_a_better_wheel_or_an_end_it_says_so() -> None:
@@ -148,10 +151,19 @@ def test_without_a_better_wheel_or_an_end_it_says_so() -> None:
     short = what_if().query("timeout_ms <= 30_000")
     said = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in conclusions(kafkas, short, own().head(0))]
     assert "No wheel tried wakes or cascades less than Kafka's tick of 1 ms with 20 buckets." in said
-    assert said[-1] == "PRODUCE: even with a time-out of 30 s, the longest tried, 2 % to 6 % expire."
+    assert said[0].startswith("PRODUCE: even with a time-out of 30 s, the longest tried, 2 % to 6 % expire. It is ")
     assert conclusions(kafkas.head(0), short.head(0), own()) == ["Nothing was replayed."]
-    first = conclusions(kafkas.assign(left_out=7), short, own())[0]
+    first = conclusions(kafkas.assign(left_out=7), short, own())[1]
     assert first.endswith("; 14 without a start, time-out or known end, or from before 1970, are left out.")
+
+
+def test_of_long_polls_alone_no_time_out_is_advised() -> None:
+    polls = own().assign(kind="FETCH", least_ms=500, median_ms=500, most_ms=500)
+    said = conclusions(replayed(), what_if().query("kind == 'FETCH'"), polls)
+    assert said[0].replace("\N{NO-BREAK SPACE}", " ") == (
+        "FETCH: a long poll that expires is no error, so no time-out has to change. Today's time-outs: 500 ms. It is "
+        "the consumer's fetch.max.wait.ms (default 500 ms), or a follower's replica.fetch.wait.max.ms."
+    )
 
 
 @pytest.mark.skipif(_BROWSER is None, reason="no browser is installed")
@@ -168,7 +180,7 @@ def test_all_of_it_can_be_read_and_each_broker_and_kind_has_a_row_with_units(rep
             page.open(report)
             assert lasting_faults(page) == [], (scheme, width)
         brokers = [f"<b>broker-{n}</b>  at most 6 pending at once" for n in (1, 2)]
-        today = "; today 30\N{NO-BREAK SPACE}s (from 1.5\N{NO-BREAK SPACE}s to 30\N{NO-BREAK SPACE}s)"
+        today = "; today median 30\N{NO-BREAK SPACE}s"
         produce, poll = f"<b>PRODUCE</b>  share that expires{today}", "<b>FETCH</b>  share that expires"
         across = "time-out (logarithmic)"
         said = [[one.replace("<br>", "  ") for one in plot] for plot in page.run(titles)]  # folded: 400 px

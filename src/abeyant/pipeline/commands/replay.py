@@ -35,6 +35,7 @@ from abeyant.pipeline.results.directory import MARKER, is_result
 from abeyant.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
     from abeyant.pipeline import Configuration
@@ -73,6 +74,9 @@ DIR gets the tables
             time-out, and the waits' percentiles
   own_timeouts  per instance and kind: the time-outs that operations have
 
+The terminal says first which time-out to set. It lists the ticks and wheels
+only if --tick or --wheel-size is given; the page always has them.
+
 A log does not say how long an expired operation would have taken. Under a
 longer time-out such an operation is `unknown`. With --events none is unknown.
 """
@@ -80,8 +84,7 @@ longer time-out such an operation is `unknown`. With --events none is unknown.
 _EXAMPLES: Final = """\
 examples:
   abeyant replay examples/data/kafka-request-log --out result
-      ticks of 1, 10 and 100 ms, wheels of 20, 64 and 512 buckets; then open
-      result/report.html
+      which time-out to set; then open result/report.html
   abeyant replay logs/ --out result --timeout own,500ms,2s,30s --tick 1ms,5ms
   abeyant replay logs/ --out result --kind PRODUCE --purge-interval 10,100,1000
       how many operations Kafka's purgatory would have kept on its watch lists
@@ -103,7 +106,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     }
     for name, (metavar, read, default, what) in settings.items():
         parser.add_argument(
-            f"--{name}", type=_several(read), default=default, metavar=metavar,
+            f"--{name}", action=_Named, type=_several(read), default=default, metavar=metavar,
             help=f"{what}, separated by commas (default: {default or 'none'})",
         )  # fmt: skip
     parser.add_argument(
@@ -120,6 +123,14 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     add_master(parser)
     add_output_options(parser)
     return parser
+
+
+class _Named(argparse.Action):
+    """Store the values, and that the user named them: the terminal shows wheels only where they are named."""
+
+    def __call__(self, parser: object, args: argparse.Namespace, values: object, option: object = None) -> None:
+        setattr(args, self.dest, values)
+        args.named = {*getattr(args, "named", ()), self.dest}
 
 
 Value = TypeVar("Value")
@@ -168,7 +179,8 @@ def run(args: argparse.Namespace) -> int:
     settings = _settings(args)
     with spark_for(args, "abeyant replay", brief=table is None) as spark:
         result = _replay(spark, args, table, events, settings)
-    return end_with(args, result, lambda folder: print(_summary(folder)), _found)
+    wheels = not {"tick", "wheel_size"}.isdisjoint(getattr(args, "named", ()))
+    return end_with(args, result, lambda folder: print(_summary(folder, wheels=wheels)), _found)
 
 
 def _settings(args: argparse.Namespace) -> list[Configuration]:
@@ -221,11 +233,12 @@ def _replay(
     if args.kind:
         operations = operations.where(F.col("kind").isin(*args.kind))
     operations = operations.persist()
+    under_own = F.expr("if(waited_ms > timeout_ms, 'expired', outcome)")  # with events, the outcome is of the longest
     tables = {
         "replay": replay(operations, None, settings, deadline=args.deadline),
         "pending": replay_pending(operations, None, settings, deadline=args.deadline),
         "what_if": what_if(operations, None, timeouts, deadline=args.deadline),
-        "own_timeouts": own_timeouts(operations),
+        "own_timeouts": own_timeouts(operations if events is None else operations.withColumn("outcome", under_own)),
     }
     about = {
         "command": redacted_command_line(),
@@ -308,12 +321,21 @@ def _found(out: Path) -> dict[str, Any]:
     return {"tiles": json_tiles(replay_tiles(replayed, what_if, own)), "conclusions": said, **rows}
 
 
-def _summary(out: Path) -> str:
-    """Return a line of figures for each setting, and conclusions."""
+def _summary(out: Path, *, wheels: bool) -> str:
+    """Return which time-out to set, and what expires; with `wheels` also a line of figures for each setting."""
     from abeyant.pipeline.report.parts import read_table
-    from abeyant.pipeline.report.replay_words import band, conclusions, together
+    from abeyant.pipeline.report.replay_words import expiring_words, time_out_words, wheel_words
 
-    replayed = read_table(out, "replay")
+    replayed, what_if, own = (read_table(out, name) for name in ("replay", "what_if", "own_timeouts"))
+    lines = [*time_out_words(what_if, own), *expiring_words(replayed)] or ["Nothing was replayed."]
+    if wheels:
+        lines += ["", *_setting_lines(replayed), "", *wheel_words(replayed)]
+    return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def _setting_lines(replayed: pd.DataFrame) -> list[str]:
+    from abeyant.pipeline.report.replay_words import band, together
+
     names = sorted(map(str, replayed["instance"].unique()))
     head = f"{'tick ms':>8}{'buckets':>9}{'time-out ms':>13}{'expired':>18}"
     lines = [f"{head}{'most pending':>14}{'cascades':>10}{'wake-ups':>10}"]
@@ -331,8 +353,7 @@ def _summary(out: Path) -> str:
         )
     if len(rows) > _MOST_LINES:
         lines.append(f"and {len(rows) - _MOST_LINES:,} more in the table `replay`")
-    said = conclusions(replayed, read_table(out, "what_if"), read_table(out, "own_timeouts"))
-    return "\n".join([*lines, "", *said]).replace("\N{NO-BREAK SPACE}", " ")
+    return lines
 
 
 _MOST_LINES: Final = 30

@@ -71,16 +71,20 @@ def own_timeouts(operations: DataFrame) -> DataFrame:
 
     The median is one of them, by rank to 1 in 10,000. Lazy, and one pass.
     """
+    expired = F.col("outcome") == "expired"
     named = operations.where("timeout_ms is not null").select(
         F.explode(F.array(F.coalesce("instance", F.lit("")), F.lit(ALL_INSTANCES))).alias("instance"),
         F.coalesce("kind", F.lit("")).alias("kind"),
         "timeout_ms",
+        "outcome",
     )
     return named.groupBy(*_GROUP).agg(
         F.count("*").alias("operations"),
         F.min("timeout_ms").alias("least_ms"),
         F.percentile_approx("timeout_ms", 0.5).alias("median_ms"),
         F.max("timeout_ms").alias("most_ms"),
+        F.min(F.when(expired, F.col("timeout_ms"))).alias("expired_least_ms"),
+        F.max(F.when(expired, F.col("timeout_ms"))).alias("expired_most_ms"),
     )
 
 

@@ -125,7 +125,7 @@ def _mark(figure: Figure, own_ms: pd.Series[float], yaxis: str) -> None:
 
 
 def _title(kind: str, own: pd.DataFrame) -> str:
-    today = own_time_out(own, str(own["instance"].iloc[0]), kind) if len(own) else ""
+    today = own_time_out(own, str(own["instance"].iloc[0]), kind, bounds=False) if len(own) else ""
     return f"<b>{label(kind)}</b>  share that expires" + (f"; today {label(today)}" if today else "")
 
 

@@ -39,12 +39,12 @@ _FEW: Final = 0.01
 
 
 def conclusions(replayed: pd.DataFrame, what_if: pd.DataFrame, own: pd.DataFrame) -> list[str]:
-    """Return what a person would conclude, in plain text: what expires, which wheel, and which time-out.
+    """Return what a person would conclude, in plain text: which time-out, what expires, and which wheel.
 
     `own` are the operations' own time-outs (`OWN_TIMEOUTS`).
     """
-    expiring = expiring_words(replayed)
-    return [*expiring, *wheel_words(replayed), *time_out_words(what_if, own)] or ["Nothing was replayed."]
+    said = [*time_out_words(what_if, own), *expiring_words(replayed), *wheel_words(replayed)]
+    return said or ["Nothing was replayed."]
 
 
 def expiring_words(replayed: pd.DataFrame) -> list[str]:
@@ -142,15 +142,19 @@ def _kib(size: float) -> str:
 
 
 def time_out_words(what_if: pd.DataFrame, own: pd.DataFrame) -> list[str]:
-    """Name, of each kind that matters, the shortest time-out under which hardly any expire, and today's."""
+    """Name, of each kind that matters, the shortest time-out under which hardly any expire, today's, and its setting.
+
+    Where nothing else waited, long polls: whose time-out needs no change.
+    """
     matters = _that_matter(what_if)
+    if matters.empty:
+        return _poll_words(what_if, own)
     weight = matters.groupby("kind")["expired"].sum().sort_values(ascending=False)
     said = []
     for kind in weight.index[:_MOST_KINDS]:
         mine = matters[matters["kind"] == kind].sort_values("timeout_ms")
         name = shortened(kind) if str(kind) else "operations"
-        today = own_time_out(own, ALL, str(kind))
-        now = f" Today it is {today}." if today else ""
+        now = "".join(f" {words}" for words in (_today(own, str(kind)), _SET_BY.get(str(kind), "")) if words)
         few = _few(mine, own)
         enough = mine[mine["expired_share_most"] <= few]
         if len(enough):
@@ -196,13 +200,55 @@ def _few(mine: pd.DataFrame, own: pd.DataFrame) -> float:
     return min([_FEW, *map(float, as_long["expired_share_most"].head(1))])
 
 
-def own_time_out(own: pd.DataFrame, scope: str, kind: str) -> str:
-    """Return the operations' own time-outs in words, "" where they have none."""
+def own_time_out(own: pd.DataFrame, scope: str, kind: str, *, bounds: bool = True) -> str:
+    """Return the median of the operations' own time-outs in words, with `bounds` the range; "" where they have none."""
     rows = own[(own["instance"] == scope) & (own["kind"] == kind)]
     if rows.empty:
         return ""
     least, median, most = (duration(float(rows.iloc[0][f"{name}_ms"])) for name in ("least", "median", "most"))
-    return median if least == most else f"{median} (from {least} to {most})"
+    return median if least == most else f"median {median}" + f", from {least} to {most}" * bounds
+
+
+_SET_BY: Final = {
+    "PRODUCE": "It is the producer's request.timeout.ms (default 30 s). delivery.timeout.ms must be at least that plus "
+    "linger.ms.",
+    "JOIN_GROUP": "It is the consumer's max.poll.interval.ms (default 5 min); in Kafka Connect rebalance.timeout.ms "
+    "(default 1 min).",
+    "FETCH": "It is the consumer's fetch.max.wait.ms (default 500 ms), or a follower's replica.fetch.wait.max.ms.",
+    "FETCH_CONSUMER": "It is the consumer's fetch.max.wait.ms (default 500 ms).",
+    "FETCH_FOLLOWER": "It is the follower's replica.fetch.wait.max.ms (default 500 ms).",
+}
+"""Where Kafka's users set the time-out of a kind of request."""
+
+
+def _today(own: pd.DataFrame, kind: str) -> str:
+    """Say which time-outs the operations have today, and which those had that expired."""
+    today = own_time_out(own, ALL, kind)
+    if not today:
+        return ""
+    row = own[(own["instance"] == ALL) & (own["kind"] == kind)].iloc[0]
+    said = f"Today's time-outs: {today}"
+    if row["least_ms"] != row["most_ms"] and pd.notna(row["expired_least_ms"]):
+        least, most = (duration(float(row[f"expired_{name}_ms"])) for name in ("least", "most"))
+        said += f"; those that expired had {least if least == most else f'{least} to {most}'}"
+    return f"{said}."
+
+
+def _poll_words(what_if: pd.DataFrame, own: pd.DataFrame) -> list[str]:
+    kinds = sorted(map(str, what_if.loc[what_if["instance"] == ALL, "kind"].unique()))
+    return [
+        " ".join(
+            filter(
+                None,
+                (
+                    f"{shortened(kind)}: a long poll that expires is no error, so no time-out has to change.",
+                    _today(own, kind),
+                    _SET_BY.get(kind),
+                ),
+            )
+        )
+        for kind in kinds[:_MOST_KINDS]
+    ]
 
 
 def _that_matter(what_if: pd.DataFrame) -> pd.DataFrame:
