@@ -168,9 +168,10 @@ def test_what_the_terminal_shows(run: tuple[Path, subprocess.CompletedProcess[st
     assert shown[4].startswith("68,504 requests of 3 instances, 67,303 operations, 0 lines rejected")
     # What hurts first; of the others what expired most, long polls as a rule.
     kinds = [row.split()[0] for row in shown[7:11]]
-    assert kinds == ["PRODUCE", "DELETE_RECORDS", "JOIN_GROUP", "FETCH_CONSUMER"]
+    assert kinds == ["PRODUCE", "DELETE_RECORDS", "JOIN_GROUP", "FETCH_CONSUMER*"]
     assert shown[-1] == f"Report: {out}/report.html"
     assert any(row.split()[:3] == ["PRODUCE", "18,229", "60"] for row in shown)
+    assert "* long polls: to expire is their normal end, when nothing new came" in shown
     # Nothing of Spark's own.
     steps = ["starting Spark", "surveying 12 files", "parsing", "analyzing", "writing the report"]
     told = done.stderr.splitlines()

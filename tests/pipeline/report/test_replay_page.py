@@ -121,8 +121,8 @@ def test_it_comes_to_sentences(report: Path) -> None:
     said = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in conclusions(replayed(), what_if(), own())]
     assert said == [
         "PRODUCE: the shortest time-out tried under which at most 1 % expire is 1 min (0.50 %). Today's time-outs: "
-        "median 30 s, from 1.5 s to 30 s; those that expired had 1.5 s to 2.5 s. It is the producer's "
-        "request.timeout.ms (default 30 s). delivery.timeout.ms must be at least that plus linger.ms.",
+        "median 30 s, from 1.5 s to 30 s; those that expired had 1.5 s to 2.5 s. The setting is the "
+        "producer's request.timeout.ms (default 30 s); delivery.timeout.ms must be at least that plus linger.ms.",
         "With their own time-outs, 120 of 2,000 operations expire.",
         "With a time-out of 30 s, 80 to 120 of 2,000 operations expire: of 40 the log does not tell, since they were "
         "not watched for so long.",
@@ -151,7 +151,9 @@ def test_without_a_better_wheel_or_an_end_it_says_so() -> None:
     short = what_if().query("timeout_ms <= 30_000")
     said = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in conclusions(kafkas, short, own().head(0))]
     assert "No wheel tried wakes or cascades less than Kafka's tick of 1 ms with 20 buckets." in said
-    assert said[0].startswith("PRODUCE: even with a time-out of 30 s, the longest tried, 2 % to 6 % expire. It is ")
+    assert said[0].startswith(
+        "PRODUCE: even with a time-out of 30 s, the longest tried, 2 % to 6 % expire. The setting is "
+    )
     assert conclusions(kafkas.head(0), short.head(0), own()) == ["Nothing was replayed."]
     first = conclusions(kafkas.assign(left_out=7), short, own())[1]
     assert first.endswith("; 14 without a start, time-out or known end, or from before 1970, are left out.")
@@ -161,8 +163,8 @@ def test_of_long_polls_alone_no_time_out_is_advised() -> None:
     polls = own().assign(kind="FETCH", least_ms=500, median_ms=500, most_ms=500)
     said = conclusions(replayed(), what_if().query("kind == 'FETCH'"), polls)
     assert said[0].replace("\N{NO-BREAK SPACE}", " ") == (
-        "FETCH: a long poll that expires is no error, so no time-out has to change. Today's time-outs: 500 ms. It is "
-        "the consumer's fetch.max.wait.ms (default 500 ms), or a follower's replica.fetch.wait.max.ms."
+        "FETCH: a long poll that expires is no error, so no time-out has to change. Today's time-outs: 500 ms. The "
+        "setting is the consumer's fetch.max.wait.ms (default 500 ms), or a follower's replica.fetch.wait.max.ms."
     )
 
 

@@ -122,7 +122,7 @@ def test_an_incident_shows_its_trouble_and_its_suspect(sample: Tables) -> None:
     found = table_of_incidents(analysis({**sample, "incidents": incidents, "suspects": named}), ALL)
     assert "came late" in found
     assert "client\N{NO-BREAK SPACE}b" in found
-    assert ">it said &quot;no&quot; (evidence 0.70)<" in found, "not under the mouse: a phone has none"
+    assert ">it said &quot;no&quot; (confidence 0.70)<" in found, "not under the mouse: a phone has none"
     assert re.findall("<th [^>]*>([^<]*)", found)[:3] == ["when (UTC)", "suspect", "expired"]
     assert "report" not in found, "the likeliest alone"
 
@@ -190,7 +190,7 @@ def test_it_opens_with_the_lag_of_each_broker_and_the_incidents(page: Outline, s
     assert len(opening["layout"]["shapes"]) == len(sample["incidents"])
     assert "at most 42\N{NO-BREAK SPACE}s from 1" in opening["layout"]["meta"]["rows"][1]["title"]
     assert "longest lag42\N{NO-BREAK SPACE}sbroker 2, at " in page.words
-    assert "suspectbroker <2>of 1 incident; evidence 0.95" in page.words
+    assert "suspectbroker <2>of 1 incident; confidence 0.95" in page.words
     first = page.words.index("requests"), page.words.index("IncidentsWhat waited")
     assert first[0] < page.words.index("longest lag") < page.words.index("Broker <2> stopped fetching.") < first[1]
 
@@ -350,7 +350,7 @@ def test_an_incident_says_when_where_and_on_what(page: Outline, sample: Tables) 
     worst = rows.sort_values("expired").iloc[-1]
     assert worst["kind"] == "PRODUCE"
     assert worst["instances"] == ["1"]
-    suspect = r"(broker\N{NO-BREAK SPACE}<2>broker <2> stopped fetching \(evidence 0.95\))?"
+    suspect = r"(broker\N{NO-BREAK SPACE}<2>broker <2> stopped fetching \(confidence 0.95\))?"
     assert re.search(rf"{worst['first']:%Y-%m-%d %H:%M:%S}PRODUCEwaited long{suspect}{worst['expired']}", page.words)
     links = [found[1]["href"] for found in page.elements if found[1].get("class") == "when"]
     assert (

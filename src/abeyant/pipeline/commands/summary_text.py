@@ -163,12 +163,20 @@ def print_kinds(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
     console.print(table)
     if len(rows) > _MOST_KINDS:
         console.print(f"and {len(rows) - _MOST_KINDS} more kinds", style="dim", highlight=False)
+    if any(map(_poll_expired, rows[:_MOST_KINDS])):
+        console.print(
+            "* long polls: to expire is their normal end, when nothing new came", style="dim", highlight=False
+        )
+
+
+def _poll_expired(row: Mapping[str, Any]) -> bool:
+    return bool(row["expired"]) and is_poll(row["kind"])
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
     share = row["expired_share"]
     return [
-        visible(row["kind"]),
+        visible(row["kind"]) + "*" * _poll_expired(row),
         f"{row['operations']:,}",
         f"{row['expired']:,}",
         "-" if share is None else f"{100 * share:.2f}",

@@ -47,12 +47,23 @@ def opening_tiles(analysis: Analysis) -> list[Tile]:
         Tile(
             "expired",
             count(expired),
-            f"besides {counted(harmless, 'long poll')}" if harmless else "",
+            "; ".join(
+                filter(None, [_mostly(matters), f"besides {counted(harmless, 'long poll')}" if harmless else ""])
+            ),
             alarm=expired > 0,
             link="what-waited-by-kind",
         ),
     ]
     return [*found, _worst_incident(analysis), *_longest_lag(analysis), *_suspect(analysis)]
+
+
+def _mostly(kinds: pd.DataFrame) -> str:
+    """Say which kind expired most, and how many of it, as the headline does."""
+    failed = kinds[kinds["expired"] > 0].sort_values("expired", ascending=False, kind="stable")
+    if failed.empty:
+        return ""
+    kind, number = shortened(failed["kind"].iloc[0], 24), count(float(failed["expired"].iloc[0]))
+    return f"of which {number} {kind}" if len(failed) > 1 else kind
 
 
 def _worst_incident(analysis: Analysis) -> Tile:
@@ -86,7 +97,7 @@ def _suspect(analysis: Analysis) -> Iterable[Tile]:
     named = likeliest["suspect"].value_counts()
     sure = likeliest.loc[likeliest["suspect"] == named.index[0], "confidence"].max()
     incidents = counted(float(named.iloc[0]), "incident")
-    yield Tile("suspect", shortened(named.index[0], 24), f"of {incidents}; evidence {sure:.2f}", alarm=True)
+    yield Tile("suspect", shortened(named.index[0], 24), f"of {incidents}; confidence {sure:.2f}", alarm=True)
 
 
 def read_over_time(analysis: Analysis) -> str:

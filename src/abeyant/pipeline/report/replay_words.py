@@ -210,13 +210,14 @@ def own_time_out(own: pd.DataFrame, scope: str, kind: str, *, bounds: bool = Tru
 
 
 _SET_BY: Final = {
-    "PRODUCE": "It is the producer's request.timeout.ms (default 30 s). delivery.timeout.ms must be at least that plus "
-    "linger.ms.",
-    "JOIN_GROUP": "It is the consumer's max.poll.interval.ms (default 5 min); in Kafka Connect rebalance.timeout.ms "
-    "(default 1 min).",
-    "FETCH": "It is the consumer's fetch.max.wait.ms (default 500 ms), or a follower's replica.fetch.wait.max.ms.",
-    "FETCH_CONSUMER": "It is the consumer's fetch.max.wait.ms (default 500 ms).",
-    "FETCH_FOLLOWER": "It is the follower's replica.fetch.wait.max.ms (default 500 ms).",
+    "PRODUCE": "The setting is the producer's request.timeout.ms (default 30 s); delivery.timeout.ms must be at least "
+    "that plus linger.ms.",
+    "JOIN_GROUP": "The setting is the consumer's max.poll.interval.ms (default 5 min), or Kafka Connect's "
+    "rebalance.timeout.ms (default 1 min).",
+    "FETCH": "The setting is the consumer's fetch.max.wait.ms (default 500 ms), or a follower's "
+    "replica.fetch.wait.max.ms.",
+    "FETCH_CONSUMER": "The setting is the consumer's fetch.max.wait.ms (default 500 ms).",
+    "FETCH_FOLLOWER": "The setting is the follower's replica.fetch.wait.max.ms (default 500 ms).",
 }
 """Where Kafka's users set the time-out of a kind of request."""
 

@@ -32,8 +32,9 @@ SECTIONS: Final = (
     Section(
         title="Incidents",
         table=tables.incidents,
-        read="Bursts of trouble, and who each is put down to, by which evidence; how far it goes, from 0 to 1, is a "
-        "fixed number of each rule. An operation counts if it expired, or waited at least 0.1 s and 10 times as "
+        read="Bursts of trouble, and who each is put down to, by which evidence. The <em>confidence</em>, from 0 to 1, "
+        "is that of the rule that names the suspect: a fixed number of each rule. "
+        "An operation counts if it expired, or waited at least 0.1 s and 10 times as "
         "long as 95 in 100 of its kind that waited. A fetch that expired does not count: it is a long poll that found "
         "too little, and does no harm. Those count, too, that a quota throttled, that took 0.1 s to handle or to send, "
         "that were refused, and fetches that came 1 s late, again and again. A burst lasts until 10 s pass in which no "

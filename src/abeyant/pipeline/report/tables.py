@@ -96,7 +96,7 @@ _TROUBLES: Final = {
 
 
 def _suspects(analysis: Analysis, rows: pd.DataFrame) -> pd.Series[Any]:
-    """Return the likeliest suspect of each incident, and the evidence."""
+    """Return the likeliest suspect of each incident, the evidence, and the confidence."""
     likeliest: dict[int, tuple[str, str, float]] = {}
     suspects = analysis.tables["suspects"].sort_values("confidence", ascending=False, kind="stable")
     for row in suspects.to_dict("records"):
@@ -111,7 +111,7 @@ def _suspect(found: object) -> str:
         return ""
     suspect, evidence, confidence = found
     short = shortened(suspect, _LONGEST_SUSPECT).replace(" ", "\N{NO-BREAK SPACE}")
-    told = f'<div class="small evidence">{escaped(evidence)} (evidence {confidence:.2f})</div>'
+    told = f'<div class="small evidence">{escaped(evidence)} (confidence {confidence:.2f})</div>'
     return f"<bdi>{escaped(short)}</bdi>{told}"
 
 
