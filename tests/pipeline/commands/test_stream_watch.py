@@ -19,7 +19,6 @@ from abeyant.pipeline.commands.durations import duration, duration_or
 from abeyant.pipeline.commands.stream_run.lines import Lateness, Lines
 from abeyant.pipeline.commands.stream_run.watch import follow
 from abeyant.pipeline.resolver.streams import BatchCounts, StateError
-from seeds import with_slow
 
 REFUSED = "the checkpoint's state has layout version 7, expected 1"
 COUNTS = BatchCounts(
@@ -53,7 +52,9 @@ def by_itself(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from ()
 
 
-@pytest.mark.parametrize("where", with_slow(["worker", "driver", "elsewhere"], ["worker", "driver"]))
+@pytest.mark.parametrize(
+    "where", [pytest.param(where, marks=pytest.mark.slow) for where in ("worker", "driver")] + ["elsewhere"]
+)
 def test_a_failure_is_one_line(spark: SparkSession, tmp_path: Path, where: str) -> None:
     (tmp_path / "lines").mkdir()
     (tmp_path / "lines" / "one.txt").write_text("one\n")
