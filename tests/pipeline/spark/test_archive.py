@@ -14,7 +14,7 @@ import pyspark
 import pytest
 
 from abeyant.pipeline.spark import archive
-from abeyant.pipeline.spark.archive import archive_options
+from abeyant.pipeline.spark.archive import archive_options, writes_archive
 from abeyant.pipeline.spark.java import Java, find_java
 
 JARS = Path(pyspark.__file__).parent / "jars"
@@ -47,7 +47,7 @@ def asked(jars: Path, cache: Path, named: str = "", *, write: bool = True, java:
     """What a JVM is told to do with an archive: `write`, `use`, or nothing."""
     options = archive_options(java or the_java(), jars, named, write=write, environ={}, cache=cache)
     told = " ".join(options)
-    return "write" if "ArchiveClassesAtExit" in told else "use" if "SharedArchiveFile" in told else told
+    return "write" if writes_archive(told) else "use" if "SharedArchiveFile" in told else told
 
 
 def archives(cache: Path) -> list[Path]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from abeyant.ending import end
 from abeyant.pipeline.results.directory import read_marker
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
     from abeyant.pipeline.results.sink import ResultWriter
 
 __all__ = ["end_with", "spark_for", "terminate_as_interrupt"]
+
+_FIRST_RUN: Final = (
+    "first run: Java goes on after this command, at the lowest priority, for some seconds to minutes, so that later "
+    "runs start faster"
+)
 
 
 @contextmanager
@@ -80,12 +87,22 @@ def _marker_of(out: Path | str) -> Mapping[str, Any]:
     return read_marker(Path(out)) if isinstance(out, Path) else {}
 
 
+def _java_options() -> str:
+    """Return the options of the JVM that this process's session runs in; "" where there is none, as with Connect."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    return str(context.getConf().get("spark.driver.extraJavaOptions", "")) if context is not None else ""
+
+
 @contextmanager
 def _session(
     args: argparse.Namespace, app_name: str, *, brief: bool, start: Callable[..., SparkSession] | None
 ) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
+    from abeyant.pipeline.spark.archive import writes_archive
+    from abeyant.pipeline.spark.jvm import CLASS_ARCHIVE
     from abeyant.pipeline.spark.progress import Steps
     from abeyant.pipeline.spark.session import command_session
 
@@ -97,6 +114,8 @@ def _session(
         else:
             spark = command_session(args.master, app_name, brief=brief, config=config)
     try:
+        if ours and not args.quiet and os.environ.get(CLASS_ARCHIVE) != "wait" and writes_archive(_java_options()):
+            print(f"abeyant: {_FIRST_RUN} ({CLASS_ARCHIVE}=off turns this off)", file=sys.stderr)
         yield spark
     finally:
         if ours:

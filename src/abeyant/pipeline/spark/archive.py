@@ -18,9 +18,10 @@ from typing import Final
 from abeyant.pipeline.spark.java import Java, caches
 from abeyant.pipeline.spark.jvm import CLASS_ARCHIVE
 
-__all__ = ["archive_options"]
+__all__ = ["archive_options", "writes_archive"]
 
-_OWN: Final = ("-XX:SharedArchiveFile", "-XX:ArchiveClassesAtExit", "-Xshare")
+_WRITE: Final = "-XX:ArchiveClassesAtExit"
+_OWN: Final = ("-XX:SharedArchiveFile", _WRITE, "-Xshare")
 _KEPT: Final = 3  # archives, as each virtual environment has jars of its own
 _WRITING_SECONDS: Final = 600.0  # after that, a write that has not ended was abandoned
 _WRITING_MEMORY: Final = 4 << 30  # bytes of the machine's memory: writing takes 1.2 GB
@@ -54,8 +55,13 @@ def archive_options(
                 return [f'"-XX:SharedArchiveFile={archive}"', _SILENT]
             if write and _memory() >= _WRITING_MEMORY:
                 fresh = directory / f"{name}.new"
-                return [f'"-XX:ArchiveClassesAtExit={fresh}"', _SILENT] if _claimed(fresh) else []
+                return [f'"{_WRITE}={fresh}"', _SILENT] if _claimed(fresh) else []
     return []
+
+
+def writes_archive(options: str) -> bool:
+    """Return whether a JVM with these options writes an archive when it ends."""
+    return _WRITE in options
 
 
 def _key(java: Java, jars: Path) -> str:
