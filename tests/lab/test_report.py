@@ -20,7 +20,8 @@ from lab.results import Results
 from lab.run import runs
 from pages.browser import NAMES, Page, browse, installed
 from pages.legible import lasting_faults
-from seeds import with_slow
+
+pytestmark = pytest.mark.slow  # its report takes ten seconds to make
 
 _BROWSER = installed()
 _in_browser = pytest.mark.skipif(_BROWSER is None, reason=f"no browser is installed (looked for {', '.join(NAMES)})")
@@ -73,7 +74,6 @@ def report(results: Results) -> Path:
     return path
 
 
-@pytest.mark.slow
 def test_no_logarithmic_axis_leaves_its_ticks_to_chance(results: Results) -> None:
     """Over one decade and a half, plotly by itself would name ten places of each, one over the other."""
     for name, experiment in EXPERIMENTS.items():
@@ -174,7 +174,7 @@ def page() -> Iterator[Page]:
 
 
 @_in_browser
-@pytest.mark.parametrize("width", with_slow([1100, 400], [1100]))
+@pytest.mark.parametrize("width", [1100, 400])
 def test_every_figure_is_drawn_and_nothing_complains(page: Page, report: Path, width: int) -> None:
     page.show(width=width)
     page.forget()

@@ -61,6 +61,7 @@ def test_each_seed_is_run_and_told_in_the_trace(tmp_path: Path) -> None:
     assert [(line[0], line[2]) for line in lines] == [(str(seed), "passed") for seed in (2, 0, 1, 3)]
 
 
+@pytest.mark.slow
 def test_a_failure_is_told_with_the_command_that_repeats_it(tmp_path: Path) -> None:
     code, said = run(tmp_path, CODE.replace("WRONG", "2"))
     assert code == 1

@@ -87,6 +87,7 @@ def test_an_exclusive_deadline_and_a_result_that_is_replaced(
     assert main(["resolve", *files, "--out", str(out), *MAPPING]) == 2
 
 
+@pytest.mark.slow
 def test_a_table_of_rejected_rows_only_is_no_success(
     spark: SparkSession, files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,7 @@ from pages.legible import lasting_faults
 _BROWSER = installed()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(_BROWSER is None, reason="no browser is installed")
 def test_every_explanation_has_a_row_of_its_own_and_can_be_read(tmp_path: Path) -> None:
     names = [CLOCK, HANDLING, UNEXPLAINED]

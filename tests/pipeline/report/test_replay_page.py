@@ -168,6 +168,7 @@ def test_of_long_polls_alone_no_time_out_is_advised() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(_BROWSER is None, reason="no browser is installed")
 def test_all_of_it_can_be_read_and_each_broker_and_kind_has_a_row_with_units(report: Path) -> None:
     assert _BROWSER is not None

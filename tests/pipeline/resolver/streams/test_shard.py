@@ -190,6 +190,7 @@ def test_a_key_is_one_step_below_the_watermark() -> None:
     assert stream.outcomes["i"] == {"after": ("completed", 200 * MS)}, "what happened long before still counts"
 
 
+@pytest.mark.slow
 def test_state_is_flat_where_operations_come_and_go() -> None:
     sizes = _sizes(how(), lambda at: "the key")
     assert max(sizes[200:]) < 1.2 * max(sizes[50:100])

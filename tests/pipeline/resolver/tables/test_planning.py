@@ -129,6 +129,7 @@ def test_a_column_is_followed_to_its_files(spark: SparkSession, tmp_path: Path) 
         cached.unpersist()
 
 
+@pytest.mark.slow
 def test_many_files_cost_a_call_no_job_and_one_look_at_the_end_of_each(
     spark: SparkSession, tmp_path: Path, opened_files: Counter[str]
 ) -> None:

@@ -269,6 +269,7 @@ def test_steps_are_found_among_plain_operations(
 # -- columns -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_columns_of_their_own_and_three_ways_to_say_how_long(either: SparkSession) -> None:
     start = datetime(2026, 3, 2, 12, tzinfo=UTC)
     minute = timedelta(minutes=1)
