@@ -161,14 +161,12 @@ def plain_scan(table: DataFrame, wanted: Iterable[str]) -> Scan | None:
         if _class_of(plan) == _FILTER:
             condition = _expression(plan.condition())
             plan = plan.child()
-        if _class_of(plan) != _RELATION or plan.catalogTable().isDefined():
+        relation = _parquet_files(plan)
+        if relation is None:
             return None
         if columns is None:
             columns = {one.name(): _expression(one) for one in _all_of(plan.output())}
     except _UnknownError:
-        return None
-    relation = _parquet_files(plan)
-    if relation is None:
         return None
     options = relation.options().keySet().mkString("\n").lower().split()
     lower = {name.lower(): expression for name, expression in columns.items()}
