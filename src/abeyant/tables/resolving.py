@@ -193,8 +193,7 @@ class _Work:
 
     def valid(self, table: pa.Table) -> Operations:
         """Return the valid operations."""
-        operations = self._read(table)
-        return operations if operations.valid.all() else operations.select(operations.valid)
+        return self._read(table).only_valid()
 
     def without_duplicates(self, found: list[tuple[Operations, Integers]]) -> list[Operations]:
         """Return the valid operations without duplicates, given what `read_with_ids` returns."""

@@ -59,6 +59,10 @@ class Operations(NamedTuple):
             self.reasons,
         )
 
+    def only_valid(self) -> Operations:
+        """Return the valid rows, duplicate ids included; itself if all are."""
+        return self if self.valid.all() else self.select(self.valid)
+
 
 def read_operations(table: pa.Table, conditions: Sequence[str] = CONDITIONS) -> Operations:
     """Check every row. Raises `AbeyantError` for a number beyond 64 bits."""
@@ -91,8 +95,7 @@ def read_operations(table: pa.Table, conditions: Sequence[str] = CONDITIONS) -> 
 
 def valid_operations(table: pa.Table, conditions: Sequence[str] = CONDITIONS) -> Operations:
     """Return the valid operations, duplicate ids included. Raises as `read_operations`."""
-    operations = read_operations(table, conditions)
-    return operations if operations.valid.all() else operations.select(operations.valid)
+    return read_operations(table, conditions).only_valid()
 
 
 def valid_events(table: pa.Table) -> pa.Table:
