@@ -50,7 +50,7 @@ def test_a_producer_pushes_what_it_is_asked_for_and_says_when_it_ends() -> None:
             assert settle(producer, send(producer, TOPIC, b"tea")) == [None]
             assert settle(other, send(other, TOPIC, b"tea")) == [None]
             wait_until(lambda: (row := of(kafka, "till")) is not None and row.pushes > 1)
-            # Whoever ends while a push is under way pushes no more: this is answered after it, by the same connection.
+            # A client that closes with a push in flight sends no last one. This response follows the push's.
             assert settle(producer, send(producer, TOPIC, b"tea")) == [None]
         del producer
         wait_until(lambda: (row := of(kafka, "till")) is not None and row.terminated)

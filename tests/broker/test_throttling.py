@@ -255,7 +255,7 @@ def test_what_can_be_no_host_is_refused(host: str) -> None:
 
 
 def test_a_host_is_looked_up_when_its_quota_is_set_and_not_at_each_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slow name server must not hold up all brokers, whoever connects."""
+    """A slow name server must not delay every connection to every broker."""
     asked = []
 
     def look_up(name: str) -> str:
