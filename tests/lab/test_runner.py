@@ -51,6 +51,7 @@ def test_a_virtual_run_measures_what_this_process_does(tmp_path: Path) -> None:
     assert not rows.isna().any().any()
 
 
+@pytest.mark.slow
 def test_resuming_measures_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     append = Results.append
     written: list[Cell] = []

@@ -42,7 +42,7 @@ def connected(url: str) -> Iterator[SparkSession]:
 
 @pytest.fixture(params=["classic", pytest.param("connect", marks=pytest.mark.slow)])
 def either(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    """The tests of what has to work in both. Of the quick ones those of test_both_sessions.py try both."""
+    """The tests of what has to work in both; two of the quick ones in test_both_sessions.py try both."""
     yield from of_kind(request)
 
 

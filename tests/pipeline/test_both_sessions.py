@@ -35,7 +35,8 @@ TRACES = some_traces(8, seed=17)
 
 
 @pytest.fixture(params=["classic", "connect"])
-def either(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+def both(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """What a quick test tries in both; `either` leaves Spark Connect to the slow ones."""
     yield from of_kind(request)
 
 
@@ -63,8 +64,8 @@ def test_a_request_log_becomes_operations(either: SparkSession, tmp_path: Path) 
     assert (rejected.instance, rejected.line_number) == ("broker-1", 2)
 
 
-def test_tables_are_resolved_and_replayed(either: SparkSession) -> None:
-    operations, events = tables(either, TRACES)
+def test_tables_are_resolved_and_replayed(both: SparkSession) -> None:
+    operations, events = tables(both, TRACES)
     wanted = by_hand(TRACES)
     outcomes = pipeline.resolve(operations, events).selectExpr("instance", "op_id", "outcome", "unix_micros(at)")
     assert {(i, op): (how, at) for i, op, how, at in outcomes.collect()} == wanted
@@ -82,7 +83,7 @@ def test_a_log_is_analyzed_on_connect(connect_url: str, tmp_path: Path) -> None:
     assert (found.folder / "report.html").is_file()
 
 
-def test_an_expression_that_fails_is_null_and_its_row_goes_on(either: SparkSession) -> None:
+def test_an_expression_that_fails_is_null_and_its_row_goes_on(both: SparkSession) -> None:
     mapping = {
         "op_id": "if(n = 2, raise_error('text'), concat('op ', n))",
         "start": "make_timestamp(2026, 1, n, 2, 30, 0.000001, 'Europe/Berlin')",
@@ -90,7 +91,7 @@ def test_an_expression_that_fails_is_null_and_its_row_goes_on(either: SparkSessi
         "watches": "array(named_struct('key', 'k', 'required', bigint(9223372036854775807 - 3 + n)))",
         "kind": "n",
     }
-    table = either.sql("SELECT * FROM VALUES (1), (2), (3), (4), (40) AS (n)")
+    table = both.sql("SELECT * FROM VALUES (1), (2), (3), (4), (40) AS (n)")
     found = operations_from(table, mapping, survive=True).selectExpr(
         "kind", "op_id", "unix_micros(start) % 1000000 AS us", "timeout_ms", "watches"
     )

@@ -154,7 +154,8 @@ def test_a_produce_waits_and_expires(page: Page, by: str) -> None:
         assert page.complaints == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")])
+@pytest.mark.parametrize("width", with_slow([1280, 400], [1280]))
+@pytest.mark.parametrize("scheme", with_slow(["light", "dark"], ["light"]))
 def test_it_can_be_read(page: Page, kafka: broker.Cluster, width: int, scheme: str) -> None:
     purgatory = abeyant.Purgatory[Any]("requests", abeyant.ManualTimer())
 
@@ -190,7 +191,7 @@ class Asked(abeyant.DelayedOperation):
         return False
 
 
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", with_slow([1280, 400], [400]))
 def test_the_requests_of_a_client_are_a_line_each(page: Page, width: int) -> None:
     """A long name is cut, whole in its title, and whole on the page at the press of a button."""
     long = "settlement-service-" + "7c9f6d5b8-" * 20

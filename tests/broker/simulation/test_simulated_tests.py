@@ -107,6 +107,7 @@ def test_misuse_in_a_test_is_told_in_a_line(tmp_path: Path) -> None:
     assert [mistake for mistake in mistakes if mistake not in said] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "mistake"),
     [

@@ -118,6 +118,7 @@ def test_where_no_run_passes_the_page_says_so() -> None:
     assert "raise ValueError(&quot;of &lt;the&gt; test&quot;)" in page
 
 
+@pytest.mark.slow
 def test_the_page_in_a_browser(watched: RunResult, beside: tuple[RunId, RunResult], tmp_path: Path) -> None:
     path = tmp_path / "story.html"
     path.write_text(timeline_page(watched, RunId(watched.seed, (0,)), beside, COMMAND), encoding="utf-8")

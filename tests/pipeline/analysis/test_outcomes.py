@@ -21,6 +21,7 @@ from abeyant.pipeline.sources.source import Kafka
 from pages.page_checks import check_page
 
 
+@pytest.mark.slow  # a table whole, again and again
 def test_counts_percentiles_and_keys_are_those_of_the_table(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

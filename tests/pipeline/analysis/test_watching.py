@@ -12,6 +12,7 @@ import pytest
 from abeyant.pipeline.analysis.watching import IncidentWatch, Notice
 from abeyant.pipeline.request_log.growing import GROWING
 from pipeline.analysis.test_recordings import NAMES, RECORDINGS, examined_operations, operations
+from seeds import with_slow
 
 PIECES = 23
 
@@ -63,7 +64,7 @@ def test_what_is_told_in_the_end_is_what_an_analysis_finds(name: str) -> None:
     json.dumps(told)
 
 
-@pytest.mark.parametrize("name", ["follower-frozen", "group-storm", "quota"])
+@pytest.mark.parametrize("name", with_slow(["follower-frozen", "group-storm", "quota"], ["follower-frozen", "quota"]))
 def test_at_every_moment_those_under_way_are_what_an_analysis_finds(name: str) -> None:
     table = operations(RECORDINGS / name)
     watch, told = IncidentWatch(), list[Notice]()

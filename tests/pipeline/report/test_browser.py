@@ -112,6 +112,7 @@ def test_hover_tells_what_is_under_the_mouse(looked_at: Page, plot: str) -> None
     assert said[plot] in label
 
 
+@pytest.mark.slow
 def test_choosing_an_instance_changes_figures_and_tables(opened: Page) -> None:
     tops = "document.querySelector('#plot-pending')._fullData.map(trace => Math.max(...trace.y))"
     shown = "[...document.querySelectorAll('[data-scope]')].filter(p => p.checkVisibility()).map(p => p.dataset.scope)"
@@ -125,6 +126,7 @@ def test_choosing_an_instance_changes_figures_and_tables(opened: Page) -> None:
     assert all(opened.run(_DRAWN % plot)["marks"] > 0 for plot in PLOTS)
 
 
+@pytest.mark.slow
 def test_plots_keep_their_height_when_the_window_changes(opened: Page) -> None:
     heights = "[...document.querySelectorAll('.plot')].map(plot => plot.getBoundingClientRect().height)"
     widths = "[...document.querySelectorAll('.plot svg.main-svg')].map(svg => svg.getBoundingClientRect().width)"
@@ -276,6 +278,7 @@ def test_a_part_of_the_time_reaches_every_table_and_figure(opened: Page, report:
     assert opened.run(_SAID) == whole
 
 
+@pytest.mark.slow
 def test_tables_are_sorted_by_a_click_and_long_ones_folded(opened: Page, report: Path) -> None:
     tables = "[...document.querySelectorAll('table.sortable')].filter(table => table.checkVisibility())"
     table = f"{tables}.find(table => table.textContent.includes('waited in all'))"
@@ -319,6 +322,7 @@ def test_all_of_it_can_be_read(opened: Page, scheme: str, width: int) -> None:
     assert lasting_faults(opened) == []
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_found(page: Page, tmp_path: Path) -> None:
     bad = tmp_path / "bad.html"
     bad.write_text(
@@ -356,6 +360,7 @@ def test_it_follows_the_readers_scheme(opened: Page) -> None:
     opened.wait_for(f"{ink} !== '{light[0]}' && {ground} !== '{light[1]}'")
 
 
+@pytest.mark.slow
 def test_it_fits_a_phone(opened: Page, report: Path) -> None:
     opened.show(width=390, height=844)
     opened.forget()
@@ -367,6 +372,7 @@ def test_it_fits_a_phone(opened: Page, report: Path) -> None:
         assert drawn["width"] <= 390
 
 
+@pytest.mark.slow
 def test_a_report_of_nothing_is_shown_too(page: Page, tmp_path: Path) -> None:
     tables = samples.tables(samples.operations(instances=["1"]))
     empty = {name: frame.head(0) for name, frame in tables.items()}
@@ -380,6 +386,7 @@ def test_a_report_of_nothing_is_shown_too(page: Page, tmp_path: Path) -> None:
     assert page.complaints == []
 
 
+@pytest.mark.slow
 def test_these_checks_can_fail(page: Page, tmp_path: Path) -> None:
     bad = tmp_path / "bad.html"
     bad.write_text(

@@ -339,6 +339,7 @@ def test_thinned_steps_keep_every_peak() -> None:
     assert thinned(steps.head(300), 300).equals(steps.head(300))
 
 
+@pytest.mark.slow
 def test_a_page_has_at_most_two_megabytes(page: Outline, tmp_path: Path) -> None:
     many = samples.tables(samples.operations(instances=tuple("abcdefghijklmnop"), kinds=("PRODUCE",)))
     for one in (page, report(tmp_path, many)):

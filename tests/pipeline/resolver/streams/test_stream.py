@@ -131,6 +131,7 @@ def test_o4_what_is_late_or_cannot_be_resolved_is_rejected_whole_and_counted(
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_waits_can_be_read_while_the_query_runs(spark: SparkSession, tmp_path: Path) -> None:
     stream = Stream(spark, tmp_path)
     of_all = OP._replace(op_id="all", timeout_ms=50, watches=(Watch("k", 1), Watch("never", 1)))
@@ -214,6 +215,7 @@ def test_time_outs_fire_when_nothing_arrives(
     assert sum(counts.rows for counts in counted if counts is not None) == 2, "ticks are no rows of anybody's"
 
 
+@pytest.mark.slow
 def test_processing_time_needs_no_times_in_the_tables(
     spark: SparkSession, tmp_path: Path, running: list[StreamingQuery]
 ) -> None:

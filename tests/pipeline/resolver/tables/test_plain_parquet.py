@@ -235,7 +235,8 @@ def test_files_of_any_writer_give_the_same(
 INSTANTS = ("INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS")
 
 
-@pytest.mark.parametrize("kind", with_slow(INSTANTS, INSTANTS[1:]))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", INSTANTS)
 def test_files_of_spark_give_the_same_whatever_a_timestamp_is_in_them(
     spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:

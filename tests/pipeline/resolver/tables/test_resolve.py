@@ -426,6 +426,7 @@ def test_rows_that_are_in_the_plan_themselves_are_small_however_many(spark: Spar
     assert [size and size.in_plan for size in sizes] == [True, False, False]
 
 
+@pytest.mark.slow
 def test_rows_of_one_id_are_combined_where_no_operation_has_several_watches(spark: SparkSession) -> None:
     operations = [operation_row(Op(name, 0, 10, (Watch("k", 1),), "all")) for name in ("twice", "once", "twice")]
     happened = events_table(spark, [event_row(Event("k", 3, 1))])
@@ -448,7 +449,9 @@ def rivals(*pairs: tuple[str, tuple[Watch, ...]]) -> list[dict[str, Any]]:
         pytest.param(("all", (Watch("k", 9),)), ("all", (Watch("k", 10),)), "completed", marks=pytest.mark.slow),
         pytest.param(("all", (Watch("a", 10),)), ("all", (Watch("b", 9),)), "expired", marks=pytest.mark.slow),
         pytest.param(("all", (Watch("k", 10),)), ("any", (Watch("k", 9),)), "expired", marks=pytest.mark.slow),
-        (("any", (Watch("k", 10),)), ("any", (Watch("k", 10), Watch("k", 9))), "expired"),
+        pytest.param(
+            ("any", (Watch("k", 10),)), ("any", (Watch("k", 10), Watch("k", 9))), "expired", marks=pytest.mark.slow
+        ),
     ],
     ids=["required", "key", "condition", "more"],
 )
