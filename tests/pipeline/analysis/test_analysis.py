@@ -365,10 +365,12 @@ def test_a_burst_is_an_incident_and_a_long_poll_is_none(spark: SparkSession) -> 
     usual = [Op("b1", kind, 10_000 * n, 2_000, "completed", ("k",)) for n in range(200) for kind in KINDS]
     failed = [Op("b2", kind, 60_000_000 + n, 1_500_000, "expired", ("k", "l")) for n in range(3) for kind in KINDS]
     polls = [Op("b1", "FETCH_CONSUMER", 90_000_000 + n, 5_000, "expired", ("k",)) for n in range(50)]
-    rows = incidents(table(spark, [*usual, *failed, *polls])).orderBy("kind").collect()
+    own = [Op("b1", "PREFETCH", 90_000_000 + n, 5_000, "expired", ("k",)) for n in range(4)]  # none of Kafka's
+    rows = incidents(table(spark, [*usual, *failed, *polls, *own])).orderBy("kind").collect()
     assert [(row["kind"], row["operations"], row["expired"], row["keys"]) for row in rows] == [
         ("FETCH_CONSUMER", 3, 0, ["k", "l"]),  # 1.5 s is long for its kind
         ("JOIN_GROUP", 3, 3, ["k", "l"]),
+        ("PREFETCH", 4, 4, ["k"]),
         ("PRODUCE", 3, 3, ["k", "l"]),
     ]
 

@@ -22,7 +22,7 @@ from abeyant.pages.style import EXPIRED, ReportError
 from abeyant.pages.words import duration, escaped, label, percent, shortened, tick_values
 from abeyant.pipeline.report.analysis import ALL, COLUMNS, MOST_SCOPES, Analysis, read_analysis
 from abeyant.pipeline.report.headline import findings, headline
-from abeyant.pipeline.report.kinds import colours
+from abeyant.pipeline.report.kinds import colours, is_poll
 from abeyant.pipeline.report.page import write_report
 from abeyant.pipeline.report.steps import thinned, total
 from abeyant.pipeline.report.tables import incidents as table_of_incidents
@@ -501,6 +501,12 @@ def test_figures_leave_out_the_least_of_many_kinds(tmp_path: Path) -> None:
             continue  # it is of brokers
         assert "KIND_08" in str(variants) or "expired" in str(variants)
         assert "KIND_07" not in str(variants)
+
+
+def test_only_kafkas_fetches_are_long_polls() -> None:
+    polls = {"FETCH", "FETCH_CONSUMER", "FETCH_FOLLOWER", "FETCH_RAFT", "SHARE_FETCH"}
+    others = {"OFFSET_FETCH", "PREFETCH", "FETCH_PRICES", "fetch", "", None}
+    assert {kind for kind in polls | others if is_poll(kind)} == polls
 
 
 def test_kinds_have_colours_of_their_own() -> None:

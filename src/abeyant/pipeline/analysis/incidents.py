@@ -37,6 +37,7 @@ from abeyant.pipeline.analysis.keys import with_keys
 from abeyant.pipeline.analysis.pauses import PAUSES_APART_S, joined_reading, pauses, reading
 from abeyant.pipeline.analysis.ranked import Ranked, by_ranks
 from abeyant.pipeline.analysis.shards import Dealt, by_group, by_shard, shard_count
+from abeyant.pipeline.request_log.operation import LONG_POLLS
 from abeyant.pipeline.schemas import INCIDENTS
 from abeyant.pipeline.spark.arrow import arrow_schema
 
@@ -141,7 +142,7 @@ def suffering(operations: pa.Table, long_us: Mapping[str, float]) -> pa.Table:
     """Count the operations that suffer, by kind, trouble and the second in which they end, by instance and by key."""
     kind, kinds = codes(operations["kind"])
     names = kinds.to_pylist()
-    polls = np.array([name is None or "FETCH" in name for name in names], bool)
+    polls = np.array([name is None or name in LONG_POLLS for name in names], bool)
     limits = np.array([np.inf if name is None else long_us.get(name, np.inf) for name in names])
     wait = operations["wait_us"].to_numpy()
     expires = pc.equal(operations["outcome"], "expired").fill_null(False).to_numpy(zero_copy_only=False) & ~polls[kind]

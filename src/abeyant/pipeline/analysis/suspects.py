@@ -65,6 +65,7 @@ from abeyant.pipeline.analysis.followers import (
     silences,
 )
 from abeyant.pipeline.analysis.pauses import LEAST_PAUSES, longest_pauses
+from abeyant.pipeline.request_log.operation import LONG_POLLS
 from abeyant.pipeline.schemas import SUSPECTS
 from abeyant.pipeline.spark.arrow import arrow_schema
 
@@ -172,7 +173,7 @@ def _slow_followers(case: Case) -> Iterator[Suspect]:
 def _slow_disk(case: Case) -> Iterator[Suspect]:
     huge = {client for client, _ in _huge(case)}
     appends = _slower(case, "local_us", lambda row: row.kind == "PRODUCE" and row.client_id not in huge)
-    fetches = _slower(case, "local_us", lambda row: row.kind.startswith("FETCH"))
+    fetches = _slower(case, "local_us", lambda row: row.kind in LONG_POLLS)
     for instance, (mean, usual) in appends.items():
         broker = case.broker(instance)
         stuck = any(one.replica == case.brokers.get(instance) for one in case.silent)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from abeyant.pages.style import FURTHER, PALETTE
+from abeyant.pipeline.request_log.operation import LONG_POLLS
 
 __all__ = ["colours", "in_order", "is_poll"]
 
@@ -36,8 +37,8 @@ def in_order(kinds: Iterable[str], weight: Mapping[str, float]) -> list[str]:
 
 
 def is_poll(kind: object) -> bool:
-    """Return whether a kind is a fetch, for which it is the ordinary end to expire."""
-    return "FETCH" in str(kind)
+    """Return whether a kind is one of Kafka's fetches, for which it is the ordinary end to expire."""
+    return kind in LONG_POLLS
 
 
 def colours(kinds: Sequence[str]) -> dict[str, str]:

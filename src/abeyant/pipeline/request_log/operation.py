@@ -17,6 +17,7 @@ __all__ = [
     "DELAYABLE",
     "EARLY_MS",
     "EXPIRED",
+    "LONG_POLLS",
     "REQUEST_TIMED_OUT",
     "Operated",
     "Operation",
@@ -35,6 +36,9 @@ EARLY_MS: Final = 1.0
 DELAYABLE: Final = frozenset({"PRODUCE", "FETCH", "SHARE_FETCH", "JOIN_GROUP", "SYNC_GROUP", "DELETE_RECORDS"})
 """Requests that Kafka may delay: each is an operation, even one that was answered at once. The others become
 operations only when they waited."""
+
+LONG_POLLS: Final = frozenset({"FETCH", "FETCH_CONSUMER", "FETCH_FOLLOWER", "FETCH_RAFT", "SHARE_FETCH"})
+"""Kinds for which it is the ordinary end to expire: nothing new came. Others may contain the word, as OFFSET_FETCH."""
 
 REQUEST_TIMED_OUT: Final = 7
 # The group coordinator answers so when its own write timed out, but also when it is loading or has moved away.
