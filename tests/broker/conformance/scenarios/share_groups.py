@@ -212,6 +212,19 @@ class Member:
         ]  # fmt: skip
         self.stage.note(f"{self.name} gets", [said["error_code"], said["error_message"], acquired(said), errors])
 
+    def begins(self) -> None:
+        """Begin a session with a fetch that acquires nothing."""
+        self.stage.until(lambda: self.do()["error_code"] == "NONE", "a session")
+
+    def waits(self) -> None:
+        """Fetch with a long wait, without an answer."""
+        self._connection.send(FETCH, self.stage.version(FETCH), self.fetching(max_wait=60_000))
+        self.stage.brokers.await_read(1)
+
+    def disconnects(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
     def acknowledges(self, *batches: Plain, **more: Plain) -> None:
         """Acknowledge, and write down the answer."""
         version = self.stage.version(ACKNOWLEDGE)
@@ -429,6 +442,26 @@ def a_lock_ends(stage: Stage) -> None:
     stage.brokers.elapse(1.5)
     other.acquires()
     member.acknowledges((0, 2, ACCEPT))
+
+
+@table(FETCH, at=(2,), lost_its_connection=(True,), left_the_group=(False,))
+def a_member_that_waits_is_gone(stage: Stage, by_connection: bool) -> None:
+    """Its long poll still acquires, so another gets the record only once that lock has ended."""
+    member, group, topic = consuming(stage, share_record_lock_duration_ms="15000")
+    other = Member(stage, group, topic, "two")
+    member.begins()
+    other.begins()
+    member.waits()
+    if by_connection:
+        member.disconnects()
+    else:
+        group.do(HEARTBEAT, beat(None, member.name, -1))
+    stage.brokers.await_read(1)
+    stage.do("Produce", produce(topic, Batch((b"new",), at=stage.base_time)))
+    stage.brokers.await_read(1)
+    other.gets()
+    stage.brokers.elapse(15.5)
+    other.acquires()
 
 
 @table(
