@@ -17,8 +17,21 @@ from abeyant.pipeline.request_log.rows import observed_rows
 from abeyant.pipeline.schemas import OBSERVED, check_table
 from abeyant.pipeline.spark.chunks import chunks
 from abeyant.pipeline.spark.packed import PackedRows
+from abeyant.pipeline.spark.part_rows import PartRows
 
-__all__ = ["TIMES", "Integers", "codes", "keys_of", "microseconds", "observed", "run_starts", "sum_rows", "tables"]
+__all__ = [
+    "TIMES",
+    "Integers",
+    "LogRows",
+    "codes",
+    "keys_of",
+    "microseconds",
+    "observed",
+    "observed_columns",
+    "run_starts",
+    "sum_rows",
+    "tables",
+]
 
 Integers = npt.NDArray[np.int64]
 
@@ -26,6 +39,10 @@ TIMES: Final = ("local_ms", "send_ms", "throttle_ms")
 """What a request spent beside its wait."""
 
 _NEEDED: Final = ("instance", "kind", "start", "outcome", "waited_ms")
+_KEYS: Final = "watches.list.element.key"  # in Parquet's words
+
+LogRows = PackedRows | PartRows
+"""The operations of a log, which have all columns."""
 
 
 @overload
@@ -33,21 +50,21 @@ def observed(operations: DataFrame, *more: str) -> DataFrame: ...
 
 
 @overload
-def observed(operations: PackedRows, *more: str) -> PackedRows: ...
+def observed(operations: LogRows, *more: str) -> LogRows: ...
 
 
 @overload
-def observed(operations: DataFrame | PackedRows, *more: str) -> DataFrame | PackedRows: ...
+def observed(operations: DataFrame | LogRows, *more: str) -> DataFrame | LogRows: ...
 
 
-def observed(operations: DataFrame | PackedRows, *more: str) -> DataFrame | PackedRows:
+def observed(operations: DataFrame | LogRows, *more: str) -> DataFrame | LogRows:
     """Return the operations whose wait is known: instance, kind, start_us, wait_us, outcome, and `more` columns.
 
     `keys` are those of the watches; `TIMES`, `size_bytes` and `error_code` may be missing. Raises `SchemaError` when
     another column is missing, or one is mistyped.
     """
-    if isinstance(operations, PackedRows):  # of a log, which has all columns
-        return operations.prepared(partial(observed_rows, more=more))
+    if isinstance(operations, LogRows):
+        return operations.prepared(partial(observed_rows, more=more), observed_columns(more))
     missing = {name for name in (*TIMES, "size_bytes", "error_code") if name not in operations.columns}
     needed = (*_NEEDED, *("watches" if name == "keys" else name for name in more if name not in missing))
     check_table(operations, OBSERVED.__class__([OBSERVED[name] for name in needed]), "operations")
@@ -66,6 +83,11 @@ def observed(operations: DataFrame | PackedRows, *more: str) -> DataFrame | Pack
             for name in more
         ),
     )
+
+
+def observed_columns(more: Iterable[str]) -> list[str]:
+    """Return the columns of a Parquet file of operations that `observed_rows` takes."""
+    return [*_NEEDED, *(_KEYS if name == "keys" else name for name in more)]
 
 
 def microseconds(column: pa.ChunkedArray) -> Integers:

@@ -23,11 +23,11 @@ from abeyant.errors import AbeyantError
 from abeyant.lazy import needs
 from abeyant.pipeline.analysis.activity import Incident, incidents_of
 from abeyant.pipeline.analysis.by_time import Slices
-from abeyant.pipeline.analysis.columns import observed
+from abeyant.pipeline.analysis.columns import LogRows, observed
 from abeyant.pipeline.analysis.pending import Span, drawn_rows, pending_rows, plot_rows
 from abeyant.pipeline.analysis.small_tables import incident_tables, time_tables, waits_tables
 from abeyant.pipeline.analysis.suspects import find_suspects, suspect_rows
-from abeyant.pipeline.analysis.written import write_log, write_rows
+from abeyant.pipeline.analysis.written import WrittenLog, write_rows
 from abeyant.pipeline.request_log.brokers import joined_files
 from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, read_lines
 from abeyant.pipeline.request_log.layout import layouts
@@ -41,7 +41,7 @@ from abeyant.pipeline.schemas import PENDING, TABLES
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.errors import explained
 from abeyant.pipeline.spark.jobs import cancel_jobs, name_jobs
-from abeyant.pipeline.spark.packed import PACKED, PackedRows, unpack
+from abeyant.pipeline.spark.packed import PACKED, unpack
 from abeyant.pipeline.spark.progress import Steps
 from abeyant.pipeline.spark.versions import versions_of
 
@@ -148,19 +148,18 @@ class _Run:
         self._run([work])
 
     def tables(self, log: KafkaRequestLog) -> None:
-        """Write every table; the log is parsed once and kept by Spark, in memory or on its disk."""
+        """Write every table; the log is parsed once."""
         with self._steps.step(f"surveying {_files(len(log.files))}"):
             if not log.survey.requests:
                 raise AbeyantError(f"no request in {_files(len(log.files))}: {_named(log)}{_damage(log)}")
-        cut = log.packed
-        operations = cut["operations"]
-        operations.packed.persist()
         # What is packed has few rows that are large: as many of them as so many bytes go to Python at once.
         limit = self._spark.conf.get(_BATCH_BYTES)
         self._spark.conf.set(_BATCH_BYTES, "64m")
+        written: WrittenLog | None = None
         try:
             with self._step("parsing"):
-                times = write_log(self._result, cut)
+                written = WrittenLog(self._result, log)
+                operations, times = written.operations, written.times
                 if not times["operations"] and not times["requests"]:
                     raise AbeyantError(f"no request in {_named(log)} can be read: {self._first_reason()}")
             with self._step("analyzing"):
@@ -171,15 +170,16 @@ class _Run:
                     lambda: self._pending(operations, Span.of(times)),
                 )
         finally:
-            operations.packed.unpersist()
+            if written is not None:
+                written.close()
             self._spark.conf.set(_BATCH_BYTES, limit or "64m")
 
-    def _small_tables(self, operations: PackedRows, times: Mapping[str, Any]) -> tuple[list[Incident], pa.Table]:
+    def _small_tables(self, operations: LogRows, times: Mapping[str, Any]) -> tuple[list[Incident], pa.Table]:
         """Write the small tables; return the incidents, and what was done near them."""
         waits = waits_tables(operations, times["operations"])
         self._put(waits)
         slices = Slices(times["first"], times["last"])
-        self._put(time_tables(operations.packed, slices, waits, times["end"] or 0))
+        self._put(time_tables(operations, slices, waits, times["end"] or 0))
         incidents = incidents_of(self.small["incidents"])
         found = incident_tables(operations, incidents)
         self._put(found)
@@ -188,7 +188,7 @@ class _Run:
     def _suspects(self, incidents: Sequence[Incident], activity: pa.Table, end_us: int) -> None:
         self._put({"suspects": suspect_rows(find_suspects(incidents, activity, end_us))})
 
-    def _pending(self, operations: PackedRows, span: Span) -> None:
+    def _pending(self, operations: LogRows, span: Span) -> None:
         """Write what was pending, and what of it is drawn."""
         if self._stopping:
             return

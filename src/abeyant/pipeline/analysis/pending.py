@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.analysis.columns import Integers, codes, observed, run_starts, sum_rows, tables
+from abeyant.pipeline.analysis.columns import Integers, LogRows, codes, observed, run_starts, sum_rows, tables
 from abeyant.pipeline.analysis.ranked import known_groups
 from abeyant.pipeline.analysis.shards import Dealt, ShardRows, dealt_to_shards, shard_count
 from abeyant.pipeline.schemas import ALL_INSTANCES, PENDING, check_table
 from abeyant.pipeline.spark.arrow import arrow_schema
-from abeyant.pipeline.spark.packed import PackedRows, packed_rows
+from abeyant.pipeline.spark.packed import packed_rows
 
 __all__ = ["PLOT_POINTS", "Span", "drawn_rows", "pending_over_time", "pending_plot", "pending_rows", "plot_rows"]
 
@@ -64,7 +64,7 @@ def pending_over_time(operations: DataFrame) -> DataFrame:
     return pending_rows(waited, Span.of(span)).table(PENDING)
 
 
-def pending_rows(waited: DataFrame | PackedRows, span: Span) -> ShardRows:
+def pending_rows(waited: DataFrame | LogRows, span: Span) -> ShardRows:
     """Return `PENDING` of `observed` operations; the span is theirs."""
     slices = shard_count(waited.sparkSession, span.waited)
     width = (span.last_us - span.first_us) // slices + 1

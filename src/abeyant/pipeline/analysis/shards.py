@@ -19,9 +19,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from abeyant.pipeline.analysis.columns import Integers, codes, run_starts, tables
+from abeyant.pipeline.analysis.columns import Integers, LogRows, codes, run_starts, tables
 from abeyant.pipeline.spark.chunks import freeze_imports
-from abeyant.pipeline.spark.packed import PackedRows, Work, pack, unpack
+from abeyant.pipeline.spark.packed import Work, pack, unpack
 from abeyant.pipeline.spark.session import shuffle_partitions
 
 __all__ = ["Dealt", "ShardRows", "by_group", "by_shard", "dealt_to_shards", "shard_count"]
@@ -35,7 +35,7 @@ _TASK_ROWS: Final = 20_000
 
 
 def by_shard(
-    rows: DataFrame | PackedRows,
+    rows: DataFrame | LogRows,
     deal: Callable[[pa.Table], Iterable[Dealt]],
     shards: int,
     make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]],
@@ -62,7 +62,7 @@ class ShardRows:
 
 
 def dealt_to_shards(
-    rows: DataFrame | PackedRows,
+    rows: DataFrame | LogRows,
     deal: Callable[[pa.Table], Iterable[Dealt]],
     shards: int,
     make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]],

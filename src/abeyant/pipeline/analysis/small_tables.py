@@ -14,7 +14,6 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from abeyant.pipeline.analysis.activity import ACTIVITY, Incident, count_near, in_order, merge_activity, times_near
 from abeyant.pipeline.analysis.by_time import (
@@ -25,7 +24,7 @@ from abeyant.pipeline.analysis.by_time import (
     requests_by_time,
     waits_by_time,
 )
-from abeyant.pipeline.analysis.columns import TIMES, observed
+from abeyant.pipeline.analysis.columns import TIMES, LogRows, observed, observed_columns
 from abeyant.pipeline.analysis.incident_waits import FOUND, first_waits, incident_waits, waits_during
 from abeyant.pipeline.analysis.incidents import LONG_WAITS, SUFFERING, incident_rows, long_waits, paused, suffering
 from abeyant.pipeline.analysis.keys import KEY, by_key_rows, with_keys
@@ -36,10 +35,10 @@ from abeyant.pipeline.analysis.ranked import count_waits, known_groups, rank, wi
 from abeyant.pipeline.analysis.shards import Dealt, by_group, by_shard, shard_count
 from abeyant.pipeline.analysis.summary import summary_rows, waits_rows
 from abeyant.pipeline.analysis.timeout_curve import CURVE_POINTS, timeout_curve_rows
-from abeyant.pipeline.request_log.rows import observed_rows
+from abeyant.pipeline.request_log.rows import COUNTED, observed_rows
 from abeyant.pipeline.schemas import ALL_INSTANCES, REQUESTS_BY_KIND, TABLES
 from abeyant.pipeline.spark.arrow import arrow_schema
-from abeyant.pipeline.spark.packed import PACKED, PackedRows, named_tables
+from abeyant.pipeline.spark.packed import PACKED
 
 __all__ = ["incident_tables", "time_tables", "waits_tables"]
 
@@ -54,7 +53,7 @@ _COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
 _JOINED: Final[Mapping[str, Callable[[pa.Table], pa.Table]]] = {"fetch_runs": joined, "reading": joined_reading}
 
 
-def waits_tables(operations: PackedRows, number: int) -> dict[str, pa.Table]:
+def waits_tables(operations: LogRows, number: int) -> dict[str, pa.Table]:
     """Return the tables of ranked waits of so many operations, and `long_waits`: one job."""
     shards = shard_count(operations.sparkSession, number)
     rows = by_shard(observed(operations, "keys"), partial(_counts, shards=shards), shards, _of_shard, PACKED)
@@ -62,14 +61,14 @@ def waits_tables(operations: PackedRows, number: int) -> dict[str, pa.Table]:
     return collected(rows, schemas | {"long_waits": arrow_schema(LONG_WAITS)})
 
 
-def time_tables(log: DataFrame, slices: Slices, waits: Mapping[str, pa.Table], end_us: int) -> dict[str, pa.Table]:
+def time_tables(operations: LogRows, slices: Slices, waits: Mapping[str, pa.Table], end_us: int) -> dict[str, pa.Table]:
     """Return the tables by time, `requests_by_kind`, and `incidents`: one job, by what `waits_tables` returned.
 
-    `log` has packed operations and requests; `end_us` is when the last operation ended.
+    With the `operations` are the log's requests, counted; `end_us` is when the last operation ended.
     """
     long_us = dict(zip(*(waits["long_waits"][name].to_pylist() for name in LONG_WAITS.names), strict=True))
     count = partial(_by_time, slices=slices, first=first_keys(waits["by_key"]), long_us=long_us)
-    rows = log.mapInArrow(count, PACKED)
+    rows = operations.map_named(count, {"operations": observed_columns(_BY_TIME), "requests": COUNTED.names}, PACKED)
     schemas = {name: arrow_schema(TABLES[name]) for name in _COUNTED}
     found = collected(rows, schemas | {"suffering": SUFFERING, "fetch_runs": FETCH_RUNS, "reading": READING})
     summed = {name: added_up(found[name], schemas[name].names, counts) for name, counts in _COUNTED.items()}
@@ -107,7 +106,7 @@ def _tables(shard: dict[str, pa.Table]) -> Iterator[Packed]:
         yield "long_waits", long_waits(rank(everywhere, ("kind",)))
 
 
-def incident_tables(operations: PackedRows, incidents: Sequence[Incident]) -> dict[str, pa.Table]:
+def incident_tables(operations: LogRows, incidents: Sequence[Incident]) -> dict[str, pa.Table]:
     """Return what was done near incidents (`activity`), and `incident_waits`: one job."""
     schemas = {"activity": ACTIVITY, "incident_waits": FOUND}
     found = {name: schema.empty_table() for name, schema in schemas.items()}
@@ -133,12 +132,12 @@ def _near_incidents(batches: Iterable[pa.RecordBatch], *, incidents: Sequence[In
 
 
 def _by_time(
-    batches: Iterable[pa.RecordBatch], *, slices: Slices, first: pa.Table, long_us: Mapping[str, float]
+    log: Iterable[tuple[str, pa.Table]], *, slices: Slices, first: pa.Table, long_us: Mapping[str, float]
 ) -> Iterator[pa.RecordBatch]:
     requests: list[pa.RecordBatch] = []
 
     def operations() -> Iterator[pa.RecordBatch]:
-        for name, rows in named_tables(batches):
+        for name, rows in log:
             if name == "operations":
                 yield from observed_rows(rows, _BY_TIME).to_batches()
             elif name == "requests":

@@ -98,11 +98,18 @@ def find_suspects(incidents: Iterable[Incident], activity: pa.Table, end_us: int
         is_calm[begin:end] = False
     quiet, brokers = silences(followers(activity), end_us), broker_ids(followers(activity))
     found = []
+    rows, at = list[Activity](), 0  # made once for incidents that are near one another; they come in order of time
     for incident in incidents:
         near = incident.first_us // 1_000_000 - NEAR_S, incident.last_us // 1_000_000 + NEAR_S + 1
-        begin, end = np.searchsorted(second, near)
-        rows = list(activity_rows(activity.slice(begin, end - begin)))
-        case = Case(incident, rows, list(compress(rows, is_calm[begin:end])), quiet, brokers)
+        begin, end = map(int, np.searchsorted(second, near))
+        if not at <= begin <= at + len(rows):
+            rows, at = [], begin
+        made = at + len(rows)
+        rows += activity_rows(activity.slice(made, max(end - made, 0)))
+        del rows[: begin - at]
+        at = begin
+        here = rows[: end - begin]
+        case = Case(incident, here, list(compress(here, is_calm[begin:end])), quiet, brokers)
         mine = _without_doubles([suspect for rule in _RULES for suspect in rule(case)]) or list(_lone_client(case))
         found += sorted(mine, key=lambda suspect: -suspect.confidence)
     return found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +18,20 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from abeyant.pipeline.analysis.columns import LogRows
 from abeyant.pipeline.analysis.shards import ShardRows
+from abeyant.pipeline.request_log.rows import COUNTED, named_chunk
+from abeyant.pipeline.request_log.tables import KafkaRequestLog, Survey
 from abeyant.pipeline.results.local import check_shared
 from abeyant.pipeline.results.sink import ResultWriter
 from abeyant.pipeline.results.tables import put_table
 from abeyant.pipeline.schemas import OBSERVED, REJECTED
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.chunks import CHUNK_BYTES
-from abeyant.pipeline.spark.packed import PackedRows, named_tables
+from abeyant.pipeline.spark.packed import PackedRows, Work
+from abeyant.pipeline.spark.part_rows import PartRows
 
-__all__ = ["write_log", "write_rows"]
+__all__ = ["WrittenLog", "write_rows"]
 
 _MERGED: Final = {
     **dict.fromkeys(("operations", "waited", "rejected", "requests"), "sum"),
@@ -38,6 +44,8 @@ microseconds."""
 
 _TOLD: Final = ", ".join(f"{name} long" for name in _MERGED)
 _GROUP_ROWS: Final = 1 << 17
+_COUNTED: Final = ".requests"
+"""Of the requests counted by the second, which are no table of the result."""
 
 Tell = Callable[[pa.Table], pa.RecordBatch]
 
@@ -47,26 +55,51 @@ class _Table:
     """A table of which workers write parts, into a folder that they share with this machine, and tell something."""
 
     tell: Tell
-    schema: pa.Schema | None = None
-    folder: str | None = None
+    schema: pa.Schema
+    folder: str | None
 
 
-def write_log(result: ResultWriter, tables: Mapping[str, PackedRows]) -> dict[str, Any]:
-    """Write a log's `operations` and `rejected`; return the numbers and times of `_MERGED`, null where none is known.
+class WrittenLog:
+    """A log whose `operations` and `rejected` are written, to be analyzed; `close` it then.
 
-    One job. Into a directory of this machine the workers write the files; elsewhere Spark does, in a job more for each.
+    Into a directory that is shared with the workers these write the files, and analyses read them there. Elsewhere
+    Spark writes the tables, in a job more for each, and keeps the rows until `close`, in memory or on its disk.
     """
-    written = {
-        "operations": _Table(_times, arrow_schema(OBSERVED), _folder(result, "operations")),
-        "rejected": _Table(partial(_number, name="rejected"), arrow_schema(REJECTED), _folder(result, "rejected")),
-        "requests": _Table(partial(_number, name="requests")),
-    }
-    work = partial(_write_named, written=written)
-    told = tables["operations"].packed.mapInArrow(work, _TOLD).toArrow()
-    found = {name: getattr(pc, merge)(told[name]).as_py() for name, merge in _MERGED.items()}
-    for name, schema in (("operations", OBSERVED), ("rejected", REJECTED)):
-        _complete(result, name, partial(tables[name].table, schema), schema, found[name] or 0)
-    return {**found, "operations": found["operations"] or 0, "rejected": found["rejected"] or 0}
+
+    operations: LogRows
+    """The operations; `requests` are beside them, counted by the second."""
+    times: dict[str, Any]
+    """The numbers and times of `_MERGED`, null where none is known."""
+
+    def __init__(self, result: ResultWriter, log: KafkaRequestLog) -> None:
+        self._counted = _folder(result, _COUNTED)
+        tables = {
+            "operations": _Table(_times, arrow_schema(OBSERVED), _folder(result, "operations")),
+            "rejected": _Table(partial(_number, name="rejected"), arrow_schema(REJECTED), _folder(result, "rejected")),
+            "requests": _Table(partial(_number, name="requests"), COUNTED, self._counted),
+        }
+        cut = log.packed
+        if self._counted is None:
+            self.operations = cut["operations"]
+            self.operations.packed.persist()
+            columns = {name: table.schema.names for name, table in tables.items()}
+            rows = self.operations.map_named(partial(_write_named, tables=tables), columns, _TOLD)
+        else:
+            folders = {name: Path(table.folder) for name, table in tables.items() if table.folder is not None}
+            self.operations = PartRows(log.spark, folders, "operations")
+            rows = log.mapped(partial(_parsing, tables=tables), _TOLD)
+        told = rows.toArrow()
+        found = {name: getattr(pc, merge)(told[name]).as_py() for name, merge in _MERGED.items()}
+        for name, schema in (("operations", OBSERVED), ("rejected", REJECTED)):
+            _complete(result, name, partial(cut[name].table, schema), schema, found[name] or 0)
+        self.times = {**found, "operations": found["operations"] or 0, "rejected": found["rejected"] or 0}
+
+    def close(self) -> None:
+        """Forget what was kept for analyses."""
+        if isinstance(self.operations, PackedRows):
+            self.operations.packed.unpersist()
+        if self._counted is not None:
+            shutil.rmtree(self._counted, ignore_errors=True)
 
 
 def write_rows(result: ResultWriter, name: str, rows: ShardRows, schema: StructType, tell: Tell, told: str) -> pa.Table:
@@ -95,9 +128,21 @@ def _complete(result: ResultWriter, name: str, table: Callable[[], DataFrame], s
         put_table(Path(folder), arrow_schema(schema).empty_table())
 
 
-def _write_named(batches: Iterator[pa.RecordBatch], *, written: Mapping[str, _Table]) -> Iterator[pa.RecordBatch]:
-    parts = {name: _Part(table) for name, table in written.items()}
-    for name, rows in named_tables(batches):
+def _parsing(survey: Survey, zone: ZoneInfo, *, tables: Mapping[str, _Table]) -> Work:
+    return partial(_parse_and_write, survey=survey, zone=zone, tables=tables)
+
+
+def _parse_and_write(
+    batches: Iterator[pa.RecordBatch], *, survey: Survey, zone: ZoneInfo, tables: Mapping[str, _Table]
+) -> Iterator[pa.RecordBatch]:
+    numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+    pieces = (named_chunk(survey.chunks[number], survey.topics, zone) for number in numbers)
+    return _write_named((rows for piece in pieces for rows in piece), tables=tables)
+
+
+def _write_named(named: Iterable[tuple[str, pa.Table]], *, tables: Mapping[str, _Table]) -> Iterator[pa.RecordBatch]:
+    parts = {name: _Part(table) for name, table in tables.items()}
+    for name, rows in named:
         yield from parts[name].add(rows)
     for part in parts.values():
         yield from part.close()
@@ -141,10 +186,9 @@ class _Part:
             self._passing.replace(self._part)
 
     def _flush(self) -> pa.RecordBatch:
-        rows, schema = pa.concat_tables(self._waiting), self._table.schema
+        schema = self._table.schema
+        rows = pa.concat_tables(self._waiting).select(schema.names).cast(schema)
         self._waiting, self._rows = [], 0
-        if schema is not None:
-            rows = rows.select(schema.names).cast(schema)
         if self._passing is not None:
             self._passing.parent.mkdir(exist_ok=True)
             self._writer = self._writer or pq.ParquetWriter(self._passing, schema, compression="zstd")

@@ -21,7 +21,7 @@ from abeyant.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.packed import packed_rows
 
-__all__ = ["PARSED", "observed_rows", "packed_chunk", "parse_chunk"]
+__all__ = ["COUNTED", "PARSED", "named_chunk", "observed_rows", "packed_chunk", "parse_chunk"]
 
 PARSED: Final = StructType(
     [
@@ -41,10 +41,18 @@ _OPERATED: Final = (
 _TABLES: Final = {"operation": "operations", "rejected": "rejected", "requests": "requests"}
 """Where the rows of each record belong."""
 
+COUNTED: Final = pa.schema(
+    {
+        **dict.fromkeys(("instance", "api"), pa.string()),
+        **dict.fromkeys(("at_us", "requests", "waited"), pa.int64()),
+    }
+)
+"""Requests counted by the second."""
+
 _COLUMNS: Final[Mapping[str, list[str]]] = {
     "operations": OBSERVED.fieldNames(),
     "rejected": REJECTED.fieldNames(),
-    "requests": ["instance", "api", "at_us", "requests", "waited"],
+    "requests": COUNTED.names,
 }
 
 _BATCH_ROWS: Final = 8192
@@ -75,13 +83,18 @@ def parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iter
 
 
 def packed_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a chunk as packed tables: `operations`, `rejected`, and `requests`, counted by the second."""
+    """Yield the rows of a chunk as packed tables, named as `named_chunk` does."""
+    return (packed_rows(name, rows) for name, rows in named_chunk(chunk, topics, zone))
+
+
+def named_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[tuple[str, pa.Table]]:
+    """Yield some rows at a time of `operations`, `rejected`, and `requests` (`COUNTED`), with the table's name."""
     for batch in parse_chunk(chunk, topics, zone):
         name = _TABLES[batch.column("record")[0].as_py()]
         rows = pa.Table.from_batches([batch])
         if name == "requests":
             rows = rows.append_column("at_us", rows["start"].cast(pa.int64()))
-        yield packed_rows(name, rows.select(_COLUMNS[name]))
+        yield name, rows.select(_COLUMNS[name])
 
 
 def observed_rows(operations: pa.Table, more: Sequence[str] = ()) -> pa.Table:

@@ -107,7 +107,7 @@ class KafkaRequestLog:
         timezone: str = "UTC",
         instance: str | Callable[[str], str] | None = None,
     ) -> None:
-        self._spark = spark
+        self.spark = spark
         self._zone = time_zone(timezone)
         files = find_logs(paths, instance=instance, reach=partial(reach_of, spark))
         self.files: tuple[LogFile, ...] = tuple(by_broker(files) if instance is None else files)
@@ -117,7 +117,7 @@ class KafkaRequestLog:
         """The log read once, without parsing: line numbers, names of topics, any request. Not for users."""
         pieces = chunks(self.files)
         rows: list[Any]
-        most = _DRIVER_SURVEY_BYTES if default_partitions(self._spark) is None else _LOCAL_SURVEY_BYTES
+        most = _DRIVER_SURVEY_BYTES if default_partitions(self.spark) is None else _LOCAL_SURVEY_BYTES
         if sum(piece.cost for piece in pieces) <= most:
             with ThreadPoolExecutor(2) as pool:
                 surveyed = pool.map(_survey_chunk, range(len(pieces)), pieces)
@@ -144,7 +144,7 @@ class KafkaRequestLog:
     def packed(self) -> dict[str, PackedRows]:
         """The same as packed tables: `operations`, `rejected`, and `requests`, counted by the second. Not for users.
 
-        All are of one DataFrame, which to `persist` costs little.
+        All are of one DataFrame, which to `persist` costs little. Where workers can write files, `mapped` costs less.
         """
         survey = self.survey
         rows = self._map(_parse_batches(survey, self._zone, packed_chunk), survey.chunks, PACKED)
@@ -165,7 +165,7 @@ class KafkaRequestLog:
         """All requests counted, by instance and kind (`schemas.REQUESTS_BY_KIND`)."""
         return self.of(self.parsed)["requests_by_kind"]
 
-    def mapped(self, work: Callable[[Survey, ZoneInfo], Work], schema: StructType) -> DataFrame:
+    def mapped(self, work: Callable[[Survey, ZoneInfo], Work], schema: StructType | str) -> DataFrame:
         """Return what `work`, given the survey and the log's zone, makes of its pieces. Not for users."""
         return self._map(work(self.survey, self._zone), self.survey.chunks, schema)
 
@@ -195,12 +195,12 @@ class KafkaRequestLog:
             lightest = load.index(min(load))
             deal[lightest].append(number)
             load[lightest] += pieces[number].cost
-        return self._spark.range(0, tasks, 1, tasks).mapInArrow(_Dealt(work, deal), schema)
+        return self.spark.range(0, tasks, 1, tasks).mapInArrow(_Dealt(work, deal), schema)
 
     def _tasks(self, pieces: Sequence[Chunk]) -> int:
         text = sum(piece.cost for piece in pieces)
         tasks = -(-text // _TASK_BYTES)
-        few = default_partitions(self._spark)
+        few = default_partitions(self.spark)
         if few is not None:
             tasks = min(tasks, max(few, -(-text // _LOCAL_TASK_BYTES)))
         return max(min(len(pieces), tasks), 1)

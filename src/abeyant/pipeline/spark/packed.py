@@ -5,7 +5,7 @@ Converting each row from Arrow to Spark's own rows and back costs the JVM more t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -18,12 +18,13 @@ from pyspark.sql.types import StructType
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.chunks import freeze_imports
 
-__all__ = ["PACKED", "PackedRows", "Work", "named_tables", "pack", "packed_rows", "unpack"]
+__all__ = ["PACKED", "NamedWork", "PackedRows", "Work", "named_tables", "pack", "packed_rows", "unpack"]
 
 PACKED: Final = "name string, rows binary"
 """The schema of packed rows: the name of a table, and some of its rows."""
 
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+NamedWork = Callable[[Iterator[tuple[str, pa.Table]]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,19 @@ class PackedRows:
         """Return the session."""
         return self.packed.sparkSession
 
-    def prepared(self, prepare: Callable[[pa.Table], pa.Table]) -> PackedRows:
-        """Return the same rows with `prepare` applied to each chunk."""
+    def prepared(self, prepare: Callable[[pa.Table], pa.Table], columns: Sequence[str]) -> PackedRows:
+        """Return the same rows with `prepare` applied to each chunk; of it `columns` are needed, and all are there."""
         return replace(self, prepare=prepare)
 
     def mapInArrow(self, work: Work, schema: StructType | str) -> DataFrame:  # noqa: N802 - as of a DataFrame
         """Apply `work` to the rows of each partition."""
         mine = self.packed.where(F.col("name") == self.name)
         return mine.mapInArrow(partial(_unpacked, prepare=self.prepare, work=work), schema)
+
+    def map_named(self, work: NamedWork, columns: Mapping[str, Sequence[str]], schema: StructType | str) -> DataFrame:
+        """Apply `work` to the rows of all `columns`' tables, each with its name."""
+        some = self.packed.where(F.col("name").isin(list(columns)))
+        return some.mapInArrow(partial(_named, work=work), schema)
 
     def table(self, schema: StructType) -> DataFrame:
         """Return the rows as a Spark table."""
@@ -87,6 +93,10 @@ def _unpacked(
     tables = (table for _, table in named_tables(batches))
     made = map(prepare, tables) if prepare is not None else tables
     return work(part for table in made for part in table.to_batches())
+
+
+def _named(batches: Iterable[pa.RecordBatch], *, work: NamedWork) -> Iterator[pa.RecordBatch]:
+    return work(named_tables(batches))
 
 
 def _cast(batches: Iterator[pa.RecordBatch], *, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

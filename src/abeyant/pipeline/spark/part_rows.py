@@ -1,0 +1,93 @@
+"""Rows that workers wrote into Parquet files of a folder that all share, read again by workers.
+
+Only the columns that a job takes are read. To keep the rows in Spark's memory instead would hand all of them over from
+Python to the JVM, and back for each job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from abeyant.pipeline.spark.chunks import freeze_imports
+from abeyant.pipeline.spark.packed import NamedWork, Work
+
+__all__ = ["PartRows"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PartRows:
+    """The rows of one of several tables, of each of which each task wrote at most one part, named after the task."""
+
+    sparkSession: SparkSession  # noqa: N815 - as of a DataFrame
+    folders: Mapping[str, Path]
+    """Where the parts of each table are."""
+    name: str
+    prepare: Callable[[pa.Table], pa.Table] | None = None
+    """Applied to each chunk of rows first."""
+    columns: Sequence[str] | None = None
+    """The columns that are read: all by default. Of nested ones Parquet's own names (`watches.list.element.key`)."""
+
+    def prepared(self, prepare: Callable[[pa.Table], pa.Table], columns: Sequence[str]) -> PartRows:
+        """Return the same rows with only `columns` read, and `prepare` applied to each chunk."""
+        return replace(self, prepare=prepare, columns=columns)
+
+    def mapInArrow(self, work: Work, schema: StructType | str) -> DataFrame:  # noqa: N802 - as of a DataFrame
+        """Apply `work` to the rows of each part."""
+        read = partial(_read, folder=self.folders[self.name], columns=self.columns, prepare=self.prepare)
+        return self._map(partial(_worked, read=read, work=work), [self.name], schema)
+
+    def map_named(self, work: NamedWork, columns: Mapping[str, Sequence[str]], schema: StructType | str) -> DataFrame:
+        """Apply `work` to the rows of all `columns`' tables, each with its name."""
+        read = partial(_read_named, folders=self.folders, columns=columns)
+        return self._map(partial(_worked, read=read, work=work), list(columns), schema)
+
+    def _map(
+        self, work: Callable[..., Iterator[pa.RecordBatch]], names: Sequence[str], schema: str | StructType
+    ) -> DataFrame:
+        parts = sorted({file.name for name in names for file in self.folders[name].glob("*.parquet")})
+        tasks = max(len(parts), 1)
+        return self.sparkSession.range(0, tasks, 1, tasks).mapInArrow(partial(work, parts=parts), schema)
+
+
+def _worked(
+    batches: Iterable[pa.RecordBatch],
+    *,
+    read: Callable[[str], Iterator[T]],
+    work: Callable[[Iterator[T]], Iterator[pa.RecordBatch]],
+    parts: Sequence[str],
+) -> Iterator[pa.RecordBatch]:
+    freeze_imports()
+    mine = (number for batch in batches for number in batch.column(0).to_pylist() if number < len(parts))
+    return work(row for number in mine for row in read(parts[number]))
+
+
+def _read(
+    part: str, *, folder: Path, columns: Sequence[str] | None, prepare: Callable[[pa.Table], pa.Table] | None
+) -> Iterator[pa.RecordBatch]:
+    for rows in _groups(folder / part, columns):
+        yield from (prepare(rows) if prepare is not None else rows).to_batches()
+
+
+def _read_named(
+    part: str, *, folders: Mapping[str, Path], columns: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, pa.Table]]:
+    for name, some in columns.items():
+        yield from ((name, rows) for rows in _groups(folders[name] / part, some))
+
+
+def _groups(file: Path, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+    if file.exists():  # not each task had rows of each table
+        with pq.ParquetFile(file) as parquet:
+            for number in range(parquet.num_row_groups):
+                yield parquet.read_row_group(number, columns=columns, use_threads=False)
