@@ -6,10 +6,13 @@ module of their own: without it each of them holds a copy, and the compile takes
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 
 from setuptools import Extension
@@ -32,6 +35,7 @@ DIRECTIVES = {
 
 
 NOT_COMPILED = "not_compiled.txt"  # in the package: why; `_interpreted.py` reads it
+TRANSLATED = "translated.json"  # beside the C files: of what they were made
 OPTIONS = "options.txt"  # beside the object files: those of the compiler that they were made with
 QUICK = ["-O1", "-g0"]
 """For `make test`, in half the time. `make test-all` and CI compile as it is shipped."""
@@ -46,6 +50,7 @@ def extensions(names: Sequence[str], *, shared: str) -> list[Extension]:
     return [*modules, Extension(shared, [])]  # Cython writes its source
 
 
+_INCLUDED = ("src", ".")
 _SMALL = ["-Os"]  # of gcc and clang, the last word over -O3: such a module has half the size
 
 
@@ -96,22 +101,45 @@ class Compile(build_ext):  # type: ignore[misc]
                     raise RuntimeError(f"{missing}: {error}") from error
 
     def _translate(self) -> None:
-        """Write the C of each module below build/, where it is not up to date."""
+        """Write the C of each module below build/, where it is not up to date.
+
+        pip unpacks a Cython anew for each build, whose own files are then younger than our C: Cython, which compares
+        times, would translate all of it again for each extra that is added. So what it was made of is noted here.
+        """
         try:
             from Cython.Build import cythonize
         except ImportError as error:
             raise RuntimeError("there was no Cython (pip install cython)") from error
-        translated = cythonize(  # type: ignore[no-untyped-call]
-            [Extension(module.name, module.sources) for module in self.extensions],
-            nthreads=self.parallel if sys.platform == "linux" else 0,
-            compiler_directives=DIRECTIVES,
-            build_dir=os.path.join(self.get_finalized_command("build").build_base, "cython"),
-            include_path=["src", "."],
-            shared_utility_qualified_name=self.extensions[-1].name,
-        )
-        sources = {module.name: module.sources for module in translated}
+        folder = Path(self.get_finalized_command("build").build_base, "cython")
+        noted = folder / TRANSLATED
+        made_of = self._made_of(metadata.version("cython"))
+        before = json.loads(noted.read_text(encoding="utf-8")) if noted.exists() else {}
+        sources = before.get("sources", {})
+        there = all(Path(file).exists() for files in sources.values() for file in files)
+        if before.get("made_of") != made_of or not there:
+            noted.unlink(missing_ok=True)
+            translated = cythonize(  # type: ignore[no-untyped-call]
+                [Extension(module.name, module.sources) for module in self.extensions],
+                nthreads=self.parallel if sys.platform == "linux" else 0,
+                compiler_directives=DIRECTIVES,
+                build_dir=str(folder),
+                include_path=list(_INCLUDED),
+                shared_utility_qualified_name=self.extensions[-1].name,
+            )
+            sources = {module.name: module.sources for module in translated}
+            noted.write_text(json.dumps({"made_of": made_of, "sources": sources}), encoding="utf-8")
         for module in self.extensions:
             module.sources = sources[module.name]
+
+    def _made_of(self, version: str) -> str:
+        """Return a digest of all that the C depends on: Cython, what it is told, and the files."""
+        files = {file for module in self.extensions for file in module.sources}
+        for folder in ("src", "lab"):
+            files.update(str(path) for path in Path(folder).rglob("*.pxd"))
+        digest = hashlib.sha256(repr((version, DIRECTIVES, [module.name for module in self.extensions])).encode())
+        for file in sorted(files):
+            digest.update(f"{file}\0{hashlib.sha256(Path(file).read_bytes()).hexdigest()}\0".encode())
+        return digest.hexdigest()
 
     def _options(self, before: list[str] | None) -> tuple[list[str], list[str]]:
         """For the compiler and for the linker, after the interpreter's own, so that these have the last word.

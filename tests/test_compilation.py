@@ -117,6 +117,14 @@ def test_for_quick_tests_it_is_compiled_quickly_and_for_all_else_anew(tmp_path: 
     assert levels() == {"-O3"}
     assert levels() == levels(ABEYANT_COMPILE_QUICKLY="1") == set(), "what was compiled well is kept"
     assert levels(ABEYANT_CFLAGS="-O0") == {"-O0"}
+    # Cython unpacked anew is younger than the C that it once wrote, of which it would write all again.
+    (written,) = (tmp_path / "build" / "cython").rglob("small.c")
+    os.utime(written, (1, 1))
+    assert levels(ABEYANT_CFLAGS="-O0") == set()
+    (tmp_path / "small.py").write_text("def one():\n    return 2\n")
+    assert levels(ABEYANT_CFLAGS="-O0") == {"-O0"}
+    written.unlink()
+    assert levels(ABEYANT_CFLAGS="-O0") == {"-O0"}
 
 
 @pytest.mark.parametrize(
