@@ -27,6 +27,7 @@ from abeyant.broker.requests.common.shares import (
     require_topic,
 )
 from abeyant.broker.shares.partition import Phase, SharePartition
+from abeyant.broker.shares.partitions import release_all
 from abeyant.broker.shares.reading import Demand, read
 from abeyant.broker.shares.sessions import FINAL, INITIAL, ShareSession
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -87,6 +88,7 @@ class _ShareFetch:
         self._subsequent = subsequent
         self._rows: Rows | None = None
         self._acknowledged: Results | None = None
+        self._acquired_of: list[SharePartition] = []
 
     def begin(self) -> None:
         """Apply the acknowledgements, and fetch beside."""
@@ -145,6 +147,8 @@ class _ShareFetch:
                 rows.setdefault(key, _row(key[1], ApiError(ErrorCode.not_leader_or_follower)))
         for share in acquirable:
             records, acquired = read(share, demand)
+            if acquired:
+                self._acquired_of.append(share)
             row = rows[share.partition.topic_id, share.partition.index] = _row(share.partition.index, None)
             row.records = records
             row.acquired_records = [
@@ -179,6 +183,20 @@ class _ShareFetch:
                 acquisition_lock_timeout=lock_timeout(call), responses=by_topic(rows.items()), node_endpoints=endpoints
             )
         )
+        self._release_unsent()
+
+    def _release_unsent(self) -> None:
+        """Release what was acquired if the connection was lost during the wait. A session begun since keeps its own.
+
+        Kafka notices a lost connection only when it sends the response, and ends the session then.
+        """
+        call, request = self._call, self._call.request
+        if (
+            self._acquired_of
+            and call.connection.closed
+            and not call.broker.share_sessions.has(request.group_id, request.member_id)
+        ):
+            release_all(self._acquired_of, request.member_id, call.broker.shares)
 
 
 def handle(call: Call) -> None:

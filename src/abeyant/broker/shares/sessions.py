@@ -56,6 +56,10 @@ class ShareSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def has(self, group: str, member: str) -> bool:
+        """Return whether the member has a session."""
+        return (group, member) in self._sessions
+
     def require(self, group: str, member: str, epoch: int) -> ShareSession:
         """Return a member's session. Raises ApiError unless there is one and `epoch` is its next, or the final one."""
         session = self._sessions.get((group, member))

@@ -220,10 +220,15 @@ class Member:
         """Fetch with a long wait, without an answer."""
         self._connection.send(FETCH, self.stage.version(FETCH), self.fetching(max_wait=60_000))
         self.stage.brokers.await_read(1)
+        self.stage.brokers.elapse(1.0)  # a busy genuine broker handles it later than it reads it
 
     def disconnects(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+    def leaves(self) -> None:
+        """Leave the group."""
+        self._group.do(HEARTBEAT, beat(None, self.name, -1))
 
     def acknowledges(self, *batches: Plain, **more: Plain) -> None:
         """Acknowledge, and write down the answer."""
@@ -444,24 +449,38 @@ def a_lock_ends(stage: Stage) -> None:
     member.acknowledges((0, 2, ACCEPT))
 
 
-@table(FETCH, at=(2,), lost_its_connection=(True,), left_the_group=(False,))
-def a_member_that_waits_is_gone(stage: Stage, by_connection: bool) -> None:
-    """Its long poll still acquires, so another gets the record only once that lock has ended."""
+@scenario(FETCH, at=(2,))
+def a_connection_is_lost_in_a_long_poll(stage: Stage) -> None:
+    """It still acquires, and gives back what cannot be sent."""
+    member, other, topic = _one_waits(stage)
+    member.disconnects()
+    stage.brokers.elapse(1.0)
+    stage.do("Produce", produce(topic, Batch((b"new",), at=stage.base_time)))
+    stage.brokers.elapse(1.0)
+    other.acquires()
+
+
+@scenario(FETCH, at=(2,))
+def a_member_leaves_in_a_long_poll(stage: Stage) -> None:
+    """It still acquires, so another gets the record only once that lock has ended."""
+    member, other, topic = _one_waits(stage)
+    member.leaves()
+    stage.brokers.elapse(1.0)
+    stage.do("Produce", produce(topic, Batch((b"new",), at=stage.base_time)))
+    stage.brokers.elapse(1.0)
+    other.gets()
+    stage.brokers.elapse(15.5)
+    other.acquires()
+
+
+def _one_waits(stage: Stage) -> tuple[Member, Member, Topic]:
+    """A member with a long poll, and another."""
     member, group, topic = consuming(stage, share_record_lock_duration_ms="15000")
     other = Member(stage, group, topic, "two")
     member.begins()
     other.begins()
     member.waits()
-    if by_connection:
-        member.disconnects()
-    else:
-        group.do(HEARTBEAT, beat(None, member.name, -1))
-    stage.brokers.await_read(1)
-    stage.do("Produce", produce(topic, Batch((b"new",), at=stage.base_time)))
-    stage.brokers.await_read(1)
-    other.gets()
-    stage.brokers.elapse(15.5)
-    other.acquires()
+    return member, other, topic
 
 
 @table(
