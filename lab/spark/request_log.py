@@ -1,7 +1,8 @@
 """How long `abeyant analyze` takes, beside a floor and DuckDB over the same files.
 
-The floor: Spark reads the text, Python takes it, a row a line is written. DuckDB answers one query: parse, group, exact
-percentiles.
+The floor: Spark reads the text, hands it to Python, and writes a row an operation, of the table's columns, whose values
+are cut out of the line without parsing it (98 lines in 100 are operations). Beside it stands the least of this kind, a
+row of two columns a line. DuckDB answers one query: parse, group, exact percentiles.
 
 python -m lab.spark.request_log              0.1, 1 and 10 times 0.55 GB; 1 and 2 cores; plain and gzip; medians of 3
 python -m lab.spark.request_log --quick      0.1 times, one round
@@ -101,11 +102,38 @@ def _child(method: str, files: Path, out: Path, cores: int, memory: str) -> list
 
 
 def floor(files: Path, out: Path, cores: int, memory: str) -> None:
-    """Let Spark read the text, Python take it, and Spark write a row a line."""
+    """Let Spark read the text, Python take it, and Spark write a row an operation."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from abeyant.pipeline import spark_session
+    from abeyant.pipeline.schemas import OBSERVED
+    from abeyant.pipeline.spark.arrow import arrow_schema
+
+    schema = arrow_schema(OBSERVED)
+
+    def column(line: pa.Array, kind: pa.DataType) -> pa.Array:
+        if pa.types.is_list(kind):  # one watch each, as nearly all have
+            fields = [column(line, field.type) for field in kind.value_type]
+            watches = pa.StructArray.from_arrays(fields, fields=list(kind.value_type))
+            return pa.ListArray.from_arrays(pa.array(range(len(line) + 1), pa.int32()), watches, type=kind)
+        if pa.types.is_string(kind):
+            return pc.utf8_slice_codeunits(line, 1, 11)
+        return pc.cast(pc.cast(pc.binary_length(line), pa.int64()), kind)
+
+    def rows(batches: Any) -> Any:
+        for batch in batches:
+            line = batch.column(0)
+            columns = {field.name: column(line, field.type) for field in schema}
+            columns["op_id"] = pc.utf8_slice_codeunits(line, 0, 25)
+            yield pa.record_batch(list(columns.values()), schema=schema)
+
+    _write_rows(files, out, cores, memory, rows, OBSERVED)
+
+
+def least(files: Path, out: Path, cores: int, memory: str) -> None:
+    """Let Spark read the text, Python take it, and Spark write a row of two columns a line."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
     def rows(batches: Any) -> Any:
         for batch in batches:
@@ -113,9 +141,15 @@ def floor(files: Path, out: Path, cores: int, memory: str) -> None:
             columns = [pc.utf8_slice_codeunits(line, 0, 25), pc.cast(pc.binary_length(line), pa.int64())]
             yield pa.record_batch(columns, ["at", "bytes"])
 
+    _write_rows(files, out, cores, memory, rows, "at string, bytes long")
+
+
+def _write_rows(files: Path, out: Path, cores: int, memory: str, rows: Any, schema: Any) -> None:
+    from abeyant.pipeline import spark_session
+
     spark = spark_session(f"local[{cores}]", "floor", config={"spark.driver.memory": memory})
     lines = spark.read.option("recursiveFileLookup", "true").text(files.absolute().as_uri())
-    lines.mapInArrow(rows, "at string, bytes long").write.mode("overwrite").parquet(out.absolute().as_uri())
+    lines.mapInArrow(rows, schema).write.mode("overwrite").parquet(out.absolute().as_uri())
     spark.stop()
 
 
@@ -140,9 +174,10 @@ def duckdb(files: Path, out: Path, cores: int, memory: str) -> None:
 METHODS: Final = {
     "abeyant": "abeyant analyze",
     "floor": "the floor",
+    "least": "two columns a line",
     "duckdb": "DuckDB, one query",
 }
-_CHILDREN: Final = {"floor": floor, "duckdb": duckdb}
+_CHILDREN: Final = {"floor": floor, "least": least, "duckdb": duckdb}
 
 
 def measure(command: list[str], cores: int) -> Run:
@@ -213,19 +248,19 @@ def main(given: list[str] | None = None) -> int:
 
 
 def _print(runs: dict[tuple[float, bool, int], dict[str, list[Run]]], methods: list[str]) -> None:
-    print("\n| log | cores | method | seconds | processor, s | of the floor | memory, GB |")
-    print("|---|--:|---|--:|--:|--:|--:|")
+    print("\n| log | cores | method | seconds | of the floor | processor, s | of the floor | memory, GB |")
+    print("|---|--:|---|--:|--:|--:|--:|--:|")
     for (scale, packed, cores), by_method in runs.items():
-        base = _median(by_method["floor"], "cpu") if "floor" in by_method else None
+        base = {name: _median(by_method["floor"], name) for name in ("wall", "cpu")} if "floor" in by_method else {}
         for method in methods:
             some = by_method[method]
-            cpu = _median(some, "cpu")
-            over = f"{cpu / base:.2f}x" if base else "-"
+            cells = []
+            for name in ("wall", "cpu"):
+                value = _median(some, name)
+                cells += [f"{value:.1f}", f"{value / base[name]:.2f}x" if base else "-"]
             log = f"{scale * 0.575:.3g} GB{', gzip' if packed else ''}"
-            print(
-                f"| {log} | {cores} | {METHODS[method]} | {_median(some, 'wall'):.1f} | {cpu:.1f} | {over} | "
-                f"{max(run.memory for run in some) / 1e9:.1f} |"
-            )
+            memory = max(run.memory for run in some) / 1e9
+            print(f"| {log} | {cores} | {METHODS[method]} | {' | '.join(cells)} | {memory:.1f} |")
     print("\nWhere the time of `analyze` goes: seconds, and seconds of a processor\n")
     names = list(dict.fromkeys(name for by in runs.values() for run in by.get("abeyant", []) for name in run.steps))
     print(f"| log | cores | {' | '.join(names)} |\n|---|--:|{'--:|' * len(names)}")

@@ -23,8 +23,8 @@ PIECES = 8
 
 def watch(logs: Path, out: Path, printed: Path, *more: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "abeyant.cli", "analyze", str(logs), "--out", str(out), "--watch", *more]
-    with printed.open("wb") as stdout:
-        return subprocess.Popen(command, stdout=stdout, stderr=subprocess.DEVNULL)
+    with printed.open("wb") as stdout, printed.with_suffix(".err").open("wb") as stderr:
+        return subprocess.Popen(command, stdout=stdout, stderr=stderr)
 
 
 def wait_for(what: Any, seconds: float = 300) -> None:
@@ -80,6 +80,12 @@ def test_a_recording_that_is_written_meanwhile_rotated_and_the_watch_killed(tmp_
     finally:
         watching.kill()
         watching.wait()
+    followed = [line for line in (tmp_path / "before.err").read_text().splitlines() if "following" in line]
+    assert followed[0].startswith("following ")
+    for broker in texts:
+        assert str(logs / broker / "kafka-request.log") in followed[0]
+    rotated = [line for line in (tmp_path / "printed.err").read_text().splitlines() if "following" in line]
+    assert {broker for broker in texts for line in rotated if "also following" in line and broker in line} == set(texts)
     lines = [json.loads(line) for line in (tmp_path / "printed").read_text().splitlines()]
     assert lines
     assert lines == told(out)[-len(lines) :]

@@ -159,7 +159,7 @@ def test_a_large_file_is_read_in_pieces_with_true_line_numbers(
         monkeypatch.setattr(log_tables, "_DRIVER_SURVEY_BYTES", limit)
         log = KafkaRequestLog(spark, file)
         assert len(log.survey.chunks) > 30
-        assert log.survey.requests == 980
+        assert log.survey.any_request
         cut = KafkaRequestLog.of(log.parsed)
         numbers = {row["op_id"]: row["timeout_ms"] for row in cut["operations"].collect()}
         assert numbers == {f"kafka-request.log:{n}": n for n in range(1, 1001) if n % 50}

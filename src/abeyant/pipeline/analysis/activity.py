@@ -156,10 +156,11 @@ def count_near(operations: pa.Table, times_us: Sequence[tuple[int, int]]) -> pa.
 
 def _groups(rows: pa.Table) -> pa.Array:
     """Return the consumer group that a request is about where it joins one (`join-G`, `sync-G`), else null."""
-    first = pc.list_slice(rows["keys"], 0, 1)
-    key = pa.array([keys[0] if keys else None for keys in first.to_pylist()], pa.string())
-    joins = pc.is_in(rows["kind"].combine_chunks(), pa.array(["JOIN_GROUP", "SYNC_GROUP"]))
-    return pc.if_else(joins, pc.utf8_slice_codeunits(key, len("join-")), None)
+    joins = pc.is_in(rows["kind"], pa.array(["JOIN_GROUP", "SYNC_GROUP"])).to_numpy().nonzero()[0]
+    groups: list[str | None] = [None] * rows.num_rows
+    for row, keys in zip(joins.tolist(), rows["keys"].take(pa.array(joins)).to_pylist(), strict=True):
+        groups[row] = keys[0][len("join-") :] if keys and keys[0] is not None else None
+    return pa.array(groups, pa.string())
 
 
 def merge_activity(rows: pa.Table) -> pa.Table:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from operator import attrgetter
 from typing import Final
 
 from abeyant.pages.words import duration
@@ -43,6 +45,7 @@ class Case:
 
     incident: Incident
     activity: Sequence[Activity]
+    """In order of time."""
     calm: Sequence[Activity]
     """Of these, what was done outside of every incident."""
     silences: Sequence[Silence]
@@ -57,7 +60,9 @@ class Case:
     @cached_property
     def during(self) -> list[Activity]:
         """What started in these seconds."""
-        return [row for row in self.activity if row.second in self.seconds]
+        second = attrgetter("second")
+        begin = bisect_left(self.activity, self.seconds.start, key=second)
+        return list(self.activity[begin : bisect_left(self.activity, self.seconds.stop, begin, key=second)])
 
     @cached_property
     def silent(self) -> list[Silence]:

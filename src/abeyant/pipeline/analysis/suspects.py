@@ -180,7 +180,7 @@ def _slow_followers(case: Case) -> Iterator[Suspect]:
 def _slow_disk(case: Case) -> Iterator[Suspect]:
     huge = {client for client, _ in _huge(case)}
     appends = _slower(case, "local_us", lambda row: row.kind == "PRODUCE" and row.client_id not in huge)
-    fetches = _slower(case, "local_us", lambda row: row.kind in LONG_POLLS)
+    fetches = _slower(case, "local_us", lambda row: row.kind in LONG_POLLS) if appends else {}
     for instance, (mean, usual) in appends.items():
         broker = case.broker(instance)
         stuck = any(one.replica == case.brokers.get(instance) for one in case.silent)

@@ -39,6 +39,7 @@ STATE: Final = "watch-state"
 
 _TRIGGER: Final = "1 second"
 _LOOK_SECONDS: Final = 0.25
+_FILES_NAMED: Final = 4
 _SAVING_SHARE: Final = 0.02
 """Maximum share of the time spent on saving the state."""
 
@@ -107,6 +108,7 @@ class _Follower:
         with self._lock:
             self._watch.add(found["operations"], dict(zip(*found["topics"].to_pydict().values(), strict=True)))
             for read in found["read"].to_pylist():
+                self._tell_joined(read["joined"])
                 self._offsets, self._is_all = json.loads(read["offsets"]), read["is_all"]
             self._grown = self._looked = time.monotonic()
             self._tell(self._watch.look() if self._is_all else [])
@@ -137,6 +139,12 @@ class _Follower:
                     print(visible(notice_line(notice)))
         self._save(always=bool(notices))
 
+    def _tell_joined(self, paths: list[str]) -> None:
+        """Print which files are read from now on, to the error stream: the other one is for incidents."""
+        if paths and not self._args.quiet:
+            also = "also " if self._offsets else ""
+            print(visible(f"{also}following {_paths(paths)}"), file=sys.stderr, flush=True)
+
     def _save(self, *, always: bool) -> None:
         now = time.monotonic()
         if not always and now - self._saved < self._saving_s / _SAVING_SHARE:
@@ -160,6 +168,12 @@ class _Follower:
                 f"{self._out} has the state of a watch of {', '.join(before['logs'])}: name another --out"
             )
         self._watch = IncidentWatch.restored(packed)
+
+
+def _paths(paths: list[str]) -> str:
+    named = ", ".join(paths[:_FILES_NAMED])
+    more = len(paths) - _FILES_NAMED
+    return f"{len(paths):,} files: {named} and {more:,} more" if more > 0 else named
 
 
 def notice_line(notice: Mapping[str, Any]) -> str:

@@ -60,7 +60,9 @@ SECTIONS: Final = (
         nothing="Nothing was ever pending.",
         read="How many operations were waiting at each moment, counted exactly rather than sampled. Each kind "
         "has a scale of its own. A level line is steady work, such as long polls; a ramp that does not come"
-        " down means that a condition stopped coming true. Drag across to look closer, double-click to come"
+        " down means that a condition stopped coming true. Kafka logs a request when it answers it: what still waited "
+        "when a broker's log ended is not in that log, nor is its deadline. So the last seconds, as many as the "
+        "longest time-out, may show too few. Drag across to look closer, double-click to come"
         " back.",
     ),
     Section(

@@ -31,7 +31,8 @@ TOPICS: Final = pa.schema({"id": pa.string(), "name": pa.string()})
 
 _MORE: Final = ("client_id", "error_code", "keys", "local_ms", "send_ms", "throttle_ms", "size_bytes")
 
-READ: Final = pa.schema({"offsets": pa.string(), "is_all": pa.bool_()})
+READ: Final = pa.schema({"offsets": pa.string(), "is_all": pa.bool_(), "joined": pa.list_(pa.string())})
+"""Where a batch ends, whether that is all there is, and the files of which it reads the first lines."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class _Piece(InputPartition):
     chunk: Chunk | None
     offsets: str = ""
     is_all: bool = False
+    joined: tuple[str, ...] = ()
 
 
 class GrowingSource(DataSource):
@@ -82,12 +84,15 @@ class _Reader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         pieces = self._log.pieces(start["read"], end["read"])
-        return [*(_Piece(*piece) for piece in pieces), _Piece("", None, json.dumps(end["read"]), end["is_all"])]
+        joined = {chunk.file.path: None for name, chunk in pieces if not start["read"].get(name)}
+        last = _Piece("", None, json.dumps(end["read"]), end["is_all"], tuple(joined))
+        return [*(_Piece(*piece) for piece in pieces), last]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Piece)
         if partition.chunk is None:
-            yield packed_rows("read", pa.table([[partition.offsets], [partition.is_all]], schema=READ))
+            row = [partition.offsets], [partition.is_all], [list(partition.joined)]
+            yield packed_rows("read", pa.table(list(row), schema=READ))
             return
         zone = time_zone(self._options["timezone"])
         yield from self._log.read(partition.name, partition.chunk, lambda chunk: list(_parsed(chunk, zone)))

@@ -60,7 +60,7 @@ _LOCAL_TASK_BYTES: Final = 256 << 20
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Takes batches of the numbers of pieces."""
 
-_SURVEYED: Final = "chunk long, lines long, requests long, topic_id string, name string"
+_SURVEYED: Final = "chunk long, lines long, any_request boolean, topic_id string, name string"
 
 
 def read_kafka_request_log(
@@ -88,8 +88,8 @@ class Survey:
     """The pieces, each with the number of lines before it in its file."""
     topics: Mapping[str, str] = field(default_factory=dict)
     """Topic ids to names, from every response of the log that tells both."""
-    requests: int = 0
-    """How many lines look like requests."""
+    any_request: bool = False
+    """Whether a line looks like a request."""
 
 
 class KafkaRequestLog:
@@ -132,7 +132,7 @@ class KafkaRequestLog:
                 replace(piece, lines_before=before.lines_before + lines[at - 1] if before is not None else 0)
             )
         topics = dict(KNOWN_TOPICS) | {row[3]: row[4] for row in rows if row[3] is not None}
-        return Survey(tuple(numbered), topics, sum(row[2] or 0 for row in rows))
+        return Survey(tuple(numbered), topics, any(row[2] for row in rows))
 
     @property
     def parsed(self) -> DataFrame:
@@ -224,17 +224,17 @@ def topics_of(chunk: Chunk) -> dict[str, str]:
     return {row[3]: row[4] for row in _survey_chunk(0, chunk) if row[3] is not None and row[4] is not None}
 
 
-def _survey_chunk(number: int, chunk: Chunk) -> list[tuple[int, int | None, int | None, str | None, str | None]]:
+def _survey_chunk(number: int, chunk: Chunk) -> list[tuple[int, int | None, bool | None, str | None, str | None]]:
     topics: dict[str, str] = {}
-    lines = requests = 0
-    any_cut = False
+    lines = 0
+    any_request = any_cut = False
     try:
         for block in read_blocks(chunk):
             if isinstance(block, LongLineError):
                 lines += 1
                 continue
             lines += block.count(b"\n") + (not block.endswith(b"\n"))
-            requests += block.count(MARKER) or sum(map(may_be_request, lines_of(block)))
+            any_request = any_request or MARKER in block or any(map(may_be_request, lines_of(block)))
             for line in naming_lines(block):
                 any_cut = any_cut or bool(open_parts([line]))
                 topics.update(topic_names(line))
@@ -243,17 +243,17 @@ def _survey_chunk(number: int, chunk: Chunk) -> list[tuple[int, int | None, int 
     if any_cut:  # by a container's runtime
         for _, whole in numbered_lines(chunk):
             topics.update(topic_names(whole) if isinstance(whole, bytes) else ())
-    return [(number, lines, requests, None, None), *((number, None, None, *pair) for pair in topics.items())]
+    return [(number, lines, any_request, None, None), *((number, None, None, *pair) for pair in topics.items())]
 
 
 def _survey_batches(pieces: list[Chunk]) -> Work:
     def survey(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        types = [pa.int64(), pa.int64(), pa.int64(), pa.string(), pa.string()]
+        types = [pa.int64(), pa.int64(), pa.bool_(), pa.string(), pa.string()]
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 columns = zip(*_survey_chunk(number, pieces[number]), strict=True)
                 arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-                yield pa.record_batch(arrays, ["chunk", "lines", "requests", "topic_id", "name"])
+                yield pa.record_batch(arrays, ["chunk", "lines", "any_request", "topic_id", "name"])
 
     return survey
 
