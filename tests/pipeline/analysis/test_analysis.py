@@ -16,17 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline import by_key, incidents, pending_over_time, pending_plot, summary, timeout_curve, waits
-from abeyant.pipeline.schemas import (
-    BY_KEY,
-    INCIDENTS,
-    OBSERVED,
-    PENDING,
-    SUMMARY,
-    TIMEOUT_CURVE,
-    WAITS,
-    SchemaError,
-    check_table,
-)
+from abeyant.pipeline.schemas import BY_KEY, INCIDENTS, OBSERVED, PENDING, SUMMARY, TIMEOUT_CURVE, WAITS, SchemaError
+from abeyant.pipeline.spark.columns import check_table
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 KINDS = ("PRODUCE", "FETCH_CONSUMER", "JOIN_GROUP")

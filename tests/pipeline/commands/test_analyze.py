@@ -30,7 +30,8 @@ from abeyant.pipeline import analyze
 from abeyant.pipeline.report.analysis import COLUMNS, read_analysis
 from abeyant.pipeline.results.directory import MARKER, is_result, new_result
 from abeyant.pipeline.results.leases.local import result_lease
-from abeyant.pipeline.schemas import ALL_INSTANCES, TABLES, check_table
+from abeyant.pipeline.schemas import ALL_INSTANCES, TABLES
+from abeyant.pipeline.spark.columns import check_table
 from pipeline.conftest import SHIPPED
 from pipeline.jvm import kill_jvm
 from pipeline.request_log.kafka_lines import fetch, line, produce

@@ -17,7 +17,8 @@ from abeyant.pipeline.commands.model import _found
 from abeyant.pipeline.replication.explanations import OUTCOME, UNEXPLAINED
 from abeyant.pipeline.request_log.line import LineParser
 from abeyant.pipeline.request_log.replication import facts
-from abeyant.pipeline.schemas import HIGH_WATERMARKS, PREDICTIONS, check_table
+from abeyant.pipeline.schemas import HIGH_WATERMARKS, PREDICTIONS
+from abeyant.pipeline.spark.columns import check_table
 from pages.page_checks import check_page
 from pipeline.conftest import SHIPPED
 from pipeline.request_log.kafka_lines import line, names_told

@@ -16,8 +16,9 @@ from abeyant.installation import install_command
 from abeyant.pipeline.commands.summary_text import outcomes_found
 from abeyant.pipeline.report.outcomes import read_outcomes
 from abeyant.pipeline.results.directory import MARKER
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, SchemaError, check_table
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, SchemaError
 from abeyant.pipeline.sources.tables import events_from, operations_from
+from abeyant.pipeline.spark.columns import check_table
 from pages.page_checks import check_page
 from pipeline.orders import MAPPING, write_orders
 

@@ -16,7 +16,8 @@ from abeyant.errors import AbeyantError
 from abeyant.kernels.replay import ReplayStats
 from abeyant.kernels.replay import replay as engine_replay
 from abeyant.pipeline.replayer.purges import purges
-from abeyant.pipeline.schemas import OBSERVED, REPLAYED, REPLAYED_PENDING, SchemaError, check_table
+from abeyant.pipeline.schemas import OBSERVED, REPLAYED, REPLAYED_PENDING, SchemaError
+from abeyant.pipeline.spark.columns import check_table
 from pipeline.long_known import NEVER, Known, ends, traces, with_timeout
 from pipeline.resolve_traces import MS, Deadline, Op, Trace, Watch, by_brute_force
 from pipeline.trace_tables import EPOCH_US, operation_row, operations_table

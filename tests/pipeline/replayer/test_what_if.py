@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant import pipeline
-from abeyant.pipeline.schemas import WHAT_IF, SchemaError, check_table
+from abeyant.pipeline.schemas import WHAT_IF, SchemaError
+from abeyant.pipeline.spark.columns import check_table
 from pipeline.long_known import Known, traces, with_timeout
 from pipeline.resolve_traces import MS, Deadline, Event, Op, Watch, by_brute_force
 from pipeline.trace_tables import event_row, events_table, operation_row, operations_table

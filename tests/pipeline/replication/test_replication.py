@@ -17,14 +17,8 @@ from abeyant.pipeline.replication.explanations import CLOCK, HANDLING, IN_SYNC, 
 from abeyant.pipeline.replication.partition import Moved, Partition
 from abeyant.pipeline.request_log.line import BadLineError, LineParser
 from abeyant.pipeline.request_log.replication import Fact, facts
-from abeyant.pipeline.schemas import (
-    HIGH_WATERMARKS,
-    PREDICTIONS,
-    PRODUCES,
-    REPLICATION,
-    SchemaError,
-    check_table,
-)
+from abeyant.pipeline.schemas import HIGH_WATERMARKS, PREDICTIONS, PRODUCES, REPLICATION, SchemaError
+from abeyant.pipeline.spark.columns import check_table
 from pipeline.request_log.kafka_lines import fetch, line, produce
 
 OLD = Path(__file__).parents[1] / "request_log" / "samples" / "kafka-2.6.3.log"

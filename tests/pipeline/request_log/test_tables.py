@@ -16,7 +16,8 @@ from abeyant.errors import AbeyantError
 from abeyant.pipeline import KafkaRequestLog, read_kafka_request_log
 from abeyant.pipeline.request_log import files as log_files
 from abeyant.pipeline.request_log import tables as log_tables
-from abeyant.pipeline.schemas import OBSERVED, REJECTED, check_table
+from abeyant.pipeline.schemas import OBSERVED, REJECTED
+from abeyant.pipeline.spark.columns import check_table
 from pipeline.request_log.kafka_lines import fetch, line, produce
 
 DATA = Path(__file__).parents[2] / "data"

@@ -12,16 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.schemas import (
-    EVENTS,
-    OPERATIONS,
-    REJECT_REASON,
-    REJECTED_ROW,
-    SchemaError,
-    check_table,
-    operations_schema,
-)
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, REJECT_REASON, REJECTED_ROW, SchemaError
 from abeyant.pipeline.sources.records import read_events, read_operations
+from abeyant.pipeline.spark.columns import check_table, operations_schema
 
 GOOD = {"op_id": "o", "start": "2026-01-01T10:00:00Z", "timeout_ms": 5, "key": "k"}
 

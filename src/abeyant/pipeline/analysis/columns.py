@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.request_log.rows import observed_rows
-from abeyant.pipeline.schemas import OBSERVED, check_table
+from abeyant.pipeline.schemas import OBSERVED
 from abeyant.pipeline.spark.chunks import chunks
+from abeyant.pipeline.spark.columns import check_table
 from abeyant.pipeline.spark.packed import PackedRows
 from abeyant.pipeline.spark.part_rows import PartRows
 

@@ -19,8 +19,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyant.pipeline.analysis.columns import Integers, LogRows, codes, observed, run_starts, sum_rows, tables
 from abeyant.pipeline.analysis.ranked import known_groups
 from abeyant.pipeline.analysis.shards import Dealt, ShardRows, dealt_to_shards, shard_count
-from abeyant.pipeline.schemas import ALL_INSTANCES, PENDING, check_table
+from abeyant.pipeline.schemas import ALL_INSTANCES, PENDING
 from abeyant.pipeline.spark.arrow import arrow_schema
+from abeyant.pipeline.spark.columns import check_table
 from abeyant.pipeline.spark.packed import packed_rows
 
 __all__ = ["PLOT_POINTS", "Span", "drawn_rows", "pending_over_time", "pending_plot", "pending_rows", "plot_rows"]

@@ -11,8 +11,9 @@ from abeyant.pipeline.analysis.outcomes import binned, most_expired
 from abeyant.pipeline.report.outcomes import Outcomes, named, ranked
 from abeyant.pipeline.resolver.given import as_dataframe
 from abeyant.pipeline.results.waits import Waits
-from abeyant.pipeline.schemas import OUTCOMES, check_table, columns_of, operations_schema
+from abeyant.pipeline.schemas import OUTCOMES
 from abeyant.pipeline.sources.tables import complete
+from abeyant.pipeline.spark.columns import check_table, columns_of, operations_schema
 from abeyant.pipeline.spark.notebook import watch_cells
 
 __all__ = ["MOST_COUNTS", "look"]

@@ -7,7 +7,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.resolver.tables import resolve
 from abeyant.pipeline.resolver.tables.validity import distinct_operations
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, check_table, columns_of
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS
+from abeyant.pipeline.spark.columns import check_table, columns_of
 
 __all__ = ["watched_for"]
 

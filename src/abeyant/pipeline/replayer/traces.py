@@ -17,7 +17,8 @@ from pyspark.sql.types import StructType
 
 from abeyant.pipeline.replayer.configurations import Configuration
 from abeyant.pipeline.replayer.foresight import watched_for
-from abeyant.pipeline.schemas import OBSERVED, OPERATIONS, OUTCOMES, SchemaError, check_table
+from abeyant.pipeline.schemas import OBSERVED, OPERATIONS, OUTCOMES, SchemaError
+from abeyant.pipeline.spark.columns import check_table
 
 __all__ = ["OWN", "traces"]
 

@@ -23,7 +23,8 @@ from pyspark.sql.types import StructType
 from abeyant.pipeline.analysis.columns import Integers
 from abeyant.pipeline.analysis.ranked import PERCENTILES, Ranked, by_ranks
 from abeyant.pipeline.resolver.tables import resolve
-from abeyant.pipeline.schemas import ALL_INSTANCES, OBSERVED, WHAT_IF, check_table
+from abeyant.pipeline.schemas import ALL_INSTANCES, OBSERVED, WHAT_IF
+from abeyant.pipeline.spark.columns import check_table
 
 __all__ = ["own_timeouts", "what_if"]
 

@@ -14,8 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.replication.partition import Moved, Partition
 from abeyant.pipeline.replication.produces import appended
-from abeyant.pipeline.schemas import HIGH_WATERMARKS, REPLICATION, check_table
+from abeyant.pipeline.schemas import HIGH_WATERMARKS, REPLICATION
 from abeyant.pipeline.spark.arrow import arrow_schema
+from abeyant.pipeline.spark.columns import check_table
 
 __all__ = ["high_watermarks"]
 

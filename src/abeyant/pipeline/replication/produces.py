@@ -13,7 +13,8 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.schemas import PRODUCES, REPLICATION, check_table
+from abeyant.pipeline.schemas import PRODUCES, REPLICATION
+from abeyant.pipeline.spark.columns import check_table
 
 __all__ = ["acks_all_produces", "any_acks_all", "appended"]
 

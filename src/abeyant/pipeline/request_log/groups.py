@@ -7,7 +7,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.schemas import OPERATIONS, check_table
+from abeyant.pipeline.schemas import OPERATIONS
+from abeyant.pipeline.spark.columns import check_table
 
 __all__ = ["with_sync_limits"]
 

@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DayTimeIntervalType, StructField, StructType, TimestampType
 
 from abeyant.errors import AbeyantError, SchemaError
-from abeyant.pipeline.schemas import EVENTS, FURTHER, OPERATIONS, is_case_sensitive
+from abeyant.pipeline.schemas import EVENTS, FURTHER, OPERATIONS
 from abeyant.pipeline.sources.tables import Name, check_constants
 from abeyant.pipeline.spark.arrow import arrow_schema
+from abeyant.pipeline.spark.columns import is_case_sensitive
 from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.tables import schemas as in_process
 from abeyant.tables.defaults import warn_of_misspelt

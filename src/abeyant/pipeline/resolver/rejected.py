@@ -58,7 +58,7 @@ def deadline_us(columns: Sequence[str]) -> str:
 
 
 def operation_reason(schema: StructType, conditions: Sequence[str] = ALL_CONDITIONS) -> str:
-    """Return, as SQL, why an operation of this schema (`schemas.operations_schema`) cannot be resolved, or null."""
+    """Return, as SQL, why an operation of this schema (of `operations_schema`) cannot be resolved, or null."""
     names = schema.fieldNames()
     how_long = next(name for name in HOW_LONG if name in names)
     roles = "role" in schema["watches"].dataType.simpleString()

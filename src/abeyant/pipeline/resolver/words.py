@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from abeyant.pipeline.schemas import OPERATIONS, operations_schema
+from abeyant.pipeline.schemas import OPERATIONS
+from abeyant.pipeline.spark.columns import operations_schema
 from abeyant.tables import schemas as in_process
 from abeyant.tables.by_timelines import resolve_by_timelines
 from abeyant.tables.keys import Integers, PairHash
@@ -31,7 +32,7 @@ def asks_more(operations: DataFrame, words: Words) -> bool:
 
 
 def read_batch(operations: pa.RecordBatch | pa.Table) -> Operations:
-    """Read valid operations, as Spark hands over columns of `schemas.operations_schema`."""
+    """Read valid operations, as Spark hands over columns of `operations_schema`."""
     batches = operations.to_batches() if isinstance(operations, pa.Table) else [operations]
     normalized = [normalize(batch, in_process.OPERATIONS) for batch in batches]
     return read_operations(pa.Table.from_batches(normalized), ALL_CONDITIONS)

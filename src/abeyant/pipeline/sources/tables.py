@@ -25,17 +25,9 @@ from pyspark.sql.types import (
 )
 
 from abeyant.errors import AbeyantError, SchemaError
-from abeyant.pipeline.schemas import (
-    EVENTS,
-    FURTHER,
-    HOW_LONG,
-    OPERATIONS,
-    REJECT_REASON,
-    check_table,
-    is_case_sensitive,
-    operations_schema,
-)
+from abeyant.pipeline.schemas import EVENTS, FURTHER, HOW_LONG, OPERATIONS, REJECT_REASON
 from abeyant.pipeline.sources.expressions import null_on_error
+from abeyant.pipeline.spark.columns import check_table, is_case_sensitive, operations_schema
 from abeyant.pipeline.spark.errors import in_one_line
 from abeyant.pipeline.spark.plans import constant_text
 from abeyant.tables.defaults import DEFAULTS, SHOWN_CHARS, TYPE_NAMES, only_role, warn_of_misspelt

@@ -26,8 +26,9 @@ from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, Ho
 from abeyant.pipeline.resolver.tables.packing import KINDS, PROFILE
 from abeyant.pipeline.resolver.tables.profile import _pack_ids, is_repeated, profile_ids
 from abeyant.pipeline.resolver.tables.small import small_table_plan
-from abeyant.pipeline.schemas import OPERATIONS, OUTCOMES, SchemaError, check_table
+from abeyant.pipeline.schemas import OPERATIONS, OUTCOMES, SchemaError
 from abeyant.pipeline.spark.chunks import chunks
+from abeyant.pipeline.spark.columns import check_table
 from abeyant.pipeline.spark.plans import Size, estimated_size
 from pipeline.resolve_traces import (
     Deadline,

@@ -60,8 +60,8 @@ from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
 from abeyant.pipeline.resolver.words import asks_more
 from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
-from abeyant.pipeline.schemas import columns_of, operations_schema
 from abeyant.pipeline.sources.tables import complete
+from abeyant.pipeline.spark.columns import columns_of, operations_schema
 from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.pipeline.spark.session import shuffle_partitions
 from abeyant.tables.calendar import Calendar

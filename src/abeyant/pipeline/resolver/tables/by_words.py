@@ -39,8 +39,9 @@ from abeyant.pipeline.resolver.tables.small import SmallTablePlan
 from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import distinct_operations, valid_events, valid_operations
 from abeyant.pipeline.resolver.words import HashedWatches, outcomes_of_rows, read_batch
-from abeyant.pipeline.schemas import DETAILS, EVENTS, OUTCOMES, columns_of
+from abeyant.pipeline.schemas import DETAILS, EVENTS, OUTCOMES
 from abeyant.pipeline.spark.chunks import chunks, freeze_imports
+from abeyant.pipeline.spark.columns import columns_of
 from abeyant.pipeline.spark.session import shuffle_partitions
 from abeyant.tables.columns import integers, microseconds
 from abeyant.tables.keys import Integers, PairHash, draw_seed

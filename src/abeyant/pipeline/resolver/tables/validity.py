@@ -10,16 +10,9 @@ from abeyant.pipeline.resolver.given import Given, as_dataframe, session_of
 from abeyant.pipeline.resolver.rejected import DUPLICATE, EVENT_REASON, operation_reason
 from abeyant.pipeline.resolver.tables.profile import is_repeated, profile_ids
 from abeyant.pipeline.resolver.tables.small import small_table_plan
-from abeyant.pipeline.schemas import (
-    EVENTS,
-    FURTHER,
-    HOW_LONG,
-    REJECT_REASON,
-    check_table,
-    columns_of,
-    operations_schema,
-)
+from abeyant.pipeline.schemas import EVENTS, FURTHER, HOW_LONG, REJECT_REASON
 from abeyant.pipeline.sources.tables import complete
+from abeyant.pipeline.spark.columns import check_table, columns_of, operations_schema
 from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.tables.reasons import reason_column
 

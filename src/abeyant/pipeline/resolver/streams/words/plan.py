@@ -18,8 +18,9 @@ from abeyant.pipeline.resolver.streams.with_reason import with_reason
 from abeyant.pipeline.resolver.streams.words.layout import Columns
 from abeyant.pipeline.resolver.streams.words.stages import read_events, read_operations
 from abeyant.pipeline.resolver.words import asks_more
-from abeyant.pipeline.schemas import DETAILS, EVENTS, OUTCOMES, is_case_sensitive, operations_schema
+from abeyant.pipeline.schemas import DETAILS, EVENTS, OUTCOMES
 from abeyant.pipeline.sources.tables import ONE_KEY
+from abeyant.pipeline.spark.columns import is_case_sensitive, operations_schema
 from abeyant.tables.words import Words
 
 __all__ = ["answers_of", "columns_of_words", "packed_by_words"]

@@ -1,0 +1,79 @@
+"""Check a table's columns against a schema, and take those that the schema names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import ArrayType, DayTimeIntervalType, StringType, StructField, StructType, TimestampType
+
+from abeyant.errors import SchemaError
+from abeyant.pipeline.schemas import FURTHER, HOW_LONG, OPERATIONS, WATCHES
+
+__all__ = ["check_table", "columns_of", "is_case_sensitive", "operations_schema"]
+
+
+def check_table(table: DataFrame, schema: StructType, name: str, *, given: Sequence[str] | None = None) -> None:
+    """Raise `SchemaError` unless `table` has every column of `schema` with its type; further ones are fine.
+
+    The error names the columns that were `given`, in place of all that the table has by now.
+    Upper and lower case are one unless the session says otherwise (`spark.sql.caseSensitive`). Whether a column may be
+    null is not compared: Spark widens that at every step.
+    """
+    alike = str if is_case_sensitive(table.sparkSession) else str.lower
+    for field in schema.fields:
+        places = [column for column in table.schema.fields if alike(column.name) == alike(field.name)]
+        expected = field.dataType.simpleString()
+        if not places:
+            found = ", ".join(table.columns if given is None else given) or "none"
+            raise SchemaError(f"{name}: no column {field.name!r}, expected {expected} (columns: {found})")
+        if len(places) > 1:
+            found = ", ".join(column.name for column in places)
+            raise SchemaError(
+                f"{name}: {len(places)} columns {field.name!r} ({found}): rename all but one, or tell them apart by "
+                "their case with spark.sql.caseSensitive"
+            )
+        found = places[0].dataType.simpleString()
+        if alike(found) != alike(expected):
+            raise SchemaError(f"{name}: column {field.name!r} is {found}, expected {expected}")
+
+
+def operations_schema(table: DataFrame) -> StructType:
+    """Return what `resolve` reads of operations: `OPERATIONS`, with what the table has beyond it or in its place."""
+    alike = str if is_case_sensitive(table.sparkSession) else str.lower
+    kinds = {alike(field.name): field.dataType for field in table.schema.fields}
+    how_long = next((name for name in HOW_LONG if name in kinds), HOW_LONG[0])
+    changed: dict[str, StructField] = {}
+    if how_long != HOW_LONG[0]:
+        changed["timeout_ms"] = StructField(
+            how_long, TimestampType() if how_long == "deadline" else DayTimeIntervalType()
+        )
+    watches = kinds.get("watches")
+    if isinstance(watches, ArrayType) and isinstance(watches.elementType, StructType):
+        names = [name.lower() for name in watches.elementType.fieldNames()]
+        if "role" in names:
+            role = StructField("role", StringType())
+            one = StructType([*WATCHES.elementType.fields, role])  # type: ignore[attr-defined]
+            changed["watches"] = StructField("watches", ArrayType(one, False))
+    further = [StructField(name, kind) for name, kind in FURTHER.items() if name in kinds]
+    return StructType([changed.get(field.name, field) for field in OPERATIONS.fields] + further)
+
+
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Return whether names of columns that differ only in case are two in this session. Not so by default."""
+    return spark.conf.get("spark.sql.caseSensitive") == "true"
+
+
+def columns_of(table: DataFrame, schema: StructType) -> DataFrame:
+    """Return the columns of `schema` alone, under its own names down to the fields of a struct."""
+    if table.schema.simpleString() == schema.simpleString():
+        return table  # Spark would copy rows that are in the plan itself
+    kinds = {column.name.lower(): column.dataType.simpleString() for column in table.schema.fields}
+    columns = []
+    for field in schema.fields:
+        kind = field.dataType.simpleString()
+        column = F.col(field.name)
+        # A cast that changes nothing but whether there may be nulls would copy each list.
+        columns.append((column if kinds[field.name.lower()] == kind else column.cast(kind)).alias(field.name))
+    return table.select(*columns)
