@@ -58,7 +58,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
         patch.setattr(holder, name, _in_virtual_time(item, getattr(holder, name), clock))
         outcome = yield
     failed = outcome.excinfo is not None and issubclass(outcome.excinfo[0], AssertionError)
-    if failed and not clock._clocks and clock.time() >= 1:
+    if failed and not clock.clocks and clock.time() >= 1:
         item.add_report_section("call", "virtual time", _HINT)
 
 

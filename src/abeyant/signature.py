@@ -1,4 +1,4 @@
-"""What `inspect.signature` and `help` say of a compiled class."""
+"""What `inspect.signature` and `help` say of a compiled class, and of its properties."""
 
 from __future__ import annotations
 
@@ -32,3 +32,9 @@ def _has_new_of_c(owner: type[Any]) -> bool:
 
 
 CLASS_SIGNATURE = ClassSignature()
+
+
+def trim_getters(*properties: object) -> None:
+    """Remove the signature with which the docstring of a compiled getter begins."""
+    for one in properties:
+        one.__doc__ = (one.__doc__ or "").rpartition("\n")[2]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -42,25 +44,24 @@ def filled(brokers: int = 2) -> Cluster:
     return Cluster(brokers=brokers, clock="held", settings={"replica.fetch.max.bytes": PART})
 
 
-def fill(kafka: Cluster) -> None:
-    kafka.create_topic(NAME, replicas=1)
-    assert kafka.leader(NAME) == 1
-    for _ in range(RECORDS):
-        kafka.seed(NAME, [bytes(PART)])
-
-
-def move(kafka: Cluster) -> None:
-    said = ask(kafka, "AlterPartitionReassignments", 1, reassign(Topic(NAME, ""), [1, 2]))
-    assert said["error_code"] == "NONE"
+@contextmanager
+def catching_up(side: str) -> Iterator[Cluster]:
+    """A leader with records, and a new replica of it on the other broker, with a throttle at one side."""
+    with filled() as kafka:
+        kafka.create_topic(NAME, replicas=1)
+        assert kafka.leader(NAME) == 1
+        for _ in range(RECORDS):
+            kafka.seed(NAME, [bytes(PART)])
+        throttle(kafka, side)
+        said = ask(kafka, "AlterPartitionReassignments", 1, reassign(Topic(NAME, ""), [1, 2]))
+        assert said["error_code"] == "NONE"
+        yield kafka
 
 
 @pytest.mark.parametrize("side", [LEADER, FOLLOWER])
 def test_a_new_replica_catches_up_at_the_rate(side: str) -> None:
     """3 MB at 100 kB a second: the first second of the windows is a burst, as in Kafka; the rest takes its time."""
-    with filled() as kafka:
-        fill(kafka)
-        throttle(kafka, side)
-        move(kafka)
+    with catching_up(side) as kafka:
         [waiting] = kafka.until_waiting("Throttle")
         assert waiting.keys == ((NAME, 0),)
         assert waiting.held_by == "throttle"
@@ -78,10 +79,7 @@ def test_a_new_replica_catches_up_at_the_rate(side: str) -> None:
 
 @pytest.mark.parametrize("side", [LEADER, FOLLOWER])
 def test_the_end_of_a_throttle_lets_replicas_go_on(side: str) -> None:
-    with filled() as kafka:
-        fill(kafka)
-        throttle(kafka, side)
-        move(kafka)
+    with catching_up(side) as kafka:
         kafka.until_waiting("Throttle")
         assert kafka.in_sync(NAME) == (1,)
         alter(kafka, TOPIC, NAME, (DELETE, f"{side}.replicas", None))
@@ -91,10 +89,7 @@ def test_the_end_of_a_throttle_lets_replicas_go_on(side: str) -> None:
 
 @pytest.mark.parametrize("side", [LEADER, FOLLOWER])
 def test_a_faster_rate_holds_at_once(side: str) -> None:
-    with filled() as kafka:
-        fill(kafka)
-        throttle(kafka, side)
-        move(kafka)
+    with catching_up(side) as kafka:
         kafka.until_waiting("Throttle")
         alter(kafka, BROKER, "1" if side == LEADER else "2", (SET, f"{side}.rate", "1000000000"))
         wait_until(lambda: kafka.in_sync(NAME) == (1, 2))

@@ -182,6 +182,11 @@ class Broker:
         return self.cluster._client_address(self.id)
 
     @property
+    def address(self) -> str:
+        """Return `advertised` as HOST:PORT."""
+        return "{}:{}".format(*self.advertised)
+
+    @property
     def log_dir(self) -> str:
         """Return its log directory, as shown to clients. For logs in memory it is only a name."""
         directory = self.cluster.directory

@@ -199,7 +199,7 @@ class Cluster(ClusterApi):
     @property
     def bootstrap(self) -> str:
         """Return the brokers' addresses, for `bootstrap.servers`: those that are advertised."""
-        return ",".join(map(_joined, map(self._client_address, self._ports)))
+        return ",".join("{}:{}".format(*self._client_address(number)) for number in self._ports)
 
     # -- inside
 
@@ -261,8 +261,8 @@ class Cluster(ClusterApi):
             "node.id": number,
             "broker.id": number,
             "log.dirs": broker.log_dir,
-            "listeners": f"{protocol}://{_joined((broker.host, broker.port))}",
-            "advertised.listeners": f"{protocol}://{_joined(broker.advertised)}",
+            "listeners": f"{protocol}://{broker.host}:{broker.port}",
+            "advertised.listeners": f"{protocol}://{broker.address}",
         }
         if self._racks:
             own["broker.rack"] = self._racks[(broker.id - min(self._ports)) % len(self._racks)]
@@ -323,10 +323,6 @@ def _checked_racks(racks: Sequence[str] | None, settings: Settings) -> tuple[str
     if settings["broker.rack"] is not None:
         raise AbeyantError("broker.rack is the rack of all brokers, and racks= gives each its own: leave one out")
     return tuple(racks)
-
-
-def _joined(address: tuple[str, int]) -> str:
-    return "{}:{}".format(*address)
 
 
 def _address(text: str, brokers: int) -> tuple[str, int]:

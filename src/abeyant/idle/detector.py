@@ -44,7 +44,7 @@ from abeyant.engine import MAX_TIME
 from abeyant.engine.wheel import TimingWheel
 from abeyant.forking import begins_anew
 from abeyant.idle.peers import Peers
-from abeyant.signature import CLASS_SIGNATURE
+from abeyant.signature import CLASS_SIGNATURE, trim_getters
 from abeyant.timer.base import Timer, TimerClosedError, at_any_rate, check_callback, refuse_coroutine
 from abeyant.timer.system import SystemTimer
 from abeyant.timer.task import TimerTask
@@ -80,8 +80,7 @@ class IdleStats(NamedTuple):
         return self.expired
 
 
-for _former in (IdleStats.begun, IdleStats.idle):  # compiled, the docstring of a getter begins with its signature
-    _former.__doc__ = (_former.__doc__ or "").rpartition("\n")[2]
+trim_getters(IdleStats.begun, IdleStats.idle)
 
 
 class IdleDetector:

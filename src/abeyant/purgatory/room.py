@@ -30,7 +30,7 @@ from abeyant.purgatory.operation import (
     PENDING,
     DelayedOperation,
 )
-from abeyant.signature import CLASS_SIGNATURE
+from abeyant.signature import CLASS_SIGNATURE, trim_getters
 from abeyant.timer.base import check_callback
 from abeyant.timer.manual import ManualTimer
 from abeyant.timer.system import SystemTimer
@@ -76,8 +76,7 @@ class PurgatoryStats(NamedTuple):
         return self.delayed
 
 
-# Compiled, the docstring of a getter begins with its signature.
-PurgatoryStats.pending.__doc__ = (PurgatoryStats.pending.__doc__ or "").rpartition("\n")[2]
+trim_getters(PurgatoryStats.pending)
 
 
 class Room(Life):

@@ -137,7 +137,7 @@ def _clock(cluster: Cluster) -> dict[str, Any]:
 def _broker(broker: Broker, led: Counter[int]) -> dict[str, Any]:
     return {
         "id": broker.id,
-        "at": "{}:{}".format(*broker.advertised),
+        "at": broker.address,
         "state": "stopped" if broker.stopped else "paused" if broker.paused else "running",
         "leads": led[broker.id],
         "replicas": len(broker.partitions),

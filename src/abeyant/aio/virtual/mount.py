@@ -43,7 +43,7 @@ class Mount:
         self.loop = loop
         self._clock = clock
         self._own_clock = _clock_of(loop)
-        self._pythons = PythonClocks(clock) if clock._clocks else None
+        self._pythons = PythonClocks(clock) if clock.clocks else None
         clock._begin(loop, self._start(fresh))
         outside = Outside(loop, clock._io_grace, clock._ignore_threads)
         self._selector = VirtualSelector(loop, selector, clock, outside)

@@ -88,7 +88,7 @@ class VirtualSelector(selectors.BaseSelector):
                 self._turns += 1
             else:
                 self._reset_turns()
-            reason = None if self.clock._clocks else self._real_clocks.moved()
+            reason = None if self.clock.clocks else self._real_clocks.moved()
             if reason is not None:
                 self._report(f"nothing else runs at {self.clock.time():.9g} s: {reason}")
             self._loop._clock_resolution = math.ulp(

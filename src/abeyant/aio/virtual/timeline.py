@@ -36,7 +36,7 @@ class Timeline:
         if not isinstance(autojump, bool):
             raise TypeError(f"autojump must be True or False, not {autojump!r}")
         self.autojump = autojump
-        self._clocks = clocks
+        self.clocks = clocks
         self._start = None if start is None else span(start, "start")
         self._io_grace = span(io_grace, "io_grace")
         self._patience = span(patience, "patience", endless=True)

@@ -69,7 +69,7 @@ def _brokers(control: Control) -> list[dict[str, Any]]:
         return [
             {
                 "id": number,
-                "address": "{}:{}".format(*broker.advertised),
+                "address": broker.address,
                 "state": "stopped" if broker.stopped else "paused" if broker.paused else "running",
                 "connections": len(broker.connections),
                 "leads": led[number],
