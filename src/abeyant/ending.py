@@ -28,12 +28,21 @@ __all__ = [
 
 
 def add_output_options(parser: argparse.ArgumentParser, *, report: bool = True) -> None:
-    """Add --quiet and --json, which go together; and --open for a command that writes a report."""
+    """Add --quiet and --json, which go together; and --open and --title for a command that writes a report."""
     where = "report" if report else "result"
     parser.add_argument("--quiet", action="store_true", help=f"no progress, no summary: only the {where}'s path")
     add_json(parser)
     if report:
         add_open(parser)
+        parser.add_argument(
+            "--title", type=_title, metavar="TEXT", help="title of the report (default: what was found, in one line)"
+        )
+
+
+def _title(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise argparse.ArgumentTypeError(f"{text!r} is no title: give one line of printable text")
+    return text.strip()
 
 
 def add_json(parser: argparse._ActionsContainer) -> None:

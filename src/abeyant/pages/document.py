@@ -40,6 +40,7 @@ def document(
     by_time: Mapping[str, Any] | None = None,
     inline: bool = False,
     own_script: str = "",
+    own_title: str | None = None,
 ) -> str:
     """Return the page. `figures` are keyed by element id and by the chosen scope, "0" without scopes.
 
@@ -47,7 +48,9 @@ def document(
     An `inline` page is for an iframe in a notebook. It omits the contents and how the page was made, sets the height of
     its iframe, and follows the light or dark theme around it.
     The page starts with `title`, `note`, `tiles`, `lead` (a figure), and `findings`.
-    `kicker` and `title` are plain text; everything else is HTML. `own_script` is JavaScript of this page alone.
+    With `own_title`, a user's, that is the title, and `title` is the first line below it.
+    `kicker`, `title` and `own_title` are plain text; everything else is HTML. `own_script` is JavaScript of this page
+    alone.
     A page without figures has no plotly in it.
     """
     sections, contents = (sections, "") if inline else _with_anchors(sections)
@@ -58,7 +61,8 @@ def document(
         look=' class="inline"' if inline else "",
         outside=" hidden" if inline else "",
         kicker=escaped(kicker),
-        title=escaped(title),
+        title=escaped(own_title or title),
+        headline=f'<p class="headline">{escaped(title)}</p>' if own_title else "",
         hashes=f"{_hash(library)} {_hash(script)}",
         style=asset("page.css") + style,
         note=f'<p class="small">{note}</p>' if note else "",

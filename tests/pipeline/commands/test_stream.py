@@ -106,6 +106,30 @@ def test_two_files_drained_end_as_resolve_says(
     assert 'is of another stream: deadline was "inclusive", is "exclusive"' in capsys.readouterr().err
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("table", "column"), [("operation", "start"), ("event", "at")])
+def test_a_drained_stream_of_rejected_rows_only_is_no_success(
+    spark: SparkSession,
+    files: tuple[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    table: str,
+    column: str,
+) -> None:
+    out = tmp_path / "out"
+    mapping = [*MAPPING, f"--{table}", f"{column}=CAST(null AS timestamp)"]
+    assert main(["stream", *files, "--out", str(out), *mapping, "--drain", "--title", "Nothing <valid>"]) == 2
+    shown = capsys.readouterr()
+    rejected = [each for each in aside(out) if each == (f"{table}s", f"no {column}")]
+    assert len(rejected) > 1
+    assert f"error: {table}s: all {len(rejected)} rows were rejected: no {column}; check" in shown.err.splitlines()[-1]
+    assert shown.err.endswith(f"The result is complete; the rows are in {out}/aside\n")
+    assert shown.out.splitlines()[-1] == f"Report: {out}/summary/report.html", "the result is written, and shown"
+    page = (out / "summary" / "report.html").read_text(encoding="utf-8")
+    assert "<title>Nothing &lt;valid&gt; \N{MIDDLE DOT} Abeyant</title>" in page
+    assert "<h1>Nothing &lt;valid&gt;</h1>" in page
+
+
 @pytest.mark.slow  # several runs of a stream
 def test_a_drain_that_fails_on_the_way_is_done_by_the_next(
     spark: SparkSession, files: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

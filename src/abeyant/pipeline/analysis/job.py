@@ -101,6 +101,7 @@ def analyze(
     instance: str | Callable[[str], str] | None = None,
     quiet: bool = True,
     command: str | None = None,
+    title: str | None = None,
 ) -> AnalysisResult:
     """Analyze a Kafka request log: write the tables of `schemas.TABLES` and `report.html` into `out`.
 
@@ -109,7 +110,8 @@ def analyze(
     `out` (a directory that the driver and the workers share, or a URI) appears only when all of it is written; a
     result of ours that is there is replaced when `overwrite` says so, and anything else never. `logs` are the `paths`
     of `read_kafka_request_log`, which takes `timezone` and `instance`, too. Unless `quiet`, progress goes to the error
-    stream. `command` is what repeats this analysis, for the report to name. Raises
+    stream. `command` is what repeats this analysis, for the report to name; `title` replaces
+    the report's own. Raises
     `AbeyantError` with one line for what the user can mend: paths, a log with no request in it, a full disk.
     """
     sink = sink_of(out)
@@ -122,7 +124,8 @@ def analyze(
         with run.failures_explained(sink.place):
             run.apart(lambda: run.tables(log))
             found = run.counts()
-            write_marker(result.folder, _marker(spark, log, found, timezone, command))
+            marker = _marker(spark, log, found, timezone, command)
+            write_marker(result.folder, marker if title is None else marker | {"title": title})
             with steps.step("writing the report"):
                 result.fetch("rejected")  # the others that it draws are there
                 write_report(result.folder, result.folder / REPORT)

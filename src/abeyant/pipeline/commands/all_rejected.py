@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from abeyant.errors import AbeyantError
@@ -17,7 +18,7 @@ from abeyant.pipeline.sources.tables import Name
 from abeyant.tables.reasons import mend
 from abeyant.tables.rejections import with_value
 
-__all__ = ["AllRejectedError", "all_rejected"]
+__all__ = ["AllRejectedError", "all_rejected", "all_rejected_by_stream"]
 
 _BATCH_ROWS: Final = 1 << 16
 
@@ -33,12 +34,33 @@ def all_rejected(name: Name, files: Iterable[Path], out: Path | str) -> AllRejec
     for reason, number in counted_reasons(files).items():
         counts[without_value(reason)] += number
     [(commonest, _)] = counts.most_common(1)
-    rows = counts.total()
+    return _error(name, counts.total(), _example(files, commonest), commonest, f"{out}/invalid_{name}")
+
+
+def all_rejected_by_stream(name: Name, rejected: Path) -> AllRejectedError | None:
+    """Return the error for a drained stream of whose table no row was valid; None if none was rejected either.
+
+    `rejected` is the folder of the rows of both tables.
+    """
+    counts: Counter[str] = Counter()
+    examples: dict[str, str] = {}
+    if rejected.is_dir():
+        rows = ds.dataset(rejected, format="parquet")
+        for batch in rows.to_batches(columns=["reason"], filter=ds.field("table") == name):
+            for reason in batch.column("reason").to_pylist():
+                counts[without_value(reason)] += 1
+                examples.setdefault(without_value(reason), reason)
+    if not counts:
+        return None
+    [(commonest, _)] = counts.most_common(1)
+    return _error(name, counts.total(), examples[commonest], commonest, str(rejected))
+
+
+def _error(name: Name, rows: int, example: str, commonest: str, place: str) -> AllRejectedError:
     many = f"all {rows:,} rows were" if rows > 1 else "the only row was"
-    reason = _example(files, commonest)
     return AllRejectedError(
-        f"{name}: {many} rejected: {visible(reason)}{mend(commonest)}. "
-        f"The result is complete; the rows are in {visible(out)}/invalid_{name}"
+        f"{name}: {many} rejected: {visible(example)}{mend(commonest)}. "
+        f"The result is complete; the rows are in {visible(place)}"
     )
 
 

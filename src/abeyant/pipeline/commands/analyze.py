@@ -106,6 +106,7 @@ def run(args: argparse.Namespace) -> int:
             instance=args.instance,
             quiet=args.quiet,
             command=redacted_command_line(),
+            title=args.title,
         )
     from abeyant.pipeline.commands.summary_text import analysis_found, print_summary
 

@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
 
     Raises `AbeyantError` with a one-line message for errors that the user can fix.
     """
-    if args.overwrite or args.open:
-        option = "--overwrite" if args.overwrite else "--open"
+    if args.overwrite or args.open or args.title:
+        option = "--overwrite" if args.overwrite else "--open" if args.open else "--title"
         raise AbeyantError(f"--watch continues from the state in DIR and writes no report: leave {option} out")
     if need_session(args.logs) or is_uri(str(args.out)):
         raise AbeyantError("--watch needs local logs and a local DIR: s3a://, hdfs:// and abfss:// are not supported")

@@ -20,7 +20,7 @@ from abeyant.pipeline.commands.arguments import (
     say_left_out,
     whole_number,
 )
-from abeyant.pipeline.commands.command_line import redacted_command_line
+from abeyant.pipeline.commands.command_line import redacted_command_line, title_of
 from abeyant.pipeline.commands.running import end_with, spark_for
 from abeyant.pipeline.request_log.files import find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
@@ -107,7 +107,7 @@ def _model(spark: SparkSession, args: argparse.Namespace) -> ResultWriter:
         "outliers": summaries.outliers(predictions),
     }
     tables = {"high_watermarks": watermarks, "predictions": predictions}
-    about = {"command": redacted_command_line(), "logs": args.logs}
+    about = {"command": redacted_command_line(), "logs": args.logs, **title_of(args)}
     try:
         with Steps(quiet=args.quiet).step("reading the logs"):
             if not any_acks_all(replication):

@@ -26,7 +26,7 @@ from abeyant.pipeline.commands.arguments import (
     say_left_out,
     table_source,
 )
-from abeyant.pipeline.commands.command_line import redacted_command_line
+from abeyant.pipeline.commands.command_line import redacted_command_line, title_of
 from abeyant.pipeline.commands.durations import duration_or, milliseconds
 from abeyant.pipeline.commands.running import end_with, spark_for
 from abeyant.pipeline.request_log.files import find_logs, need_session
@@ -51,8 +51,8 @@ _TABLES: Final = (".parquet", ".orc", ".json", ".csv")
 _MOST_KINDS: Final = 20
 """Maximum kinds listed in an error message."""
 
-# Further time-outs cost nothing in what-if, and its curve needs them.
-_LADDER_MS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000)
+# Further time-outs cost nothing in what-if, and its curve needs them; up to a consumer's default for a rebalance.
+_LADDER_MS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 
 _HELP: Final = "simulate other ticks, wheels and time-outs"
 
@@ -247,6 +247,7 @@ def _replay(
         "kinds": args.kind or "all",
         "deadline": args.deadline,
         "settings": [asdict(setting) for setting in settings],
+        **title_of(args),
     }
     try:
         with Steps(quiet=args.quiet).step("reading the operations"):

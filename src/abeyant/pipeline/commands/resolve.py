@@ -17,6 +17,7 @@ from abeyant.pipeline.commands.arguments import (
     check_place,
     table_source,
 )
+from abeyant.pipeline.commands.command_line import title_of
 from abeyant.pipeline.commands.running import end_with, spark_for
 from abeyant.pipeline.commands.words import add_words, words_of
 from abeyant.pipeline.spark.extra import check_extra
@@ -161,7 +162,8 @@ def _resolve(
                 operations,
                 kicker="what completed in time, and what expired",
                 rejected=_rejected_rows(result),
-                about={"operations": args.operations, "events": args.events, "deadline": args.deadline},
+                about={"operations": args.operations, "events": args.events, "deadline": args.deadline}
+                | title_of(args),
                 tables=tables,
             )
             unusable = _unusable(result, ended, events, args.out)

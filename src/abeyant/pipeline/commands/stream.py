@@ -55,7 +55,8 @@ record.offset, record.key and record.timestamp.
 DIR gets the outcomes, and in `aside` the rejected rows (too late, or invalid)
 with the reason. Both are Parquet, one directory per batch. After a stop or a
 kill, the same command continues. When it ends, summary/report.html summarizes
-the outcomes of this run.
+the outcomes of this run. Where --drain in one run rejected every row of
+OPERATIONS or of EVENTS, the exit status is 2.
 """
 
 _EXAMPLES: Final = """\
@@ -193,8 +194,9 @@ def run(args: argparse.Namespace) -> int:
     """Run the stream; return the exit status: 0 if it was drained, or stopped between two batches.
 
     130 if it was to end by itself (--drain, --trigger now) and was stopped before. Raises `AbeyantError` with a
-    one-line message for errors that the user can fix, KeyboardInterrupt if interrupted at once (a second Ctrl-C, or one
-    while Spark starts).
+    one-line message for errors that the user can fix: `AllRejectedError`, with the result complete and printed, where a
+    drained stream rejected every row of a table. Raises KeyboardInterrupt if interrupted at once (a second Ctrl-C, or
+    one while Spark starts).
     """
     _check(args)
     check_extra("stream")
@@ -215,13 +217,14 @@ def run(args: argparse.Namespace) -> int:
             stop_when_asked() as asked,
         ):
             from abeyant.pipeline.commands.stream_run.run import run as run_stream
-            from abeyant.pipeline.commands.stream_run.summary import sum_up
+            from abeyant.pipeline.commands.stream_run.summary import sum_up, unusable
 
             sent = run_stream(spark, plan, lines, asked)
             stopped = asked.is_set()
             changed.look()
             with Steps(quiet=lines.quiet).step("summing up"):
                 summary, reported = sum_up(spark, plan, lines, sent)
+                rejected = None if stopped else unusable(spark, plan, lines)
     except KeyboardInterrupt as interrupt:
         raise KeyboardInterrupt("the same command continues") from interrupt
     if stopped and not args.quiet:
@@ -241,6 +244,8 @@ def run(args: argparse.Namespace) -> int:
     )
     if (late := lines.told_of_late()) is not None:
         print(f"abeyant: {late}", file=sys.stderr)
+    if rejected is not None:
+        raise rejected
     return 130 if stopped and (plan.drain or plan.trigger is None) else 0
 
 
@@ -306,6 +311,7 @@ def _plan(args: argparse.Namespace) -> Plan:
         kafka=kafka,
         to_topic=args.to_topic,
         aside_topic=args.aside_topic,
+        title=args.title,
     )
 
 

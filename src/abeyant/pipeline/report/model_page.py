@@ -18,6 +18,7 @@ from abeyant.pipeline.replication.explanations import BIN_MS, CLOCK_MS, EDGE_MS
 from abeyant.pipeline.report.parts import made, plot_place, read_table, section
 from abeyant.pipeline.report.small_plots import axis, layout_axis, small_plots, whole_ticks
 from abeyant.pipeline.report.tables import name_cell
+from abeyant.pipeline.results.directory import read_marker
 
 __all__ = ["model_tiles", "write_model_report"]
 
@@ -46,6 +47,7 @@ def write_model_report(tables: Path, destination: Path) -> None:
     text = document(
         kicker="Abeyant · a model held against Kafka",
         title=f"{counted(total, 'produce')} with acks=all, predicted from the replicas' fetches",
+        own_title=read_marker(tables).get("title"),
         tiles=tiles(model_tiles(explanations)),
         lead=plot_place("plot-agreement", "Predicted against logged", _NOTHING)
         + f'<p class="read">{_READ["agreement"]}</p>',

@@ -61,6 +61,7 @@ def _page(found: Outcomes, kicker: str, sections: list[str], *, inline: bool = F
     return document(
         kicker=f"Abeyant · {kicker}",
         title=found.title,
+        own_title=found.made.get("title"),
         tiles=tiles(outcome_tiles(found)),
         lead=_WAITS,
         findings=_findings(found),

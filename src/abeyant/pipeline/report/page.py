@@ -46,6 +46,7 @@ def page(analysis: Analysis) -> str:
     return document(
         kicker="Abeyant · what waited in a request log",
         title=headline(analysis),
+        own_title=analysis.made.get("title"),
         note=note(analysis),
         tiles=tiles(opening_tiles(analysis)),
         lead=plot_place("plot-opening", "Brokers over time", "Nothing waited.")

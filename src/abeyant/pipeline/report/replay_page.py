@@ -29,6 +29,7 @@ from abeyant.pipeline.report.replay_words import (
     wheel_words,
 )
 from abeyant.pipeline.report.tables import name_cell, options
+from abeyant.pipeline.results.directory import read_marker
 
 __all__ = ["replay_tiles", "write_replay_report"]
 
@@ -61,6 +62,7 @@ def write_replay_report(tables: Path, destination: Path) -> None:
     text = document(
         kicker="Abeyant · a replay",
         title="Which time-out should I set?" if kinds or polls else "Nothing was replayed",
+        own_title=read_marker(tables).get("title"),
         tiles=tiles(replay_tiles(replayed, what_if, own)),
         lead=plot_place("plot-what-if", "Share that expires, by time-out", _NO_HARM)
         + f'<p class="read">{_READ["what_if"]}</p>',

@@ -49,6 +49,8 @@ class Plan:
     kafka: Kafka | None = None
     to_topic: str | None = None
     aside_topic: str | None = None
+    title: str | None = None
+    """The user's own, of the report."""
 
     @property
     def ending(self) -> Out:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
@@ -10,14 +11,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.analysis.outcomes import Counted, Ended, count_outcomes
+from abeyant.pipeline.commands.all_rejected import AllRejectedError, all_rejected_by_stream
 from abeyant.pipeline.commands.outcome_result import write_summary
+from abeyant.pipeline.resolver.tables.validity import valid_events
 from abeyant.pipeline.results.sink import ResultWriter
 
 if TYPE_CHECKING:
     from abeyant.pipeline.commands.stream_run.lines import Lines
     from abeyant.pipeline.commands.stream_run.plan import Plan
 
-__all__ = ["SUMMARY", "sum_up"]
+__all__ = ["SUMMARY", "sum_up", "unusable"]
 
 SUMMARY: Final = "summary"
 """The directory in the stream's --out with the summary of the last run."""
@@ -52,6 +55,27 @@ def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> tupl
         return _write(spark, plan, lines, ended, None, _GONE)
 
 
+def unusable(spark: SparkSession, plan: Plan, lines: Lines) -> AllRejectedError | None:
+    """Return the error if a stream was drained in one run and every row of a table was rejected, into a directory.
+
+    A run that went on with an earlier one may have had its valid rows. Reads events again where none had an effect.
+    """
+    place = plan.out.place
+    if not plan.drain or lines.first != 0 or plan.aside_topic is not None or not isinstance(place, Path):
+        return None
+    ended = {name: lines.totals[name] for name in ("completed", "cancelled", "expired")}
+    if not any(ended.values()) and not lines.pending:
+        return all_rejected_by_stream("operations", place / "aside")
+    if ended["completed"] or ended["cancelled"] or not lines.totals["invalid"]:
+        return None
+    try:
+        if not valid_events(plan.events.again(spark)).isEmpty():
+            return None
+    except (AbeyantError, PySparkException):
+        return None  # taken away since
+    return all_rejected_by_stream("events", place / "aside")
+
+
 def _write(
     spark: SparkSession, plan: Plan, lines: Lines, ended: Ended, operations: DataFrame | None, no_keys: str = ""
 ) -> tuple[ResultWriter, bool]:
@@ -68,7 +92,8 @@ def _write(
                 "deadline": plan.deadline,
                 "first_batch": lines.first,
                 "pending": lines.pending,
-            },
+            }
+            | ({} if plan.title is None else {"title": plan.title}),
             no_keys=no_keys,
         )
     return result, reported
