@@ -56,6 +56,9 @@ def aiokafka(folder: Path, only: str, *, genuine: bool) -> list[Result]:
         "PATH": path,
         "ABEYANT": str(Path(sys.executable).with_name("abeyant")),
     }
+    tools = folder.with_name("aiokafka-tools")
+    if write_tools(tools):
+        variables["KAFKA_TOOLS"] = str(tools)
     # The package that is installed has the compiled parts, the source does not: let the tests see only the former.
     (folder / "aiokafka").rename(folder / "aiokafka-source")
     image = ["--docker-image=abeyant:4.3.0", "--no-pull", "--import-mode=append", "--timeout=300"]

@@ -20,7 +20,10 @@ from abeyant.broker.genuine import ClusterError, die_with_parent, fetch
 from scripts.client_suites.source import run
 from scripts.set_up import ROOT
 
-_TOPICS = "org.apache.kafka.tools.TopicCommand"
+_TOOLS = {
+    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
+    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
+}
 _STORAGE = "kafka.tools.StorageTool"
 _OPTIONS = ("-Xmx400m", "-Dorg.apache.logging.log4j.level=INFO")  # log to standard output
 
@@ -30,9 +33,10 @@ def write_tools(folder: Path) -> bool:
     try:
         kafka = fetch()
     except ClusterError as error:
-        print(f"without kafka-topics.sh: {error}", flush=True)
+        print(f"without {' and '.join(_TOOLS)}: {error}", flush=True)
         return False
-    _write(folder / "kafka-topics.sh", shlex.join(kafka.command(_TOPICS)))
+    for name, tool in _TOOLS.items():
+        _write(folder / name, shlex.join(kafka.command(tool)))
     return True
 
 
