@@ -298,7 +298,11 @@ def test_a_session_needs_no_key_that_completes_it() -> None:
 @pytest.mark.parametrize(
     ("column", "kind", "message"),
     [
-        ("start", pa.date32(), "expected a timestamp: a date has no time of day; cast it to a timestamp"),
+        ("start", pa.date32(), "expected a timestamp: a date has no time of day; cast it to a timestamp, such as its"),
+        ("deadline", pa.date32(), "such as the end of that day, which is the next day's midnight"),
+        ("key", pa.float64(), "expected text: pandas makes integers with missing values floats"),
+        ("required", pa.string(), "expected an integer: convert it, for instance with pandas.to_numeric"),
+        ("required", pa.bool_(), "expected an integer: cast it to integers"),
         ("start", pa.string(), "expected a timestamp: parse the texts first"),
         ("start", pa.int64(), "expected a timestamp: a number has no unit; cast it"),
         ("timeout", pa.int64(), "text: a number has no unit; name the column timeout_ms if it is milliseconds"),
@@ -308,7 +312,7 @@ def test_a_session_needs_no_key_that_completes_it() -> None:
 )
 def test_columns_of_another_type_are_refused_with_what_to_do(column: str, kind: pa.DataType, message: str) -> None:
     rows = {"op_id": pa.string(), "key": pa.string(), "start": TIME, "timeout": pa.string(), column: kind}
-    if column == "timeout_ms":
+    if column in ("timeout_ms", "deadline"):
         del rows["timeout"]
     with pytest.raises(SchemaError, match=message):
         tables.resolve(pa.schema(list(rows.items())).empty_table(), events())
@@ -406,6 +410,7 @@ def test_equal_calendars_have_one_text_for_a_checkpoint_to_compare() -> None:
     ("hours", "message"),
     [
         ("Mon-Fri", "hours must look like"),
+        ("Mon-Fri 09:00-12:00, 13:00-17:00", "not '13:00-17:00': each hours need their days"),
         ("Someday 09:00-17:00", "hours must look like"),
         ("Mon 09:00-25:00", "25:00 is not a time of day"),
         ("Mon 09:00-17:00, Mon 16:00-18:00", "hours overlap"),

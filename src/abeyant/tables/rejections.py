@@ -1,7 +1,8 @@
 """Warn where all or nearly all rows of a table are rejected: that is a wrong column or unit rather than bad rows.
 
 The rule: all rows, or at least 95 % of 20 or more. For the latter, rows that lack a value do not count: to leave out
-rows by a null is usual, as where one log is both tables.
+rows by a null is usual, as where one log is both tables. And at least 5 % of 20 or more for numbers with a fraction:
+in a column of prices some are whole, and the sum of those alone looks right.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ __all__ = ["Rejections", "with_value"]
 
 _NEARLY_ALL: Final = 0.95
 _LEAST: Final = 20
+_FRACTIONS: Final = 0.05
+_FRACTION: Final = "is not a whole number"
 _NULLS: Final = ("no ", "a watch has no ")
 
 
@@ -34,6 +37,8 @@ class _Chunk(NamedTuple):
     nulls: int  # of the rejected: those that lack a value
     example: str  # why a row is rejected, with its value; '' where few are
     constant: str  # why all rows are, if for the same text in a column of durations
+    fractions: int = 0  # of the rejected: those with a number that is not whole
+    fraction: str = ""  # why the first of these is rejected
 
 
 class Rejections:
@@ -64,7 +69,11 @@ class Rejections:
             else:
                 commonest = int(np.bincount(reason[chosen]).argmax())
                 example = with_value(table, int(np.argmax(chosen & (reason == commonest))), reasons[commonest])
-        self._chunks.append(_Chunk(rows, rejected, nulls, example, constant))
+        fractions, fraction = 0, ""
+        if texts is not None:
+            places = np.flatnonzero(np.asarray(pc.match_substring(texts, _FRACTION).fill_null(False)) & unread)
+            fractions, fraction = len(places), texts[int(places[0])].as_py() if len(places) else ""
+        self._chunks.append(_Chunk(rows, rejected, nulls, example, constant, fractions, fraction))
 
     def add_duplicates(self, table: pa.Table, duplicates: Mask) -> None:
         """Count rows of chunks that were added before, which are valid but duplicates."""
@@ -81,17 +90,26 @@ class Rejections:
         chunks = [chunk for chunk in self._chunks if chunk.rows or chunk.rejected]
         rows, rejected = sum(chunk.rows for chunk in chunks), sum(chunk.rejected for chunk in chunks)
         nulls = sum(chunk.nulls for chunk in chunks)
-        if not rejected or not _is_nearly_all(rows, rejected, nulls):
+        if not rejected:
+            return
+        if not _is_nearly_all(rows, rejected, nulls):
+            fractions = sum(chunk.fractions for chunk in chunks)
+            if rows - nulls >= _LEAST and fractions >= _FRACTIONS * (rows - nulls):
+                example = next(chunk.fraction for chunk in chunks if chunk.fractions)
+                self._warn(f"{fractions:,} of {rows:,} rows were", example, stacklevel + 1)
             return
         if rows > 1 and len({chunk.constant for chunk in chunks}) == 1 and chunks[0].constant:
             raise constant_error(self._name, chunks[0].constant)
         if rejected < rows and rows - nulls < _LEAST:
             return
-        example = max((chunk for chunk in chunks if chunk.example), key=lambda chunk: chunk.rejected - chunk.nulls)
+        found = max((chunk for chunk in chunks if chunk.example), key=lambda chunk: chunk.rejected - chunk.nulls)
         many = f"all {rows:,} rows were" if rejected == rows > 1 else f"{rejected:,} of {rows:,} rows were"
         many = "its only row was" if rows == 1 else many
+        self._warn(many, found.example, stacklevel + 1)
+
+    def _warn(self, many: str, example: str, stacklevel: int) -> None:
         warnings.warn(
-            f"{self._name}{self._part}: {many} rejected: {example.example}{mend(example.example)}. "
+            f"{self._name}{self._part}: {many} rejected: {example}{mend(example)}. "
             f"rejected_{self._name}({self._name}) lists the rows",
             RejectedRowsWarning,
             stacklevel=stacklevel + 1,

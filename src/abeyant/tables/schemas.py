@@ -105,11 +105,16 @@ def _mend(column: str, found: pa.DataType, kind: str) -> str:
     """Return what to do with a column of another type, if that is plain."""
     if kind == "a timestamp":
         if kinds.is_date(found):
-            return ": a date has no time of day; cast it to a timestamp, such as its midnight"
+            which = "the end of that day, which is the next day's" if column == "deadline" else "its"
+            return f": a date has no time of day; cast it to a timestamp, such as {which} midnight"
         if _is_text(found):
             return ": parse the texts first, for instance with pandas.to_datetime(..., utc=True)"
         if kinds.is_integer(found) or kinds.is_floating(found):
             return ": a number has no unit; cast it to a timestamp"
+    if kind == "text" and kinds.is_floating(found):  # of pandas, for integers with missing values
+        return ": pandas makes integers with missing values floats; convert them back with .astype('Int64')"
+    if kind == "an integer" and not column.endswith("_ms") and (_is_text(found) or kinds.is_boolean(found)):
+        return ": convert it, for instance with pandas.to_numeric(...)" if _is_text(found) else ": cast it to integers"
     if kind == "a duration or text" and (kinds.is_integer(found) or kinds.is_floating(found)):
         return f": a number has no unit; name the column {column}_ms if it is milliseconds"
     if column.endswith("_ms") and (kinds.is_duration(found) or _is_text(found)):
