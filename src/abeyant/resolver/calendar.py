@@ -76,11 +76,11 @@ class _Columns:
 class Calendar:
     """Opening hours by weekday, less holidays, in a time zone with its clock changes.
 
-    `hours` are `DAY HH:MM-HH:MM` or `DAY-DAY HH:MM-HH:MM`, separated by commas (with a lunch break: `Mon-Fri 09:00-12:00,
-    Mon-Fri 13:00-17:00`); hours that end before they begin go on past midnight, and 24:00 is the end of a day. `holidays`
-    are dates, or their text as in 2026-12-25: a set, a list, a column, one text with commas; or an object of the package
-    `holidays`, or another container that is asked for each date. No hours begin on a holiday. Open time is real time: an
-    hour that the zone's clock skips counts as none, one that it repeats as two.
+    `hours` are `DAY HH:MM-HH:MM` or `DAY-DAY HH:MM-HH:MM`, separated by commas (`Mon-Fri 09:00-12:00, Mon-Fri
+    13:00-17:00` has a lunch break); hours that end before they begin go on past midnight, and 24:00 is the end of a
+    day. `holidays` are dates, or their text as in 2026-12-25: a set, a list, a column, one text with commas; or an
+    object of the package `holidays`, or another container that is asked for each date. No hours begin on a holiday.
+    Open time is real time: an hour that the zone's clock skips counts as none, one that it repeats as two.
 
     Raises ValueError for hours that cannot be parsed or overlap, an unknown zone, and holidays that are no dates.
 
