@@ -146,5 +146,5 @@ def test_fractions_among_whole_prices_are_a_warning(words: dict[str, Any]) -> No
     (warning,) = warned(operations({}), paid, **words)
     assert warning.startswith("events: 2 of 20 rows were rejected: progress is not a whole number: 9.5; count in a")
     assert "cents" in warning
-    assert not warned(operations({}), paid.assign(progress=[10.0] * 19 + [None]), **words)  # left out by a null
+    assert not warned(operations({}), paid.assign(progress=[10.0] * 19 + [float("nan")]), **words)  # left out by a null
     assert not warned(operations({}), paid.tail(19), **words)
