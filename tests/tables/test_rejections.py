@@ -144,7 +144,9 @@ def test_fractions_among_whole_prices_are_a_warning(words: dict[str, Any]) -> No
     prices = [10.0] * 18 + [9.5, 19.99]
     paid = pd.DataFrame({"key": ["x"] * 20, "at": [NOON] * 20, "progress": prices})
     (warning,) = warned(operations({}), paid, **words)
-    assert warning.startswith("events: 2 of 20 rows were rejected: progress is not a whole number: 9.5; count in a")
+    assert warning.startswith(
+        "events: 2 of 20 rows were rejected: progress is not a whole number: 9.5; round the column, or"
+    )
     assert "cents" in warning
     assert not warned(operations({}), paid.assign(progress=[10.0] * 19 + [float("nan")]), **words)  # left out by a null
     assert not warned(operations({}), paid.tail(19), **words)

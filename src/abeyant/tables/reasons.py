@@ -43,7 +43,7 @@ EVENT_REASONS: Final = ("no instance", "no key", "no at", "no progress")
 
 _MENDS: Final = {
     "is not a duration": "write durations as '15 min', '1 h 30 min' or 'PT15M'",
-    "is not a whole number": "count in a smaller unit, such as cents, or round the column",
+    "is not a whole number": "round the column, or count amounts in a smaller unit, such as cents",
     "is negative": "check which times it was computed from",
     "is before start": "check that the columns are not exchanged",
     "is beyond the last timestamp": "check the unit: timeout_ms has milliseconds",
