@@ -317,12 +317,10 @@ def test_files_in_another_order_than_their_times_are_told_of(
     ]
     assert main([*command, "--out", str(tmp_path / "out")]) == 0
     told = capsys.readouterr().err.splitlines()
-    late = (
-        "1 of 1 rows read (100.0 %) came too late and were rejected. They lie up to 114m before what counts as known."
-    )
+    late = "1 of 1 rows read (100.0 %) came too late and were rejected. They are up to 114m behind the watermark."
     assert [line for line in told if line.startswith(f"batch 1: {late}")], told
     assert told[-1].startswith("abeyant: this run: 1 of ")
-    assert "begin anew with another --out and --lateness 115m, or take files" in told[-1]
+    assert "start again with another --out and --lateness 115m, or take files" in told[-1]
     assert outcomes(tmp_path / "out") == {"a": "expired", "b": "completed"}
     assert main([*command, "--out", str(tmp_path / "mended"), "--lateness", "115m", "--quiet"]) == 0
     assert capsys.readouterr().err == ""

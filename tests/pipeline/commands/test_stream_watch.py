@@ -106,10 +106,10 @@ def test_a_batch_with_many_late_rows_says_why_and_what_to_do(capsys: pytest.Capt
     lines.add(replace(COUNTS, batch=1, late=26, late_by=7000.1))
     told = capsys.readouterr().err.splitlines()[1]
     assert told.startswith(
-        "batch 1: 26 of 2,500 rows read (1.0 %) came too late and were rejected. They lie up to 117m"
+        "batch 1: 26 of 2,500 rows read (1.0 %) came too late and were rejected. They are up to 117m"
     )
     assert "Probably files were taken in another order than that of the times in them" in told
-    assert "begin anew with another --out and --lateness 118m, or take files that belong together in one batch" in told
+    assert "start again with another --out and --lateness 118m, or take files that belong together in one batch" in told
     lines.add(replace(COUNTS, batch=2))
     assert str(lines.told_of_late()).startswith("this run: 51 of 7,500 rows read (0.7 %)"), "one batch had many"
     few = Lines(quiet=True)

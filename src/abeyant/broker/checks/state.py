@@ -13,9 +13,9 @@ _ENDING = ("PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 
 def transactions_are_atomic() -> Check:
-    """Check that of each transaction all acknowledged records can be read, or none: as its end was acknowledged.
+    """Check that all acknowledged records of a committed transaction can be read, and none of an aborted one.
 
-    One whose end was never acknowledged may have gone either way, but whole. A commit is acknowledged before its
+    A transaction whose end was never acknowledged may be either, but as a whole. A commit is acknowledged before its
     markers are written, so records may come a little later. Retention and compaction may remove records: do not use it
     for topics with either.
     """

@@ -53,8 +53,8 @@ class PendingFetch:
     def read(self, most: int) -> bytes | None:
         """Return its records, at most `most` bytes or one batch.
 
-        Return None if something else changed than its high watermark: then it has to be read as at first. So it has if
-        the log has, or had, transactions, or fails.
+        Return None if the request has to be read from scratch: if anything but the high watermark has changed, the log
+        has or had transactions, or reading it fails.
         """
         partition = self.partition
         log = partition.log

@@ -111,7 +111,7 @@ class FaultRunner:
     def __init__(
         self, loop: SimulationLoop, kafka: Cluster, processes: Callable[[], list[Process]], history: History
     ) -> None:
-        """`processes` gives those that there are now."""
+        """`processes` returns the processes that exist now."""
         self._loop = loop
         self._kafka = kafka
         self._processes = processes

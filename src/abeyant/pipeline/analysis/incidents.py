@@ -249,7 +249,7 @@ def _most_first(struck: pa.Table) -> tuple[list[int], list[str]]:
 
 
 def _plain(summed: pa.Table) -> pa.Table:
-    """Return a table of aggregates under the names of the columns that they are of."""
+    """Rename aggregated columns to the columns that they were computed from: `bytes_sum` to `bytes`."""
     return summed.rename_columns(
         [name.rsplit("_", 1)[0] if name.endswith(_AGGREGATES) else name for name in summed.column_names]
     )

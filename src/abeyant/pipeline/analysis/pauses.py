@@ -95,7 +95,7 @@ def pauses(runs: pa.Table) -> pa.Table:
 
 
 def unfinished(runs: pa.Table, before_us: int) -> pa.Table:
-    """Return the joined runs that matter to pauses to come: the last of each client, and what is not long before."""
+    """Return the joined runs that a later pause may need: the last of each client, and those that reach `before_us`."""
     if not runs.num_rows:
         return runs
     _, _, _, group = _pauses(runs)

@@ -78,7 +78,7 @@ class Lines:
         self.rows += counts.rows
         if counts.late_by is not None:
             self._late_by = max(counts.late_by, self._late_by or 0.0)
-        late = self._lateness.told(f"batch {counts.batch}", counts.late, counts.rows, counts.late_by)
+        late = self._lateness.late_line(f"batch {counts.batch}", counts.late, counts.rows, counts.late_by)
         self._many_late |= late is not None
         if self.quiet or not (any(did.values()) or changed or self._clock() - self._shown >= _IDLE_SECONDS):
             return
@@ -89,7 +89,9 @@ class Lines:
 
     def told_of_late(self) -> str | None:
         """Return what is to be said of the late rows of all batches; None where they were few in every one."""
-        return self._lateness.told("this run", self.totals["late"], self.rows, self._late_by, any_share=self._many_late)
+        return self._lateness.late_line(
+            "this run", self.totals["late"], self.rows, self._late_by, any_share=self._many_late
+        )
 
 
 def _line(counts: BatchCounts, did: dict[str, int]) -> str:
@@ -119,11 +121,13 @@ class Lateness:
     topics: bool = False
     """Whether rows come from Kafka only, so that files play no part."""
 
-    def told(self, what: str, late: int, rows: int, late_by: float | None, *, any_share: bool = False) -> str | None:
-        """Return a line for a batch, or a run, named `what`; None where few of its rows came too late.
+    def late_line(
+        self, what: str, late: int, rows: int, late_by: float | None, *, any_share: bool = False
+    ) -> str | None:
+        """Return a line about the rows of `what`, a batch or a run, that came too late; None if they were few.
 
-        With `any_share`, report even a small share.
-        `late_by`: by how many seconds the latest one was before the watermark; None after the end of input.
+        With `any_share`, report even a small share. `late_by` is how many seconds the latest row was behind the
+        watermark; None after the end of input.
         """
         if not late or (late <= _SHARE * rows and not any_share):
             return None
@@ -133,8 +137,8 @@ class Lateness:
             return f"{said}: the input had ended"
         needed = _rounded_up(self.seconds + late_by)
         return (
-            f"{said}. They lie up to {_rounded_up(late_by)} before what counts as known. {self._cause()} "
-            f"What is rejected stays so: begin anew with another --out and --lateness {needed}"
+            f"{said}. They are up to {_rounded_up(late_by)} behind the watermark. {self._cause()} "
+            f"Rejected rows stay rejected: start again with another --out and --lateness {needed}"
             f"{'' if self.topics else ', or take files that belong together in one batch (--files-per-batch)'}"
         )
 

@@ -34,7 +34,7 @@ def answers_of(words: Words) -> StructType:
 
 
 def columns_of_words(operations: DataFrame, words: Words) -> Columns | None:
-    """Return what a table's columns make possible; None where it and the words ask the plain question.
+    """Return which further columns the operations have; None if they and the options need only the plain resolve.
 
     Raises `SchemaError` for a column that contradicts the options, or another column.
     """
