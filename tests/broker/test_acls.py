@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourcePatternType,
     ResourceType,
 )
+from kio.index import load_request_schema
 
 from abeyant.broker import Cluster
 from abeyant.broker.acls import (
@@ -39,6 +41,7 @@ from abeyant.broker.log.journal import Journal
 from abeyant.broker.metadata_store import MetadataStore
 from abeyant.broker.settings import AUTHORIZER, Settings
 from abeyant.broker.wire.apis import APIS
+from abeyant.broker.wire.json_form import json_form
 from abeyant.errors import AbeyantError
 from broker.asking import asked
 from broker.groups.streams import StreamsMember
@@ -46,7 +49,7 @@ from broker.groups.test_consumer_groups import Consumer as GroupMember
 from broker.groups.wire import GroupClient
 from broker.shares.member import join
 from broker.test_versions import errors
-from broker.wire import WireClient
+from broker.wire import WireClient, sample
 from waiting import wait_until
 
 USERS = {"root": "r", "alice": "a", "bob": "b"}
@@ -264,18 +267,25 @@ def test_a_client_of_tls_is_known_by_its_certificate(tmp_path: Path) -> None:
 OPEN = {"ApiVersions", "DescribeCluster", "SaslHandshake", "SaslAuthenticate", "ListGroups", "ListTransactions"}
 OPEN |= {f"{action}DelegationToken" for action in ("Create", "Renew", "Expire", "Describe")}  # of owners
 OPEN |= {"GetTelemetrySubscriptions", "PushTelemetry"}
+REDACTED = {"AlterUserScramCredentials"}
+"""The request log has not all of these."""
 
 
-def test_who_has_no_right_can_do_nothing() -> None:
-    """Every API in every version."""
-    with Cluster(settings={"authorizer.class.name": AUTHORIZER}) as kafka:
+def test_who_has_no_right_can_do_nothing(tmp_path: Path) -> None:
+    """Every API in every version. The request log has all that was requested, as Kafka's."""
+    sent: list[tuple[int, int, Any]] = []
+    with Cluster(settings={"authorizer.class.name": AUTHORIZER}, request_log=tmp_path) as kafka:
         kafka.create_topic("there", partitions=2)
         before = kafka.topics(), len(kafka.records("there"))
         with WireClient(kafka.bootstrap) as client:
             for api in APIS:
                 for version in range(api.lowest, api.highest + 1):
                     if api.name not in OPEN:
-                        response = client.ask(api.key, version, **asked(api, version, kafka))
+                        values = asked(api, version, kafka)
+                        response = client.ask(api.key, version, **values)
+                        if api.name not in REDACTED:
+                            entity = sample(load_request_schema(api.key, version), **values)
+                            sent.append((api.key, version, json_form(api.codec(version).request_entity, entity)))
                         if api.name == "DescribeLogDirs" and version < 3:  # it has no place for an error
                             assert not response.results
                             continue
@@ -283,6 +293,15 @@ def test_who_has_no_right_can_do_nothing() -> None:
                         assert found, (api, version)
                         assert all(name.endswith("_authorization_failed") for name in found), (api, version, found)
         assert (kafka.topics(), len(kafka.records("there"))) == before
+    logged = {}
+    for line in (tmp_path / "broker-1" / "kafka-request.log").read_text().splitlines():
+        one = json.loads(line[line.index("{") : line.rindex("}") + 1])
+        header = one["requestHeader"]
+        if header["clientId"] == "wire":
+            logged[header["requestApiKey"], header["requestApiVersion"]] = one["request"]
+    assert len(sent) > 150
+    for key, version, request in sent:
+        assert logged[key, version] == request, (key, version)
 
 
 @pytest.mark.parametrize(

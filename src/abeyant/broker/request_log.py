@@ -66,7 +66,7 @@ class RequestLog:
 
     def log_response(self, call: Call, response: Any) -> None:
         """Write a line for a client's request; `response` is None if none is sent."""
-        request = call.request
+        request = call.sent
         if call.connection.login is not None or call.api.name == "SaslAuthenticate":
             return  # Kafka logs no requests of the authentication, which have the password
         request_form = None if request is None else json_form(call.codec.request_entity, request)

@@ -90,7 +90,9 @@ class BaseCall:
 class Call(BaseCall):
     """A client's request at a broker. Call `answer`, `refuse`, `drop`, or `done` (no response), once."""
 
-    __slots__ = ("amendments", "codec", "connection", "correlation_id", "size", "throttle_seconds", "throttled_by")
+    __slots__ = (
+        "amendments", "codec", "connection", "correlation_id", "sent", "size", "throttle_seconds", "throttled_by",
+    )  # fmt: skip
 
     def __init__(
         self, broker: Broker, connection: Connection, api: Api, version: int, codec: Codec, header: Any, request: Any
@@ -100,6 +102,7 @@ class Call(BaseCall):
         self.codec = codec
         self.connection = connection
         self.correlation_id: int = header.correlation_id
+        self.sent = request  # as the client sent it, for the request log; authorization takes parts out of `request`
         self.amendments: list[Callable[[Any], None]] = []  # of the response, by authorization
         self.size = 0  # bytes of the request
         self.throttle_seconds = 0.0  # for which no further request of the connection is read
