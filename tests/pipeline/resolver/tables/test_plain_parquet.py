@@ -27,7 +27,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from abeyant import pipeline
-from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, Sample
+from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKeys, Sample
 from abeyant.pipeline.resolver.tables.packing import (
     COMBINED,
     EVENTS,
@@ -480,7 +480,7 @@ def test_tasks_are_of_one_size() -> None:
 
 
 def packed_operations(task: Task) -> list[pa.RecordBatch]:
-    found = map_side._pack_operations(task, PairHash(), Profiler(Sample(0.0, 1 << 30), 0), ids=True)
+    found = map_side._pack_operations(task, PairHash(), HotKeys(()), Profiler(Sample(0.0, 1 << 30), 0), ids=True)
     return [batch for batch in found if batch["order"][0].as_py() % KINDS != PROFILE]
 
 

@@ -162,7 +162,7 @@ def test_the_pieces_of_a_hot_key_are_of_one_size() -> None:
         required = [op.watches[0].required for op in trace.operations]
         hot = HotKeys([HotKey(7, 8, sorted([event.progress for event in trace.events] + required)[40::40])])
         rows = np.array([(7, 8, event.progress, event.at) for event in trace.events])
-        sent = hot.cut_events(rows)
+        sent = np.column_stack(hot.cut_events(*np.ascontiguousarray(rows.T)))
         assert len(sent) <= len(trace.events) + 20
         packed = Staircases(sent.ravel().data)
         places = np.full(len(trace.operations), 7)
@@ -176,8 +176,9 @@ def test_the_pieces_of_a_hot_key_are_of_one_size() -> None:
 def test_the_cuts_are_every_so_many_rows_of_a_hot_key() -> None:
     rows = [(7, 8, n) for n in range(500)] + [(7, 9, n) for n in range(100)] + [(-3, 1, 5)] * 101
     random.Random(1).shuffle(rows)
-    assert cuts_of_keys(np.array(rows), 100) == [-3, 1, 1, 5, 7, 8, 4, 100, 200, 300, 400]
-    assert cuts_of_keys(np.array(rows), 500) == []
+    assert cuts_of_keys(np.array(rows), 100, 100) == [-3, 1, 1, 5, 7, 8, 4, 100, 200, 300, 400]
+    assert cuts_of_keys(np.array(rows), 101, 200) == [7, 8, 2, 200, 400]
+    assert cuts_of_keys(np.array(rows), 500, 100) == []
 
 
 # -- one query for all that is small -------------------------------------------------------------------------------

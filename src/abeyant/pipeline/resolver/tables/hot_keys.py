@@ -5,9 +5,11 @@ key may be cut along its progress. A sample, drawn while rows are packed, holds 
 128 rows in it is cut at every 128th of them, sorted by progress (or `required`). So a piece has some 131,072 rows,
 however many rows the key has: its cuts grow with it, and all of them together are one in 131,072 rows of the tables.
 
-The cuts are known once all rows are packed and shuffled. So the shards of hot keys are unpacked, cut, and shuffled a
+Those cuts are known once all rows are packed and shuffled. So the shards of hot keys are unpacked, cut, and shuffled a
 second time. A shard that is large in a chunk already is not sent to one task for that, but spread over all: see
-`packing`.
+`packing`. Of plain files the driver has a sample beforehand, and most hot keys are cut while they are packed: see
+`plain_parquet.looking`. A piece may be cut once more: it is a key like any other, and should a piece of it get the
+place of another piece of the key, they only know more of the same key.
 
     piece n holds   events with cut n-1 <= progress < cut n;
                     of each packed chunk one row (cut n, the least `at` of its events with progress >= cut n);
@@ -85,16 +87,16 @@ def is_drawn(fraction: float) -> str:
 # -- in the workers ------------------------------------------------------------------------------------------------
 
 
-def cuts_of_keys(sampled: Integers, piece: int) -> list[int]:
+def cuts_of_keys(sampled: Integers, hot: int, piece: int) -> list[int]:
     """Return the cuts of the hot keys in a sample, of rows (place, identity, value), as `HotKeys.read` takes them.
 
-    Empty where no key has more than `piece` rows. O(n log n).
+    Keys of more than `hot` rows are cut at every `piece`th; empty where there is none. O(n log n).
     """
     rows = sampled[np.lexsort((sampled[:, 2], sampled[:, 1], sampled[:, 0]))]
     firsts = np.flatnonzero(np.any(np.diff(rows[:, :2], axis=0, prepend=rows[:1, :2] - 1), axis=1))
     counts = np.diff(firsts, append=len(rows))
     found: list[int] = []
-    for first, count in zip(firsts[counts > piece], counts[counts > piece], strict=True):
+    for first, count in zip(firsts[counts > hot], counts[counts > hot], strict=True):
         place, identity, _ = rows[first].tolist()
         cuts = rows[first + piece : first + count : piece, 2].tolist()
         found += [place, identity, len(cuts), *cuts]
@@ -138,23 +140,22 @@ class HotKeys:
         """The place of each, where its first piece is."""
         return self._places
 
-    def cut_events(self, events: Integers) -> Integers:
-        """Move the rows (place, identity, progress, at) of hot keys to their pieces; add the rows for the pieces below.
+    def cut_events(self, places: Integers, identities: Integers, progress: Integers, at: Integers) -> list[Integers]:
+        """Move the places of events of hot keys to those of their pieces; return all, with rows for the pieces below.
 
         O(log c) an event of a key with c cuts, and a row a piece that has one below it.
         """
-        for_lower: list[Integers] = []
-        for key, rows in self.among(events[:, 0], events[:, 1]):
-            place, cuts, some = self._places[key], self._cuts[key], events[rows]
-            piece = np.searchsorted(cuts, some[:, 2], side="right")
-            events[rows, 0] = _place(place, piece)
+        parts = [(places, identities, progress, at)]
+        for key, rows in self.among(places, identities):
+            place, cuts = self._places[key], self._cuts[key]
+            piece = np.searchsorted(cuts, progress[rows], side="right")
+            places[rows] = _place(place, piece)
             first = np.full(len(cuts) + 1, np.iinfo(np.int64).max)
-            np.minimum.at(first, piece, some[:, 3])
+            np.minimum.at(first, piece, at[rows])
             below = np.arange(piece.max())
             above = np.minimum.accumulate(first[::-1])[::-1][1 : len(below) + 1]
-            identity = np.full(len(below), self._identities[key])
-            for_lower.append(np.column_stack((_place(place, below), identity, cuts[below], above)))
-        return np.concatenate((events, *for_lower)) if for_lower else events
+            parts.append((_place(place, below), np.full(len(below), self._identities[key]), cuts[below], above))
+        return [np.concatenate(column) for column in zip(*parts, strict=True)] if parts[1:] else list(parts[0])
 
     def cut_operations(self, places: Integers, identities: Integers, required: Integers) -> None:
         """Move the places of operations on hot keys to those of their pieces. O(log c) an operation."""

@@ -185,7 +185,7 @@ def _merge(batches: Iterable[pa.RecordBatch], piece: int) -> Iterator[pa.RecordB
         if part < _SAMPLE:
             groups = _repeated_groups(np.sort(np.frombuffer(packed, np.uint64)))
         elif part < _DEALT:
-            cuts = cuts_of_keys(np.frombuffer(packed, np.int64).reshape(-1, 3), piece)
+            cuts = cuts_of_keys(np.frombuffer(packed, np.int64).reshape(-1, 3), piece, piece)
             shards = shards_of(HotKeys.read(np.array(cuts, np.int64)).places)
         elif part == _DEALT:
             shards = np.frombuffer(packed, np.int64)

@@ -90,7 +90,7 @@ def cut_hot_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for (shard, kind), values in waiting.items():
             if kind == EVENTS:
                 rows = np.frombuffer(unpacked_events(b"".join(values), shard), np.int64).reshape(-1, 4)
-                packed = packers[shard](*np.ascontiguousarray(hot.cut_events(rows).T))
+                packed = packers[shard](*hot.cut_events(*np.ascontiguousarray(rows.T)))
             else:
                 watches, texts = unpacked_operations(values, shard)
                 hot.cut_operations(watches.place, watches.identity, watches.required)

@@ -22,10 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from abeyant.pipeline.resolver.tables.hot_keys import Integers, Sample
+from abeyant.pipeline.resolver.tables.hot_keys import HotKeys, Integers, Sample
 from abeyant.pipeline.resolver.tables.packing import CONDITION, IS_ONE, NTH, PACKED, EventPacker, pack_operations
 from abeyant.pipeline.resolver.tables.packing import Watches as WatchNumbers
 from abeyant.pipeline.resolver.tables.plain_parquet.footers import PlainTable, plain_table
+from abeyant.pipeline.resolver.tables.plain_parquet.looking import look_for_hot_keys
 from abeyant.pipeline.resolver.tables.plain_parquet.tasks import BATCH_ROWS, Task, chunks_of, tasks_of
 from abeyant.pipeline.resolver.tables.profile import GROUP_SHIFT, Profiler, pack_ids
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS
@@ -62,7 +63,8 @@ class Files:
 
     def packed(self, sample: Sample, *, ids: bool) -> DataFrame:
         """Return `packing.PACKED`, and what the profile is made from; ids are not looked at unless `ids`."""
-        pack = partial(_pack, seed=self._seed, sample=sample, ids=ids)
+        hot = look_for_hot_keys(self._tasks, self._seed, sample)
+        pack = partial(_pack, seed=self._seed, hot=hot, sample=sample, ids=ids)
         return read_by_workers(self._spark, self._tasks, pack, PACKED)
 
 
@@ -88,32 +90,37 @@ def _each(
             yield from pack(tasks[number], number)
 
 
-def _pack(task: Task, number: int, seed: bytes, sample: Sample, ids: bool) -> Iterator[pa.RecordBatch]:
+def _pack(task: Task, number: int, seed: bytes, hot: HotKeys, sample: Sample, ids: bool) -> Iterator[pa.RecordBatch]:
     pairs, profiled = PairHash(seed), Profiler(sample, number)
     if task.table == "events":
-        return _pack_events(task, pairs, profiled)
-    return _pack_operations(task, pairs, profiled, ids=ids)
+        return _pack_events(task, pairs, hot, profiled)
+    return _pack_operations(task, pairs, hot, profiled, ids=ids)
 
 
-def _pack_events(task: Task, pairs: PairHash, profiled: Profiler) -> Iterator[pa.RecordBatch]:
+def _pack_events(task: Task, pairs: PairHash, hot: HotKeys, profiled: Profiler) -> Iterator[pa.RecordBatch]:
     pack = EventPacker()
     for table in chunks_of(task, EVENTS.fieldNames(), BATCH_ROWS):
         valid = valid_events(table)
         if valid.num_rows:
             place, identity = pairs(valid["instance"], valid["key"])
             progress = integers(valid["progress"], "events: progress")
-            packed = pack(place, identity, progress, microseconds(valid["at"], "events: at"))
-            yield from profiled(packed, place, identity, progress)
+            at_us = microseconds(valid["at"], "events: at")
+            place, identity, progress, at_us = hot.cut_events(place, identity, progress, at_us)
+            yield from profiled(pack(place, identity, progress, at_us), place, identity, progress)
 
 
-def _pack_operations(task: Task, pairs: PairHash, profiled: Profiler, *, ids: bool) -> Iterator[pa.RecordBatch]:
+def _pack_operations(
+    task: Task, pairs: PairHash, hot: HotKeys, profiled: Profiler, *, ids: bool
+) -> Iterator[pa.RecordBatch]:
     for table in chunks_of(task, OPERATIONS.fieldNames()):
         operations = valid_operations(table)
         if operations.table.num_rows:
-            yield from _packed(operations, pairs, profiled, ids=ids)
+            yield from _packed(operations, pairs, hot, profiled, ids=ids)
 
 
-def _packed(operations: Operations, pairs: PairHash, profiled: Profiler, *, ids: bool) -> Iterator[pa.RecordBatch]:
+def _packed(
+    operations: Operations, pairs: PairHash, hot: HotKeys, profiled: Profiler, *, ids: bool
+) -> Iterator[pa.RecordBatch]:
     """Pack a row a watch, in chunks: each has all texts of its operation."""
     table, watches = operations.table, operations.watches
     every = np.ones(table.num_rows, np.bool_)
@@ -146,6 +153,7 @@ def _packed(operations: Operations, pairs: PairHash, profiled: Profiler, *, ids:
         )
         texts_of = _one_batch(some.append_column("key", key) if ids else some)
         several = not watches.single
+        hot.cut_operations(place, identity, numbers.required)
         packed = pack_operations(texts_of, numbers)
         yield from profiled(packed, place, identity, numbers.required, several)
 

@@ -1,0 +1,76 @@
+"""Hot keys of plain files, found before the job: the driver looks at some rows of some row groups.
+
+So tasks cut hot keys while they pack them, and each row is shuffled once. Cuts change no outcome (see `hot_keys`), so
+what this sample misses, or cuts badly since a file is sorted, costs time only: the profile of the job finds what is
+left of a hot key, and cuts it after the first shuffle, as it does in tables of other kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.resolver.tables.hot_keys import HotKeys, Integers, Sample, cuts_of_keys
+from abeyant.pipeline.resolver.tables.plain_parquet.tasks import BATCH_ROWS, Task, chunks_of
+from abeyant.tables.columns import watches_of
+from abeyant.tables.keys import PairHash
+
+__all__ = ["look_for_hot_keys"]
+
+_GROUPS: Final = 32  # of each table, at most
+_THREADS: Final = 4
+
+
+def look_for_hot_keys(tasks: Sequence[Task], seed: bytes, sample: Sample) -> HotKeys:
+    """Return keys that have more rows than a piece, cut to pieces half as large: of these none is found hot again.
+
+    None where both tables are smaller than a piece, or on a store, of which whole row groups would be fetched. The
+    first rows of each row group are read, in some 5 ms. Memory: the columns of `_THREADS` row groups, as stored.
+    """
+    remote = any(group.file.reach is not None for task in tasks for group in task.groups)
+    if remote or _rows(tasks) * sample.fraction <= sample.piece:
+        return HotKeys(())
+    pairs = PairHash(seed)
+    some = [one for name in ("operations", "events") for one in _some_of([t for t in tasks if t.table == name])]
+    with ThreadPoolExecutor(_THREADS, "abeyant-look") as pool:
+        drawn = list(pool.map(partial(_drawn, pairs=pairs, fraction=sample.fraction), *zip(*some, strict=True)))
+    cuts = cuts_of_keys(np.concatenate(drawn), sample.piece, max(sample.piece // 2, 1))
+    return HotKeys.read(np.array(cuts, np.int64))
+
+
+def _rows(tasks: Sequence[Task]) -> int:
+    return sum(group.rows for task in tasks for group in task.groups)
+
+
+def _some_of(tasks: Sequence[Task]) -> Iterator[tuple[Task, float]]:
+    """Yield row groups of a table, evenly among all, each a task, and for how many rows a row that is read stands."""
+    every = [task._replace(groups=[group]) for task in tasks for group in task.groups]
+    step = -(-len(every) // _GROUPS) or 1
+    some = every[step // 2 :: step]
+    for task in some:
+        yield task, _rows(every) / len(some) / min(_rows([task]), BATCH_ROWS)
+
+
+def _drawn(task: Task, weight: float, pairs: PairHash, fraction: float) -> Integers:
+    """Return the sample of a row group, rows (place, identity, value). Rows without a key are left out."""
+    names = ("instance", "key", "progress") if task.table == "events" else ("instance", "watches")
+    try:
+        table = next(chunks_of(task, names, 1), None)
+        if table is None:
+            return np.empty((0, 3), np.int64)
+        dice = np.random.default_rng(table.num_rows)
+        table = table.filter(pa.array(dice.random(table.num_rows) < weight * fraction))
+        if task.table == "operations":
+            watches = watches_of(table["watches"])
+            instance = table["instance"].take(pa.array(watches.operation()))
+            table = pa.table([instance, watches.key, watches.required], ("instance", "key", "progress"))
+        table = table.drop_null()
+        return np.column_stack((*pairs(table["instance"], table["key"]), table["progress"].to_numpy()))
+    except AbeyantError:  # a task will say what is wrong with a file
+        return np.empty((0, 3), np.int64)
