@@ -135,9 +135,14 @@ def test_no_more_than_three_are_kept_and_those_used_last(jars: Path, cache: Path
         old = cache / f"classes-{age}-5.jsa"
         old.write_bytes(b"whole")
         os.utime(old, (1000 - age, 1000 - age))
+    unused = cache / "classes-of jars that are gone.new"  # whole, but nobody came to use it
+    unused.write_bytes(b"whole")
+    os.utime(unused, (10, 10))
+    (cache / "classes-under way.new").touch()
     assert asked(jars, cache) == "write"
-    assert {"classes-0-5.jsa", "classes-1-5.jsa", "not an archive"} < {file.name for file in archives(cache)}
-    assert len(archives(cache)) == 4
+    kept = {"classes-0-5.jsa", "classes-1-5.jsa", "classes-under way.new", "not an archive"}
+    assert kept < {file.name for file in archives(cache)}
+    assert len(archives(cache)) == 5
 
 
 @pytest.mark.parametrize(

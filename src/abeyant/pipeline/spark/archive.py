@@ -105,9 +105,11 @@ def _claimed(fresh: Path) -> bool:
         if time.time() - fresh.stat().st_mtime < _WRITING_SECONDS:
             return False
         os.utime(fresh)
-    others = sorted(fresh.parent.glob("classes-*.jsa"), key=lambda other: -other.stat().st_mtime)
-    for other in others[_KEPT - 1 :]:
-        other.unlink()
+    written = ((path, path.stat().st_mtime) for path in fresh.parent.glob("classes-*") if path != fresh)
+    over = time.time() - _WRITING_SECONDS  # a younger .new may be under way
+    others = sorted((-at, path) for path, at in written if path.suffix == ".jsa" or at < over)
+    for _, other in others[_KEPT - 1 :]:
+        other.unlink(missing_ok=True)
     return True
 
 
