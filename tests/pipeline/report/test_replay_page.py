@@ -120,8 +120,8 @@ def test_the_settings_are_a_table(report: Path) -> None:
 def test_it_comes_to_sentences(report: Path) -> None:
     said = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in conclusions(replayed(), what_if(), own())]
     assert said == [
-        "PRODUCE: the shortest time-out tried under which at most 1 % expire is 1 min (0.50 %). Today's time-outs: "
-        "median 30 s, from 1.5 s to 30 s; those that expired had 1.5 s to 2.5 s. The setting is the "
+        "PRODUCE: the shortest time-out tried under which at most 1 % expire is 1 min (0 % to 0.50 %). Today's "
+        "time-outs: median 30 s, from 1.5 s to 30 s; those that expired had 1.5 s to 2.5 s. The setting is the "
         "producer's request.timeout.ms (default 30 s); delivery.timeout.ms must be at least that plus linger.ms.",
         "With their own time-outs, 120 of 2,000 operations expire.",
         "With a time-out of 30 s, 80 to 120 of 2,000 operations expire: of 40 the log does not tell, since they were "
@@ -141,7 +141,7 @@ def test_no_time_out_is_advised_under_which_more_expire_than_today() -> None:
     better[shares] /= 20
     better.loc[better["timeout_ms"] == 1_000, shares] *= 2  # 0.6 %, which are few, but today it is 0.3 %
     said = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in conclusions(replayed(), better, own())]
-    assert said[0].startswith("PRODUCE: the shortest time-out tried under which no more expire than today is 30 s (0.3")
+    assert said[0].startswith("PRODUCE: the shortest time-out tried under which no more expire than today is 30 s (0.1")
     short = own().assign(median_ms=1)  # more than 1 % expire today
     assert "at most 1 % expire" in conclusions(replayed(), what_if(), short)[0].replace("\N{NO-BREAK SPACE}", " ")
 

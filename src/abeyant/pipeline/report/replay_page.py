@@ -155,7 +155,7 @@ def replay_tiles(replayed: pd.DataFrame, what_if: pd.DataFrame, own: pd.DataFram
     if enough:
         kind, timeout, share = enough
         name = f"{shortened(kind, 24)} needs" if kind else "needed"
-        found.insert(0, Tile(name, duration(timeout), f"of those tried: {percent(share)} expire"))
+        found.insert(0, Tile(name, duration(timeout), f"of those tried: {share} expire"))
     return found
 
 

@@ -162,18 +162,24 @@ def time_out_words(what_if: pd.DataFrame, own: pd.DataFrame) -> list[str]:
             wanted = "at most 1\N{NO-BREAK SPACE}% expire" if few == _FEW else "no more expire than today"
             said.append(
                 f"{name}: the shortest time-out tried under which {wanted} is "
-                f"{duration(first['timeout_ms'])} ({percent(first['expired_share_most'])}).{now}"
+                f"{duration(first['timeout_ms'])} ({_share(first)}).{now}"
             )
         else:
             last = mine.iloc[-1]
-            least, most = percent(last["expired_share"]), percent(last["expired_share_most"])
-            share = least if least == most else f"{least} to {most}"
-            said.append(f"{name}: even with {setting(last['timeout_ms'])}, the longest tried, {share} expire.{now}")
+            said.append(
+                f"{name}: even with {setting(last['timeout_ms'])}, the longest tried, {_share(last)} expire.{now}"
+            )
     return said
 
 
-def shortest_enough(what_if: pd.DataFrame, own: pd.DataFrame) -> tuple[str, float, float] | None:
-    """Return the kind that would expire most, the shortest time-out under which few do, and the share that does.
+def _share(row: pd.Series[Any]) -> str:
+    """Return which share expires, in words: between two where the end of some is unknown."""
+    least, most = percent(row["expired_share"]), percent(row["expired_share_most"])
+    return least if least == most else f"{least} to {most}"
+
+
+def shortest_enough(what_if: pd.DataFrame, own: pd.DataFrame) -> tuple[str, float, str] | None:
+    """Return the kind that would expire most, the shortest time-out under which few do, and which share does.
 
     Few are no more than today, and at most 1 in 100. None where no time-out tried is long enough.
     """
@@ -186,7 +192,7 @@ def shortest_enough(what_if: pd.DataFrame, own: pd.DataFrame) -> tuple[str, floa
     if mine.empty:
         return None
     first = mine.iloc[0]
-    return str(kind), float(first["timeout_ms"]), float(first["expired_share_most"])
+    return str(kind), float(first["timeout_ms"]), _share(first)
 
 
 def _few(mine: pd.DataFrame, own: pd.DataFrame) -> float:
