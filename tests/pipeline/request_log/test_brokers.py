@@ -126,9 +126,10 @@ def test_brokers_are_told_apart_on_a_store(tmp_path: Path) -> None:
     assert counted(f"file://{tmp_path / 'two'}") == {"kafka-request-0": 1, "kafka-request-1": 1}
 
 
-def test_a_broker_whose_lines_come_late_in_a_file_is_seen(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["all.log", "all.log.gz"])
+def test_a_broker_whose_lines_come_late_in_a_file_is_seen(tmp_path: Path, name: str) -> None:
     lines = [f"kafka-{n // 3000}  | {line(n // 3000)}" for n in range(6000)]
-    write(tmp_path / "logs" / "all.log", lines)
+    write(tmp_path / "logs" / name, lines)
     assert counted(tmp_path / "logs") == {"kafka-0": 3000, "kafka-1": 3000}
 
 

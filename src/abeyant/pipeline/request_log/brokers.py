@@ -5,10 +5,10 @@ r"""Which broker wrote a line, where the files of a folder, or the lines of a fi
     {"kubernetes":{"pod_name":"kafka-0"},"log":"[2024-05-01 12:00:00,123] DEBUG ..."}  fluentd
 
 Kafka's own line has no name. What is around it often has: a broker's id, a pod, a container, a log stream, a host, in
-this order. Names count only where the first lines (and of plain files some in the middle and at the end) of a folder's
-files have several: else the folder is the instance, as for lines without any. Files without names, whose own names are
-no rotation of one (`kafka-0.log`, `kafka-1.log`), are of several brokers if they have no endpoint in common. Files in
-which no request is seen have no say in this.
+this order. Names count only where the first lines (and of plain files some in the middle and at the end, of compressed
+ones some of all) of a folder's files have several: else the folder is the instance, as for lines without any. Files
+without names, whose own names are no rotation of one (`kafka-0.log`, `kafka-1.log`), are of several brokers if they
+have no endpoint in common. Files in which no request is seen have no say in this.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ T = TypeVar("T")
 _REQUESTS_AT_ONCE: Final = 16
 _SAMPLE_LINES: Final = 400
 _SAMPLE_BYTES: Final = 1 << 20
+_SAMPLE_STEP: Final = 50
+_COMPRESSED_LINES: Final = 2_000_000  # some seconds to decompress
 _TIME: Final = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*"
 _PREFIXES: Final = re.compile(
     rb"(?:\x1b\[[\d;]*m)*(?:"
@@ -183,9 +185,20 @@ def _look_into(file: LogFile) -> _Sampled:
 
 
 def _sample(file: LogFile) -> Iterator[bytes]:
-    places = [0] if file.compressed else sorted({0, file.size // 2, max(file.size - _SAMPLE_BYTES, 0)})
-    for place in places:
+    if file.compressed:
+        yield from _compressed_sample(file)
+        return
+    for place in sorted({0, file.size // 2, max(file.size - _SAMPLE_BYTES, 0)}):
         yield from filter(may_be_request, _lines(file, place, _SAMPLE_LINES))
+
+
+def _compressed_sample(file: LogFile) -> Iterator[bytes]:
+    """Yield the requests of the first lines, and where one names its broker some of all: others may follow it."""
+    lines = _lines(file, 0, _COMPRESSED_LINES)
+    first = list(filter(may_be_request, islice(lines, _SAMPLE_LINES)))
+    yield from first
+    if any(broker_named(one) for line in first for one in each_request(line)):
+        yield from filter(may_be_request, islice(lines, 0, None, _SAMPLE_STEP))
 
 
 def _lines(file: LogFile, start: int, count: int) -> Iterator[bytes]:
