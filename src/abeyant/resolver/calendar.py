@@ -80,7 +80,8 @@ class Calendar:
     13:00-17:00` has a lunch break); hours that end before they begin go on past midnight, and 24:00 is the end of a
     day. `holidays` are dates, or their text as in 2026-12-25: a set, a list, a column, one text with commas; or an
     object of the package `holidays`, or another container that is asked for each date. No hours begin on a holiday.
-    Open time is real time: an hour that the zone's clock skips counts as none, one that it repeats as two.
+    Open time is real time: an hour that the zone's clock skips counts as none, one that it repeats as two. A time-out
+    is open time: with eight open hours a day, 2 days are six working days; with `Mon-Fri 00:00-24:00`, two.
 
     Raises ValueError for hours that cannot be parsed or overlap, an unknown zone, and holidays that are no dates.
 
@@ -239,9 +240,11 @@ def _read(hours: str) -> list[list[tuple[int, int]]]:
         found = _FORM.fullmatch(part.strip())
         names = () if found is None else (found["first"].lower(), (found["last"] or found["first"]).lower())
         if found is None or not set(names) <= set(_DAYS):
-            more = (
-                "" if names or not part.strip()[:1].isdigit() else ": each hours need their days, as before the first"
-            )
+            more = ""
+            if not names and part.strip()[:1].isdigit():
+                more = ": each hours need their days, as before the first"
+            elif {*part.strip().lower().split("-")} <= set(_DAYS):
+                more = f": whole days are '{part.strip()} 00:00-24:00'"
             raise ValueError(f"hours must look like 'Mon-Fri 09:00-17:00, Sat 10:00-14:00', not {part.strip()!r}{more}")
         begin, end = (_minutes(found[name], part) for name in ("from", "to"))
         if end <= begin:

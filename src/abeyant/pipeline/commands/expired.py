@@ -138,7 +138,9 @@ def _with_later(expired: pa.Table, later: str) -> pa.Table:
     at = found["at"].cast(pa.timestamp("us"))
     late = pc.divide(pc.subtract(at.cast(pa.int64()), expired["at"].cast(pa.int64())).cast(pa.float64()), 1000.0)
     if pc.any(pc.less(late, 0.0)).as_py():
-        raise AbeyantError(f"{later} ends some operations earlier: --later takes a result with a longer time-out")
+        raise AbeyantError(
+            f"{later} ends some operations earlier: --later takes a result with a longer time-out, of the same columns"
+        )
     done = pc.equal(found["outcome"], "completed")
     never = pa.scalar(None)
     expired = expired.append_column("completed", pc.if_else(done, at, never.cast(at.type)))

@@ -49,7 +49,7 @@ def add_words(parser: argparse.ArgumentParser) -> None:
         type=_calendar,
         metavar="HOURS",
         help="business hours: time-outs count down only then, such as 'Mon-Fri 09:00-17:00 Europe/Berlin' (default "
-        "zone: UTC)",
+        "zone: UTC); with 'Mon-Fri 00:00-24:00', '2 days' are two business days",
     )
     group.add_argument(
         "--holidays",
