@@ -298,6 +298,14 @@ def test_a_column_misspelt_is_not_passed_over_in_silence(column: str) -> None:
     tables.resolve(misspelt.append_column("cancel_key", misspelt[column]), EVENTS)  # then it is a further column
 
 
+def test_a_second_time_limit_is_not_passed_over_in_silence() -> None:
+    both = OPERATIONS.drop_columns("timeout_ms").append_column("timeout", pa.array(["1 min"] * 3))
+    both = both.append_column("deadline", OPERATIONS["start"])
+    said = r"^operations: the column 'deadline' is ignored beside 'timeout': drop one, or fill gaps of deadline with"
+    with pytest.warns(UserWarning, match=said):
+        tables.resolve(both, EVENTS)
+
+
 @pytest.mark.parametrize("column", ["extended", "order_id", "customer", "condition_text", "time", "what", "kind_of"])
 def test_a_further_column_is_ignored(column: str) -> None:
     tables.resolve(OPERATIONS.append_column(column, pa.array(["x"] * 3)), EVENTS)

@@ -16,7 +16,7 @@ __all__ = [
     "check_instances",
     "only_role",
     "unreadable_reason",
-    "warn_of_misspelt",
+    "warn_of_ignored",
 ]
 
 DEFAULTS: Final[Mapping[str, str | int | None]] = {
@@ -68,11 +68,12 @@ def only_role(operations: Collection[str]) -> str | None:
     return next((role for role in ("cancel", "extend", "pause") if f"{role}_key" in operations), None)
 
 
-def warn_of_misspelt(names: Collection[str], read: Collection[str], name: str) -> None:
-    """Warn of each column of the table `name` that is ignored, but named almost like one that would be read.
+def warn_of_ignored(names: Collection[str], read: Collection[str], name: str) -> None:
+    """Warn of each column of the table `name` that is ignored, but looks as if it were read.
 
-    Otherwise a table with `cancle_key` would be resolved as if nothing were cancelled. `read` has the names of all
-    columns that are read where they are there.
+    It is named almost like one that would be read: a table with `cancle_key` would be resolved as if nothing were
+    cancelled. Or it is a `deadline` beside a `timeout`; beside `timeout_ms` both may be people's own, from before they
+    had a meaning. `read` has the names of all columns that are read where they are there.
     """
     missing = sorted({*read}.difference(names, _REFUSED_WITHOUT))
     for column in sorted({*names}.difference(read)):
@@ -80,6 +81,12 @@ def warn_of_misspelt(names: Collection[str], read: Collection[str], name: str) -
             continue  # it is refused
         if meant := did_you_mean(column, missing, _MISSPELT):
             warnings.warn(f"{name}: the column {column!r} is ignored{meant} Rename or drop it", stacklevel=2)
+    if {"timeout", "deadline"} <= {*names} & {*read} and "timeout_ms" not in names:
+        warnings.warn(
+            f"{name}: the column 'deadline' is ignored beside 'timeout': drop one, or fill gaps of deadline with "
+            "start + timeout, and drop timeout",
+            stacklevel=2,
+        )
 
 
 def unreadable_reason(column: str, kind: str, text: str) -> str:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from abeyant.errors import AbeyantError
-from abeyant.tables.defaults import check_instances, warn_of_misspelt
+from abeyant.tables.defaults import check_instances, warn_of_ignored
 from abeyant.tables.dictionaries import dictionary_columns
 from abeyant.tables.normalizing import columns_read, normalize
 from abeyant.tables.schemas import EVENTS, OPERATIONS, check, columns_of
@@ -78,7 +78,7 @@ def open_both(operations: Any, events: Any) -> tuple[Any, Any]:
     opened = _speaks_arrow(operations, OPERATIONS, "operations"), _speaks_arrow(events, EVENTS, "events")
     check_columns(*opened)
     for source, wanted, name in zip(opened, (OPERATIONS, EVENTS), ("operations", "events"), strict=True):
-        warn_of_misspelt(_column_names(source) or (), columns_of(wanted), name)
+        warn_of_ignored(_column_names(source) or (), columns_of(wanted), name)
     return opened
 
 

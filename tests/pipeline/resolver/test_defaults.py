@@ -48,6 +48,10 @@ def test_a_column_misspelt_is_not_passed_over_in_silence(spark: SparkSession) ->
     with pytest.warns(UserWarning, match=said):
         operations = operations_from(spark.createDataFrame(misspelt))
     assert "cancle_key" not in operations_from(operations).columns  # and no further warning
+    limits = {"timeout": ["1 min", "1 min"], "deadline": [NOON, NOON]}
+    both = spark.createDataFrame(pd.DataFrame({**OPERATIONS, **limits}).drop(columns="timeout_ms"))
+    with pytest.warns(UserWarning, match=r"^operations: the column 'deadline' is ignored beside 'timeout': drop"):
+        pipeline.resolve(both, pd.DataFrame(EVENTS))
 
 
 def test_a_value_that_cannot_be_read_is_in_the_reason(spark: SparkSession) -> None:

@@ -19,7 +19,7 @@ from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.columns import is_case_sensitive
 from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.tables import schemas as in_process
-from abeyant.tables.defaults import warn_of_misspelt
+from abeyant.tables.defaults import warn_of_ignored
 
 __all__ = ["Given", "as_dataframe", "session_of"]
 
@@ -85,7 +85,7 @@ def as_dataframe(
     wanted = _wanted(name)
     rows = _in_our_case(table_of(table, {}, name), wanted, spark)
     in_process.check(rows.schema, wanted, name)
-    warn_of_misspelt(rows.column_names, in_process.columns_of(wanted), name)
+    warn_of_ignored(rows.column_names, in_process.columns_of(wanted), name)
     rows = normalize_table(rows, wanted, whole=whole)
     if checked:
         _check_rows(rows, name)

@@ -30,7 +30,7 @@ from abeyant.pipeline.sources.expressions import null_on_error
 from abeyant.pipeline.spark.columns import check_table, is_case_sensitive, operations_schema
 from abeyant.pipeline.spark.errors import in_one_line
 from abeyant.pipeline.spark.plans import constant_text
-from abeyant.tables.defaults import DEFAULTS, SHOWN_CHARS, TYPE_NAMES, only_role, warn_of_misspelt
+from abeyant.tables.defaults import DEFAULTS, SHOWN_CHARS, TYPE_NAMES, only_role, warn_of_ignored
 from abeyant.tables.durations import parse_duration
 from abeyant.tables.reasons import constant_error
 
@@ -208,7 +208,7 @@ def _schema(table: DataFrame, name: Name) -> StructType:
 
 def _completed(table: DataFrame, name: Name, given: Sequence[str], types: Sequence[str] | None) -> DataFrame:
     """Do the work of `complete`; convert columns of `types` only, or by default all that are `READABLE`."""
-    warn_of_misspelt(given if is_case_sensitive(table.sparkSession) else [*map(str.lower, given)], _known(name), name)
+    warn_of_ignored(given if is_case_sensitive(table.sparkSession) else [*map(str.lower, given)], _known(name), name)
     schema = _schema(table, name)
     single = name == "operations" and "watches" not in table.columns
     role = only_role(table.columns) if single else None
