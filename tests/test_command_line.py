@@ -72,7 +72,7 @@ def completed(line: str, tmp_path: Path, program: str = "from abeyant.cli import
     ("line", "words"),
     [
         ("abeyant re", ["resolve", "replay"]),
-        ("abeyant analyze logs --ti", ["--timezone"]),
+        ("abeyant analyze logs --ti", ["--timezone", "--title"]),
         ("abeyant analyze logs --q", ["--quiet"]),
         ("abeyant resolve --deadline ", ["inclusive", "exclusive"]),
     ],
