@@ -50,7 +50,6 @@ def extensions(names: Sequence[str], *, shared: str) -> list[Extension]:
     return [*modules, Extension(shared, [])]  # Cython writes its source
 
 
-_INCLUDED = ("src", ".")
 _SMALL = ["-Os"]  # of gcc and clang, the last word over -O3: such a module has half the size
 
 
@@ -123,7 +122,7 @@ class Compile(build_ext):  # type: ignore[misc]
                 nthreads=self.parallel if sys.platform == "linux" else 0,
                 compiler_directives=DIRECTIVES,
                 build_dir=str(folder),
-                include_path=list(_INCLUDED),
+                include_path=["src", "."],
                 shared_utility_qualified_name=self.extensions[-1].name,
             )
             sources = {module.name: module.sources for module in translated}
@@ -132,7 +131,7 @@ class Compile(build_ext):  # type: ignore[misc]
             module.sources = sources[module.name]
 
     def _made_of(self, version: str) -> str:
-        """Return a digest of all that the C depends on: Cython, what it is told, and the files."""
+        """Return a digest of the translation's inputs: Cython's version, its directives, and the files."""
         files = {file for module in self.extensions for file in module.sources}
         for folder in ("src", "lab"):
             files.update(str(path) for path in Path(folder).rglob("*.pxd"))
