@@ -33,7 +33,7 @@ from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, read_lin
 from abeyant.pipeline.request_log.layout import layouts
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 from abeyant.pipeline.request_log.tables import KafkaRequestLog
-from abeyant.pipeline.results.directory import REPORT, write_marker
+from abeyant.pipeline.results.directory import REPORT, title_entry, write_marker
 from abeyant.pipeline.results.registry import sink_of
 from abeyant.pipeline.results.sink import Out, ResultWriter
 from abeyant.pipeline.results.tables import put_table
@@ -124,8 +124,7 @@ def analyze(
         with run.failures_explained(sink.place):
             run.apart(lambda: run.tables(log))
             found = run.counts()
-            marker = _marker(spark, log, found, timezone, command)
-            write_marker(result.folder, marker if title is None else marker | {"title": title})
+            write_marker(result.folder, _marker(spark, log, found, timezone, command) | title_entry(title))
             with steps.step("writing the report"):
                 result.fetch("rejected")  # the others that it draws are there
                 write_report(result.folder, result.folder / REPORT)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
 import sys
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["redacted_command_line", "title_of"]
+__all__ = ["redacted_command_line"]
 
 # Spark's words for secrets (`spark.redaction.regex`), and more: for JAAS, and for keys of Azure
 # (`fs.azure.account.key.*`, `fs.azure.sas.*`), Google (`private.key`) and S3's encryption.
@@ -38,8 +37,3 @@ def _shown(before: str, word: str) -> str:
         option, equals, setting = word.rpartition("--conf=")
         return f"{option}{equals}{setting.partition('=')[0]}={_HIDDEN}"
     return _TOKEN.sub(rf"\g<uri>{_HIDDEN}", _USER.sub(rf"\g<scheme>{_HIDDEN}@", word))
-
-
-def title_of(args: argparse.Namespace) -> dict[str, str]:
-    """Return the user's own title of the report, for the marker; empty where there is none."""
-    return {} if args.title is None else {"title": args.title}

@@ -20,10 +20,11 @@ from abeyant.pipeline.commands.arguments import (
     say_left_out,
     whole_number,
 )
-from abeyant.pipeline.commands.command_line import redacted_command_line, title_of
+from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.commands.running import end_with, spark_for
 from abeyant.pipeline.request_log.files import find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
+from abeyant.pipeline.results.directory import title_entry
 from abeyant.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _model(spark: SparkSession, args: argparse.Namespace) -> ResultWriter:
         "outliers": summaries.outliers(predictions),
     }
     tables = {"high_watermarks": watermarks, "predictions": predictions}
-    about = {"command": redacted_command_line(), "logs": args.logs, **title_of(args)}
+    about = {"command": redacted_command_line(), "logs": args.logs, **title_entry(args.title)}
     try:
         with Steps(quiet=args.quiet).step("reading the logs"):
             if not any_acks_all(replication):

@@ -26,12 +26,12 @@ from abeyant.pipeline.commands.arguments import (
     say_left_out,
     table_source,
 )
-from abeyant.pipeline.commands.command_line import redacted_command_line, title_of
+from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.commands.durations import duration_or, milliseconds
 from abeyant.pipeline.commands.running import end_with, spark_for
 from abeyant.pipeline.request_log.files import find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
-from abeyant.pipeline.results.directory import MARKER, is_result
+from abeyant.pipeline.results.directory import MARKER, is_result, title_entry
 from abeyant.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def _replay(
         "kinds": args.kind or "all",
         "deadline": args.deadline,
         "settings": [asdict(setting) for setting in settings],
-        **title_of(args),
+        **title_entry(args.title),
     }
     try:
         with Steps(quiet=args.quiet).step("reading the operations"):

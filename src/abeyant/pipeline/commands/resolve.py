@@ -17,9 +17,9 @@ from abeyant.pipeline.commands.arguments import (
     check_place,
     table_source,
 )
-from abeyant.pipeline.commands.command_line import title_of
 from abeyant.pipeline.commands.running import end_with, spark_for
 from abeyant.pipeline.commands.words import add_words, words_of
+from abeyant.pipeline.results.directory import title_entry
 from abeyant.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _resolve(
                 kicker="what completed in time, and what expired",
                 rejected=_rejected_rows(result),
                 about={"operations": args.operations, "events": args.events, "deadline": args.deadline}
-                | title_of(args),
+                | title_entry(args.title),
                 tables=tables,
             )
             unusable = _unusable(result, ended, events, args.out)

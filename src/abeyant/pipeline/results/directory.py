@@ -28,6 +28,7 @@ __all__ = [
     "is_result",
     "new_result",
     "read_marker",
+    "title_entry",
     "write_marker",
 ]
 
@@ -93,6 +94,11 @@ def read_marker(directory: Path) -> Mapping[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def title_entry(title: str | None) -> dict[str, str]:
+    """Return the marker's entry of a user's own title of the report; none without one."""
+    return {} if title is None else {"title": title}
 
 
 def write_marker(directory: Path, entries: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from abeyant.pipeline.analysis.outcomes import Counted, Ended, count_outcomes
 from abeyant.pipeline.commands.all_rejected import AllRejectedError, all_rejected_by_stream
 from abeyant.pipeline.commands.outcome_result import write_summary
 from abeyant.pipeline.resolver.tables.validity import valid_events
+from abeyant.pipeline.results.directory import title_entry
 from abeyant.pipeline.results.sink import ResultWriter
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _write(
                 "first_batch": lines.first,
                 "pending": lines.pending,
             }
-            | ({} if plan.title is None else {"title": plan.title}),
+            | title_entry(plan.title),
             no_keys=no_keys,
         )
     return result, reported
