@@ -18,7 +18,7 @@ from abeyant.tables.dictionaries import dictionary_columns
 from abeyant.tables.normalizing import columns_read, normalize
 from abeyant.tables.schemas import EVENTS, OPERATIONS, check, columns_of
 
-__all__ = ["batches_of", "check_columns", "chunks", "normalize_table", "open_both", "table_of"]
+__all__ = ["batches_of", "check_columns", "chunks", "column_names", "normalize_table", "open_both", "table_of"]
 
 _ROWS: Final = 1 << 18  # maximum rows of a chunk, so that its columns stay in the cache; most have at least half
 _READERS: Final = {
@@ -78,18 +78,19 @@ def open_both(operations: Any, events: Any) -> tuple[Any, Any]:
     opened = _speaks_arrow(operations, OPERATIONS, "operations"), _speaks_arrow(events, EVENTS, "events")
     check_columns(*opened)
     for source, wanted, name in zip(opened, (OPERATIONS, EVENTS), ("operations", "events"), strict=True):
-        warn_of_ignored(_column_names(source) or (), columns_of(wanted), name)
+        warn_of_ignored(column_names(source) or (), columns_of(wanted), name)
     return opened
 
 
 def check_columns(operations: Any, events: Any) -> None:
     """Raise `SchemaError` if only one table has the column `instance`, as far as is known without reading."""
-    names = _column_names(operations), _column_names(events)
+    names = column_names(operations), column_names(events)
     if names[0] is not None and names[1] is not None:
         check_instances(names[0], names[1])
 
 
-def _column_names(source: Any) -> list[str] | None:
+def column_names(source: Any) -> list[str] | None:
+    """Return a table's columns, as far as they are known without reading; None where they are not."""
     if isinstance(source, ds.Dataset | pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return list(source.schema.names)
     columns = getattr(source, "columns", None)  # of pandas, Polars, DuckDB and Spark

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -20,13 +21,14 @@ from abeyant.tables.calendar import Calendar
 from abeyant.tables.columns import Watches, flags, integers, microseconds
 from abeyant.tables.duplicates import id_hashes, repeated
 from abeyant.tables.keys import Integers, PairHash
-from abeyant.tables.reading import batches_of, chunks, open_both
+from abeyant.tables.reading import batches_of, chunks, column_names, open_both
 from abeyant.tables.reasons import EVENT_REASONS
 from abeyant.tables.rejections import Rejections
 from abeyant.tables.roles import ROLE_COLUMNS
 from abeyant.tables.schemas import DETAILS, EVENTS, OPERATIONS, OUTCOMES
 from abeyant.tables.sharded_timelines import EventRows
 from abeyant.tables.shards import Shards, WatchRows
+from abeyant.tables.unmatched import KeySample, key_column, unmatched, watched_keys
 from abeyant.tables.validity import VALID, Operations, event_reasons, read_operations
 from abeyant.tables.words import ALL_CONDITIONS, Combine, Deadline, Holds, Serves, Within, Words
 
@@ -74,7 +76,8 @@ def resolve(
     a Parquet file or folder, or a glob. A stream is read once; one without rows is refused, because one that has been
     read already looks the same. Times without a zone are UTC; nanoseconds are floored to microseconds. Rejected rows
     have no outcome: see `rejected_operations` and `rejected_events`. Where all rows of a table are rejected, or at
-    least 95 % of 20 or more that have all values, `RejectedRowsWarning` names the reason. `unique_ids` promises that no
+    least 95 % of 20 or more that have all values, `RejectedRowsWarning` names the reason. Where ten operations or more
+    have no key in common with the events, a warning names a key of each. `unique_ids` promises that no
     (instance, op_id) occurs twice, and skips that check. `threads` is the number of worker threads (default: one per
     core).
 
@@ -96,6 +99,7 @@ def resolve(
     """
     words = Words(deadline, count, combine, holds, serves, within, calendar, details)
     operations, events = open_both(operations, events)
+    names = column_names(operations) or ()
     with _Work(deadline, threads) as work:
         read = batches_of(operations, OPERATIONS, "operations")
         batches = batches_of(events, EVENTS, "events")
@@ -109,10 +113,14 @@ def resolve(
             work.events.warn(stacklevel=2)
             if not kept:
                 return (DETAILS if details else OUTCOMES).empty_table()
-            return resolve_by_timelines(_concat_operations(kept), rows, words, work.pairs, work.each)
+            outcomes = resolve_by_timelines(_concat_operations(kept), rows, words, work.pairs, work.each)
+            work.warn_of_unmatched(kept, [some.rows[:, 0] for some in rows], outcomes, names, stacklevel=2)
+            return outcomes
         work.learn(batches)
         work.events.warn(stacklevel=2)
-        return pa.Table.from_batches(_batches(work.outcomes_concat_operations(kept)), OUTCOMES)
+        outcomes = pa.Table.from_batches(_batches(work.outcomes_concat_operations(kept)), OUTCOMES)
+        work.warn_of_unmatched(kept, work.event_places(), outcomes, names, stacklevel=2)
+        return outcomes
 
 
 def resolve_batches(
@@ -159,6 +167,7 @@ class _Work:
         self.pairs = PairHash()
         self._shards = Shards()
         self.operations, self.events = Rejections("operations"), Rejections("events")
+        self._event_keys = KeySample()
 
     def __enter__(self) -> _Work:
         return self
@@ -185,6 +194,28 @@ class _Work:
     def rows_of(self, events: Iterable[pa.RecordBatch]) -> list[EventRows]:
         """Return all events as rows for timelines."""
         return list(self.each(lambda table: EventRows.of(*self._columns(table)), chunks(events)))
+
+    def event_places(self) -> list[Integers]:
+        """Return the first hash of each key that has an event. Call after `learn`."""
+        return self._shards.places()
+
+    def warn_of_unmatched(
+        self,
+        kept: Sequence[Operations],
+        event_places: Sequence[Integers],
+        outcomes: pa.Table,
+        names: Collection[str],
+        *,
+        stacklevel: int,
+    ) -> None:
+        """Warn if all operations expired, and none has a key that occurs among the events.
+
+        `names` are the columns of the operations. O(rows) if all expired.
+        """
+        if pc.any(pc.not_equal(outcomes["outcome"], "expired")).as_py():
+            return
+        if said := unmatched(kept, key_column(names), event_places, self._event_keys, self.pairs):
+            warnings.warn(said, stacklevel=stacklevel + 1)
 
     def read_with_ids(self, table: pa.Table) -> tuple[Operations, Integers]:
         """Return the operations, and the id hashes of the valid ones."""
@@ -257,6 +288,7 @@ class _Work:
         self.events.add(table, reason, EVENT_REASONS)
         if (rejected := reason != VALID).any():
             table = table.filter(pa.array(~rejected))
+        self._event_keys.add(table["instance"], table["key"])
         return (
             *self.pairs(table["instance"], table["key"]),
             integers(table["progress"], "events: progress"),
@@ -264,13 +296,8 @@ class _Work:
         )
 
     def _shard_watches(self, operations: Operations) -> WatchRows:
-        watches = operations.watches
-        instance = operations.table["instance"]
-        if not watches.single:
-            instance = instance.take(pa.array(watches.operation()))
-        return self._shards.shard_watches(
-            *self.pairs(instance, watches.key), integers(watches.required, "operations: required")
-        )
+        required = integers(operations.watches.required, "operations: required")
+        return self._shards.shard_watches(*self.pairs(*watched_keys(operations)), required)
 
     def _reached(self, operations: Operations, watch_rows: WatchRows, start: Integers, end: Integers) -> Integers:
         """Return when each operation's condition first held in time, or NEVER."""

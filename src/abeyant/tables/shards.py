@@ -52,6 +52,11 @@ class _Shard:
         """Whether any rows were added."""
         return bool(self._rows)
 
+    @property
+    def places(self) -> Integers:
+        """The places of its keys, some more than once."""
+        return np.concatenate([rows[:, 0] for rows in self._rows])
+
     def finish(self) -> None:
         """Reduce the rows added since the last reduction, if any."""
         with self._lock:
@@ -110,6 +115,10 @@ class Shards:
     def finish(self, each: Callable[[Callable[[_Shard], None], Iterable[_Shard]], Any]) -> None:
         """Reduce all shards; `each(function, shards)` maps, in several threads or not."""
         each(_Shard.finish, [shard for shard in self._shards if shard.has_rows])
+
+    def places(self) -> list[Integers]:
+        """Return the places of all keys, some more than once."""
+        return [shard.places for shard in self._shards if shard.has_rows]
 
     def shard_watches(self, places: Integers, identities: Integers, required: Integers) -> WatchRows:
         """Return watches as rows, grouped by shard."""

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from abeyant.cli import main
 from abeyant.errors import AbeyantError
 from abeyant.installation import install_command
-from abeyant.pipeline.commands.summary_text import outcomes_found
+from abeyant.pipeline.commands.summary_text import outcomes_found, print_outcomes
 from abeyant.pipeline.report.outcomes import read_outcomes
 from abeyant.pipeline.results.directory import MARKER
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS, SchemaError
@@ -59,6 +59,28 @@ def test_two_csv_files(
     assert main(["expired", str(out), "--csv"]) == 0
     ids = [line.split(",")[:2] for line in capsys.readouterr().out.splitlines()]
     assert ids == [["deadline", "op_id"], *(["2026-01-01T10:15:00.000000Z", op_id] for op_id in "23")]
+
+
+def test_no_key_in_common_is_said_with_a_pair_and_the_mend(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The worst of wrong answers: all expire, and nothing looks wrong."""
+    orders, payments = tmp_path / "orders.csv", tmp_path / "payments.csv"
+    time = "2026-01-01T10:00:00Z"
+    orders.write_text("order_id,ordered_at\n" + "".join(f"{n:04},{time}\n" for n in range(12)))
+    payments.write_text("order_id,paid_at\n" + "".join(f"{n},{time}\n" for n in range(12)))
+    out = tmp_path / "out"
+    assert main(["resolve", str(orders), str(payments), "--out", str(out), *MAPPING, "--json"]) == 0
+    said = (
+        "no key of the 12 operations occurs among the events, so all expired: operations have key '0000', events have "
+        "key '0', which differ in zeros in front; pad one column or strip the other"
+    )
+    assert json.loads(capsys.readouterr().out)["result"]["no_common_key"].startswith(said)
+    found = read_outcomes(out)
+    assert found.warning.startswith("N" + said[1:])
+    print_outcomes(found)
+    assert said[1:] in capsys.readouterr().out
+    assert "which differ in zeros in front" in (out / "report.html").read_text()
 
 
 @pytest.mark.slow

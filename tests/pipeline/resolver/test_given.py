@@ -133,6 +133,23 @@ def test_nearly_all_rows_rejected_is_a_warning_as_without_spark(spark: SparkSess
         pipeline.rejected_operations(wrong)
 
 
+@pytest.mark.parametrize("make", [pd.DataFrame, None])
+def test_no_key_in_common_is_a_warning_as_without_spark(spark: SparkSession, make: Any) -> None:
+    def table(rows: dict[str, list[Any]]) -> Any:
+        return spark.createDataFrame(pd.DataFrame(rows)) if make is None else make(rows)
+
+    keys = [f"A-{number}" for number in range(10)]
+    many = {**{name: [values[0]] * 10 for name, values in OPERATIONS.items()}, "op_id": keys}
+    many["watches"] = [[{"key": key, "required": 1}] for key in keys]
+    said = "operations have watches.key 'A-7', events have key 'a-7', which differ in upper and lower case"
+    with pytest.warns(UserWarning, match=said) as warned:
+        pipeline.resolve(table(many), table({**{name: values[:1] for name, values in EVENTS.items()}, "key": ["a-7"]}))
+    assert [one.filename for one in warned] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pipeline.resolve(table(many), table({**{name: values[:1] for name, values in EVENTS.items()}, "key": ["A-7"]}))
+
+
 def test_a_constant_that_is_no_duration_is_an_error_without_a_job(spark: SparkSession, tmp_path: Path) -> None:
     rows = {name: values for name, values in OPERATIONS.items() if name != "timeout_ms"}
     spark.createDataFrame(pd.DataFrame(rows)).write.parquet(str(tmp_path / "operations"))

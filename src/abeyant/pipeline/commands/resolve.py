@@ -132,6 +132,7 @@ def _resolve(
     """Write the result; return it, whether it has a report, and the error if a table has rejected rows only."""
     from abeyant.pipeline import rejected_events, rejected_operations, resolve
     from abeyant.pipeline.analysis.outcomes import count_outcomes
+    from abeyant.pipeline.analysis.unmatched import unmatched_of
     from abeyant.pipeline.commands.outcome_result import write_summary
     from abeyant.pipeline.results.registry import sink_of
     from abeyant.pipeline.sources.tables import events_from, operations_from
@@ -140,7 +141,8 @@ def _resolve(
     from abeyant.tables.defaults import check_instances
 
     operations, events = given_operations.queried(spark), given_events.queried(spark)
-    check_instances([*operations.columns, *dict(args.operation)], [*events.columns, *dict(args.event)])
+    columns = [*operations.columns, *dict(args.operation)]
+    check_instances(columns, [*events.columns, *dict(args.event)])
     operations, events = operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
     tables = {
         "outcomes": resolve(operations, events, deadline=args.deadline, **words, unique_ids=args.unique_ids),
@@ -156,6 +158,7 @@ def _resolve(
                 result.write(name, table)
         with steps.step("summing up", spark, group):
             ended = count_outcomes(result.files("outcomes"))
+            unmatched = unmatched_of(ended, operations, events, columns)
             reported = write_summary(
                 result.folder,
                 ended,
@@ -163,7 +166,8 @@ def _resolve(
                 kicker="what completed in time, and what expired",
                 rejected=_rejected_rows(result),
                 about={"operations": args.operations, "events": args.events, "deadline": args.deadline}
-                | title_entry(args.title),
+                | title_entry(args.title)
+                | ({"no_common_key": unmatched} if unmatched else {}),
                 tables=tables,
             )
             unusable = _unusable(result, ended, events, args.out)

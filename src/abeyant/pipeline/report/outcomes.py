@@ -45,6 +45,8 @@ class Outcomes:
     aside: Mapping[str, int]
     """Rows that have no part in any outcome, by the reason."""
     made: Mapping[str, Any]
+    unmatched: str = ""
+    """That no key of the operations occurs among the events, and what to do; '' where one does."""
 
     def count(self, outcome: str) -> int:
         """Return how many operations ended in this way."""
@@ -75,7 +77,12 @@ class Outcomes:
 
     @cached_property
     def warning(self) -> str:
-        """Say of which kinds nearly all completed with no wait, so that the question may be another; else ''."""
+        """Say that no key is in both tables, or of which kinds nearly all completed with no wait; else ''.
+
+        In both cases the question may be another.
+        """
+        if self.unmatched:
+            return self.unmatched[0].upper() + self.unmatched[1:]
         met = (self.waits["outcome"] == "completed") & (self.waits["most_ms"] == 0)
         total = self.waits.groupby("kind")["operations"].sum()
         at_once = self.waits[met].groupby("kind")["operations"].sum().reindex(total.index, fill_value=0)
@@ -150,7 +157,8 @@ def read_outcomes(tables: Path) -> Outcomes:
     keys = ranked(read_table(tables, "expired_keys")) if (tables / "expired_keys").exists() else None
     made = dict(read_marker(tables))
     waits = named(read_table(tables, "waits"))
-    return Outcomes(waits=waits, keys=keys, aside=made.pop("set_aside", {}), made=made)
+    aside, unmatched = made.pop("set_aside", {}), made.pop("no_common_key", "")
+    return Outcomes(waits=waits, keys=keys, aside=aside, made=made, unmatched=unmatched)
 
 
 def named(waits: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.resolver import streams, tables
-from abeyant.pipeline.resolver.given import Given, as_dataframe, session_of
+from abeyant.pipeline.resolver.given import Given, KnownRows, as_dataframe, session_of
 from abeyant.pipeline.resolver.streams.options import Time
 from abeyant.pipeline.resolver.tables.hot_keys import Sample
 from abeyant.pipeline.spark.notebook import watch_cells
@@ -63,7 +63,8 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
 
     Where all rows of a table are rejected, or at least 95 % of 20 or more that have all values, and no job is needed to
     know it, `RejectedRowsWarning` names the reason: that is so for tables with an Arrow interface, and for DataFrames
-    made of rows of this process. Of others, count `rejected_operations(operations)`.
+    made of rows of this process. Of others, count `rejected_operations(operations)`. In the same cases a warning names
+    a key of each table where ten operations or more have no key in common with the events.
 
     In a notebook, cells that work with whole tables show how far Spark is from now on: see `notebook_progress`.
 
@@ -83,8 +84,10 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
     from abeyant.tables.reading import check_columns  # pandas comes with it
 
     check_columns(operations, events)
-    operations = as_dataframe(operations, "operations", spark, checked=True)
-    events = as_dataframe(events, "events", spark, checked=True)
+    known = KnownRows()
+    operations = as_dataframe(operations, "operations", spark, checked=known)
+    events = as_dataframe(events, "events", spark, checked=known)
+    known.warn_of_unmatched(stacklevel=2)
     if operations.isStreaming and events.isStreaming:
         return streams.outcomes_of(streams.resolve_stream(operations, events, **given))
     if operations.isStreaming or events.isStreaming:

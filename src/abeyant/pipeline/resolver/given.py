@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +22,10 @@ from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.tables import schemas as in_process
 from abeyant.tables.defaults import warn_of_ignored
 
-__all__ = ["Given", "as_dataframe", "session_of"]
+if TYPE_CHECKING:
+    from abeyant.tables.validity import Operations
+
+__all__ = ["Given", "KnownRows", "as_dataframe", "session_of"]
 
 Given = Any
 """A DataFrame of Spark, or a table with an Arrow interface: has `__arrow_c_stream__`."""
@@ -57,20 +61,21 @@ def session_of(tables: Iterable[Given]) -> SparkSession:
 
 
 def as_dataframe(
-    table: Given, name: Name, spark: SparkSession, *, whole: bool = False, checked: bool = False
+    table: Given, name: Name, spark: SparkSession, *, whole: bool = False, checked: KnownRows | None = None
 ) -> DataFrame:
     """Return the table `operations` or `events` as a DataFrame: of the columns that it needs, or `whole`.
 
     A DataFrame is returned as it is. In others, columns that are missing have their defaults
     (`abeyant.tables.defaults`); times without a time zone are in the session's, as everywhere in Spark; integers, text
     and times of any width will do. If it is to be `checked`, warns where nearly all rows are rejected and no job is
-    needed to know it: of tables with an Arrow interface, and of DataFrames whose plan has the rows. Raises TypeError
+    needed to know it: of tables with an Arrow interface, and of DataFrames whose plan has the rows; and where both
+    tables are such and have no key in common. Raises TypeError
     for what is no table, `SchemaError` for one without the columns needed, for values that do not fit their column, and
     where it is to be checked for a duration that is a constant and cannot be read.
     """
     if isinstance(table, DataFrame):
-        if checked:
-            _check_dataframe(table, name)
+        if checked is not None:
+            _check_dataframe(table, name, checked)
         return table
     if not hasattr(table, "__arrow_c_stream__"):
         raise TypeError(
@@ -80,15 +85,17 @@ def as_dataframe(
     from abeyant.tables.reading import (
         normalize_table,
         table_of,
-    )  # pandas comes with it: 0.2 s for each of Spark's Python workers
+    )
+    from abeyant.tables.unmatched import key_column  # pandas comes with it: 0.2 s for each of Spark's Python workers
 
     wanted = _wanted(name)
     rows = _in_our_case(table_of(table, {}, name), wanted, spark)
     in_process.check(rows.schema, wanted, name)
     warn_of_ignored(rows.column_names, in_process.columns_of(wanted), name)
+    names = rows.column_names
     rows = normalize_table(rows, wanted, whole=whole)
-    if checked:
-        _check_rows(rows, name)
+    if checked is not None:
+        checked.add(rows, name, key_column(names))
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     kinds = _kinds(rows.schema, name)
     columns = [
@@ -115,11 +122,12 @@ def _in_our_case(rows: pa.Table, wanted: Mapping[str, str], spark: SparkSession)
     return rows.rename_columns([canonical.get(column.lower(), column) for column in rows.column_names])
 
 
-def _check_dataframe(table: DataFrame, name: Name) -> None:
+def _check_dataframe(table: DataFrame, name: Name, checked: KnownRows) -> None:
     check_constants(table, name)
     if table.isStreaming or (size := estimated_size(table)) is None or not size.in_plan:
         return
     from abeyant.tables.reading import normalize_table
+    from abeyant.tables.unmatched import key_column
 
     wanted = _wanted(name)
     rows = _in_our_case(table.limit(_HEAD).toArrow(), wanted, table.sparkSession)
@@ -128,23 +136,48 @@ def _check_dataframe(table: DataFrame, name: Name) -> None:
     except SchemaError:
         return  # Spark takes more types, and names what it does not take
     part = f" (the first {_HEAD:,})" * (rows.num_rows == _HEAD)
-    _check_rows(normalize_table(rows, wanted), name, part, stacklevel=5)
+    checked.add(normalize_table(rows, wanted), name, key_column(rows.column_names), part, stacklevel=5)
 
 
-def _check_rows(rows: pa.Table, name: Name, part: str = "", *, stacklevel: int = 4) -> None:
-    """Warn where nearly all rows of a normalized table are rejected. `stacklevel` is that of `warnings.warn`."""
-    from abeyant.tables.reasons import EVENT_REASONS
-    from abeyant.tables.rejections import Rejections
-    from abeyant.tables.validity import event_reasons, read_operations
-    from abeyant.tables.words import ALL_CONDITIONS
+class KnownRows:
+    """The rows of both tables, as far as they are known without a job, to warn of what is wrong with them."""
 
-    rejections = Rejections(name, part)
-    if name == "events":
-        rejections.add(rows, event_reasons(rows), EVENT_REASONS)
-    else:
-        operations = read_operations(rows, ALL_CONDITIONS)
-        rejections.add(operations.table, operations.reason, operations.reasons)
-    rejections.warn(stacklevel)
+    def __init__(self) -> None:
+        self._operations: tuple[Operations, str] | None = None
+        self._events: pa.Table | None = None
+
+    def add(self, rows: pa.Table, name: Name, column: str, part: str = "", *, stacklevel: int = 4) -> None:
+        """Warn where nearly all of these rows, normalized, are rejected.
+
+        `column` has the operations' keys. `part` says which rows they are, where not all.
+        """
+        from abeyant.tables.reasons import EVENT_REASONS
+        from abeyant.tables.rejections import Rejections
+        from abeyant.tables.validity import event_reasons, read_operations, valid_events
+        from abeyant.tables.words import ALL_CONDITIONS
+
+        rejections = Rejections(name, part)
+        if name == "events":
+            rejections.add(rows, event_reasons(rows), EVENT_REASONS)
+            self._events = None if part else valid_events(rows)
+        else:
+            operations = read_operations(rows, ALL_CONDITIONS)
+            rejections.add(operations.table, operations.reason, operations.reasons)
+            self._operations = None if part else (operations.only_valid(), column)
+        rejections.warn(stacklevel)
+
+    def warn_of_unmatched(self, *, stacklevel: int) -> None:
+        """Warn where all rows of both tables are known, and no key is in both."""
+        if self._operations is None or self._events is None:
+            return
+        from abeyant.tables.keys import PairHash
+        from abeyant.tables.unmatched import KeySample, unmatched
+
+        (operations, column), events, pairs, keys = self._operations, self._events, PairHash(), KeySample()
+        keys.add(events["instance"], events["key"])
+        places = pairs(events["instance"], events["key"])[0].copy()  # `pairs` uses it again
+        if said := unmatched([operations], column, [places], keys, pairs):
+            warnings.warn(said, stacklevel=stacklevel + 1)
 
 
 def _kinds(rows: pa.Schema, name: Name) -> Mapping[str, pa.DataType]:

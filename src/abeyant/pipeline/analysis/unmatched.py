@@ -1,0 +1,44 @@
+"""Look whether operations that all expired have a key among the events, with a few of them. See `tables.unmatched`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyant.pipeline.analysis.outcomes import Ended
+from abeyant.pipeline.resolver.tables.validity import valid_events
+from abeyant.pipeline.schemas import FURTHER
+from abeyant.tables.unmatched import LEAST_UNMATCHED, key_column, unmatched_keys
+
+__all__ = ["unmatched_of"]
+
+_PAIR: Final = ["instance", "key"]
+_LOOKED_AT: Final = 1_000
+
+
+def unmatched_of(ended: Ended, operations: DataFrame, events: DataFrame, columns: list[str]) -> str | None:
+    """Return a warning if no key of completed operations that all expired occurs among the events; else None.
+
+    Looks for at most `_LOOKED_AT` of the keys. Runs no job unless all of ten operations or more expired: then one that
+    reads some operations, and one or two that read the events. `columns` are those of the user's table of operations.
+    """
+    if ended.pending or not LEAST_UNMATCHED <= ended.expired == sum(ended.waits["operations"].to_pylist()):
+        return None
+    further = [F.col(name) for name in operations.columns if name in FURTHER and name.endswith("_key")]
+    keys = F.concat("watches.key", F.array(*further)) if further else F.col("watches.key")
+    exploded = operations.select("instance", F.explode(keys).alias("key")).dropna()
+    some = exploded.limit(_LOOKED_AT).toArrow().group_by(_PAIR, use_threads=False).aggregate([])
+    events = valid_events(events).select(*_PAIR)
+    few = operations.sparkSession.createDataFrame(some.combine_chunks())
+    if not some.num_rows or not events.join(F.broadcast(few), _PAIR, "left_semi").isEmpty():
+        return None
+    theirs = events.limit(_LOOKED_AT).toArrow()
+    if not theirs.num_rows:
+        return None
+    many = f"the {ended.expired:,} operations"
+    if some.num_rows > _LOOKED_AT // 2 or ended.expired >= _LOOKED_AT:  # there may be more keys
+        many = f"{many} (looked for {some.num_rows:,} of their keys)"
+    pairs = ([*zip(*table.select(_PAIR).to_pydict().values(), strict=True)] for table in (some, theirs))
+    return unmatched_keys(many, key_column(columns), *pairs)

@@ -1,0 +1,143 @@
+"""Warn where no key of the operations occurs among the events: all of them expire, and nothing looks wrong.
+
+It is mostly one identifier in two forms: `0017` and `17`, `A-1` and `a-1`. The warning names such a pair if there is
+one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from abeyant.tables.columns import missing
+from abeyant.tables.defaults import SHOWN_CHARS, only_role
+from abeyant.tables.keys import Integers, PairHash
+from abeyant.tables.roles import ROLE_COLUMNS
+from abeyant.tables.validity import Operations
+
+__all__ = ["LEAST_UNMATCHED", "KeySample", "key_column", "unmatched", "unmatched_keys", "watched_keys"]
+
+LEAST_UNMATCHED: Final = 10
+"""Operations: of fewer, all may well wait for what has not happened yet."""
+_SAMPLED: Final = 1_000
+"""How many rows of a chunk are looked at for examples."""
+
+Key = tuple[str, str]  # instance and key
+
+_ZEROS: Final = re.compile(r"(?<!\d)0+(?=\d)")
+_NO_LETTER: Final = re.compile(r"[\W_]+")
+_FORMS: Final[tuple[tuple[str, Callable[[str], str], str], ...]] = (
+    ("in the spaces around it", str.strip, "trim both columns"),
+    ("in upper and lower case", lambda key: key.strip().casefold(), "write both columns in lower case"),
+    (
+        "in zeros in front",
+        lambda key: _ZEROS.sub("", key.strip()),
+        "pad one column or strip the other (an id that was read as a number has lost its zeros)",
+    ),
+    (
+        "in '.0' at the end",
+        lambda key: key.strip().removesuffix(".0"),
+        "make them integers before they become text",
+    ),
+    (
+        "in how it is written",
+        lambda key: _ZEROS.sub("", _NO_LETTER.sub("", key)).casefold(),
+        "write both columns in one way",
+    ),
+)
+
+
+class KeySample:
+    """Some of the keys of a table, of each chunk the first ones. Several threads may add chunks."""
+
+    def __init__(self) -> None:
+        self._chunks: deque[list[Key]] = deque()
+
+    def add(self, instance: pa.ChunkedArray, key: pa.ChunkedArray) -> None:
+        """Keep the first pairs of a chunk. O(1): at most `_SAMPLED` rows."""
+        first = [column.slice(0, _SAMPLED).cast(pa.string()).to_pylist() for column in (instance, key)]
+        self._chunks.append([*dict.fromkeys(zip(*first, strict=True))])
+
+    @property
+    def keys(self) -> list[Key]:
+        """The distinct pairs of instance and key."""
+        return [*dict.fromkeys(pair for chunk in self._chunks for pair in chunk)]
+
+
+def key_column(operations: Collection[str]) -> str:
+    """Return what the operations' keys are called in a table with these columns."""
+    if role := only_role(operations):
+        return f"{role}_key"
+    return "key" if "watches" not in operations else "watches.key"
+
+
+def watched_keys(operations: Operations) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Return the instance and the key of each watch."""
+    watches, instance = operations.watches, operations.table["instance"]
+    return instance if watches.single else instance.take(pa.array(watches.operation())), watches.key
+
+
+def unmatched(
+    operations: Sequence[Operations], column: str, event_places: Sequence[Integers], events: KeySample, pairs: PairHash
+) -> str | None:
+    """Return the warning if no key of valid operations, ten at least, has an event; None if one has. O(rows).
+
+    `event_places` are the first hashes of the keys of all events, which `pairs` made; `events` has some of the keys.
+    """
+    rows = sum(len(part.start) for part in operations)
+    if rows < LEAST_UNMATCHED or not any(map(len, event_places)):
+        return None
+    places = np.unique(np.concatenate(event_places))
+    ours = KeySample()
+    for part in operations:
+        for instance, key in _all_keys(part):
+            if np.isin(pairs(instance, key)[0], places).any():
+                return None
+            ours.add(instance, key)
+    return unmatched_keys(f"the {rows:,} operations", column, ours.keys, events.keys)
+
+
+def _all_keys(operations: Operations) -> Iterator[tuple[pa.ChunkedArray, pa.ChunkedArray]]:
+    """Yield instances and keys of the watches, then of columns such as `cancel_key`."""
+    yield watched_keys(operations)
+    for name in ROLE_COLUMNS.values():
+        if name in operations.table.column_names:
+            some = operations.table.filter(pa.array(~missing(operations.table[name])))
+            yield some["instance"], some[name]
+
+
+def unmatched_keys(many: str, column: str, operations: Iterable[Key], events: Iterable[Key]) -> str:
+    """Return the warning: both columns with an example each, in what they differ, the mend.
+
+    `many` says which operations' keys are meant, `column` where those are. The keys are examples; neither may be empty.
+    """
+    ours, theirs = [*operations], [*events]
+    one, other, differ, mend = _alike(ours, theirs)
+    return (
+        f"no key of {many} occurs among the events, so all expired: operations have {column} {_shown(one)}, events "
+        f"have key {_shown(other)}{differ}; {mend}"
+    )
+
+
+def _alike(ours: list[Key], theirs: list[Key]) -> tuple[str, str, str, str]:
+    """Return a key of each side, alike if there are such, in what they differ, and what to do."""
+    instances = {key: instance for instance, key in ours}
+    for instance, key in theirs:
+        if key in instances:
+            pair = f", of instance {_shown(instances[key])} there and {_shown(instance)} here"
+            return key, key, pair, "name instances alike in both tables, or drop the column from both"
+    for what, form, mend in _FORMS:
+        found = {form(key): key for _, key in ours}
+        for _, key in theirs:
+            if (like := found.get(form(key))) is not None and form(key):
+                return like, key, f", which differ {what}", mend
+    return ours[0][1], theirs[0][1], "", "check that both columns have the same identifiers, in the same form"
+
+
+def _shown(key: str) -> str:
+    return repr(key[:SHOWN_CHARS])
