@@ -157,7 +157,7 @@ def test_a_large_file_is_read_in_pieces_with_true_line_numbers(
     monkeypatch.setattr(log_tables, "chunks", lambda files: log_files.chunks(files, 9_973))
     # In the driver, and as a Spark job.
     for limit in (1 << 30, 0):
-        monkeypatch.setattr(log_tables, "_DRIVER_SURVEY_BYTES", limit)
+        monkeypatch.setattr(log_tables, "_LOCAL_SURVEY_BYTES", limit)
         log = KafkaRequestLog(spark, file)
         assert len(log.survey.chunks) > 30
         assert log.survey.any_request
@@ -174,7 +174,7 @@ def test_survey_by_spark_finds_the_same_topics(
         topics = [{"topicId": f"id{number}", "name": f"topic{number}"}]
         put(tmp_path / f"b{number}" / "kafka-request.log", line("METADATA", "", {"topics": topics}))
     here = KafkaRequestLog(spark, tmp_path).survey
-    monkeypatch.setattr(log_tables, "_DRIVER_SURVEY_BYTES", 0)
+    monkeypatch.setattr(log_tables, "_LOCAL_SURVEY_BYTES", 0)
     assert KafkaRequestLog(spark, tmp_path).survey == here
     assert here.topics["id3"] == "topic3"
 

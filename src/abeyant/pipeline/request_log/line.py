@@ -213,6 +213,9 @@ def naming_lines(block: bytes) -> Iterator[bytes]:
 def topic_names(line: bytes) -> Iterator[tuple[str, str]]:
     """Yield (topic id, name) for each topic of which a line's response tells both; nothing from a bad line."""
     yield from _topic_names(line)
+    marked = line.find(MARKER)
+    if 0 <= marked < line.find(b"{") and line.find(MARKER, marked + 1) < 0:  # one request, in no document: as mostly
+        return
     several = each_request(line)
     for one in several if len(several) > 1 else ():
         if any(api in one for api in _NAMING_APIS):

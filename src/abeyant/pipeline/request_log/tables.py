@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 __all__ = ["KafkaRequestLog", "read_kafka_request_log", "topics_of"]
 
-# Below this much text, surveying it in this process takes less time than starting Spark's workers for it; on a machine
-# of few cores, which the workers share with the driver, far more.
+# Below this much text, surveying it in this process takes less time than starting Spark's workers for it. On one
+# machine parsing needs the same workers, which are then there: a survey by them costs as much, and uses all cores.
 _DRIVER_SURVEY_BYTES: Final = 1 << 30
-_LOCAL_SURVEY_BYTES: Final = 8 << 30
+_LOCAL_SURVEY_BYTES: Final = 256 << 20
 # Below this much, starting a task costs about as much as its work.
 _TASK_BYTES: Final = 4 << 20
 # On one machine a task gets so much, as long as every core has two: each later job has as many tasks as the log.
