@@ -2,8 +2,9 @@
 
     python -m lab.spark.words_on_spark [--scale 0.1] [--rounds 3] [--cases even hot]
 
-The tables are those of `lab.spark`, with a column `key` in place of the list of watches, since people write it so. The
-figure of a word is the median of its ratios to the plain call of its round, after a round that warms the JVM up.
+The tables are those of `lab.spark`, with a column `key` in place of the list of watches, as people write it, and with a
+word's own column. The figure of a word is the median of its ratios to the plain call of its round, after a round that
+warms the JVM up.
 Target: at most 1.5; with a hot key (half of all rows) at most 1.2 times the same word with none.
 """
 
@@ -30,9 +31,7 @@ def measure(spark: SparkSession, home: Path, rounds: int, words: list[str]) -> d
     found: dict[str, list[float]] = {name: [] for name in words}
     for round_ in range(rounds + 1):
         for name in words:
-            operations = _read(spark, home / "keyed")
-            if name.endswith("_key"):
-                operations = operations.withColumn(name, F.concat("key", F.lit(f" {name}")))
+            operations = _read(spark, home / (f"keyed-{name}" if name.endswith("_key") else "keyed"))
             with Cost() as cost:
                 outcomes = pipeline.resolve(operations, _read(spark, home / "events"), unique_ids=True, **WORDS[name])
                 outcomes.write.mode("overwrite").parquet(f"file://{(home / 'out').resolve()}")
@@ -46,13 +45,17 @@ def _read(spark: SparkSession, path: Path) -> DataFrame:
     return spark.read.parquet(f"file://{path.resolve()}")
 
 
-def _with_keys(spark: SparkSession, home: Path) -> None:
-    """Write the operations once more, with a column `key` for the one watch of each."""
-    if not (home / "keyed" / "_SUCCESS").exists():
-        one = _read(spark, home / "operations").selectExpr(
-            "*", "watches[0].key AS key", "watches[0].required AS required"
-        )
-        one.drop("watches", "condition").write.mode("overwrite").parquet(f"file://{(home / 'keyed').resolve()}")
+def _with_keys(spark: SparkSession, home: Path, words: list[str]) -> None:
+    """Write the operations once more: with a column `key` for the one watch of each, and with a word's column."""
+    one = _read(spark, home / "operations").selectExpr("*", "watches[0].key AS key", "watches[0].required AS required")
+    one = one.drop("watches", "condition")
+    made = {"keyed": one}
+    for name in words:
+        if name.endswith("_key"):
+            made[f"keyed-{name}"] = one.withColumn(name, F.concat("key", F.lit(f" {name}")))
+    for name, table in made.items():
+        if not (home / name / "_SUCCESS").exists():
+            table.write.mode("overwrite").parquet(f"file://{(home / name).resolve()}")
 
 
 def main(given: list[str] | None = None) -> None:
@@ -68,7 +71,7 @@ def main(given: list[str] | None = None) -> None:
     found = {}
     for case in options.cases:
         home = data.make(spark, options.folder, options.scale, hot=case == "hot")
-        _with_keys(spark, home)
+        _with_keys(spark, home, options.words)
         found[case] = measure(spark, home, options.rounds, options.words)
     spark.stop()
     for name in options.words:

@@ -41,7 +41,7 @@ from questions.oracles import ORACLES, Ends
 from questions.test_questions import COMMANDS, folder, pytestmark, read
 from scripts.draw_questions import run
 
-__all__ = ["Rows", "folder", "live", "pytestmark"]
+__all__ = ["Rows", "folder", "live", "pytestmark", "streamed"]
 
 LATENESS = timedelta(hours=2)
 
@@ -122,17 +122,17 @@ def live(rows: Rows) -> dict[str, tuple[str, datetime | None]]:
                     if not op_id:
                         now.event(one["key"], one["progress"])
                         continue
-                    start, _, deadline, condition, watches = one
+                    start, _, deadline, condition, watches, extend = one
                     instant = rows.columns.deadline
                     until = {"deadline": (deadline - zero) / 1e6} if instant else {"timeout": (deadline - start) / 1e6}
-                    now.start(op_id, watches, **until, condition=condition, on_end=note)
+                    now.start(op_id, watches, **until, condition=condition, extend=extend, on_end=note)
         timer.advance(400 * 86400)
         never = {str(end.op_id): ("pending", None) for end in resolver.close()}
     return {**ends_of(iter(ended)), **never}
 
 
 def waits_of(rows: Rows) -> list[tuple[Any, ...]]:
-    """Return start, op_id, deadline, condition and watches of each operation."""
+    """Return start, op_id, deadline, condition, watches and extension in seconds of each operation."""
     batch = stream_rows(rows, checked_options(rows))
     return [
         (
@@ -141,6 +141,7 @@ def waits_of(rows: Rows) -> list[tuple[Any, ...]]:
             row["deadline"],
             row["condition"] or "all",
             [Watch(watch["key"], watch["required"], watch["role"]) for watch in row["watches"]],
+            row["extend"] and row["extend"] / 1e6,
         )
         for row in batch.to_pylist()
     ]
@@ -163,8 +164,11 @@ def stream_rows(rows: Rows, options: Options) -> pa.RecordBatch:
 
 
 def test_in_batches_of_a_stream_killed_and_begun_again(question: str) -> None:
-    dice = random.Random(question)
-    rows = Rows(run(question))
+    assert streamed(Rows(run(question)), random.Random(question)) == ORACLES[question](read)
+
+
+def streamed(rows: Rows, dice: random.Random) -> dict[str, tuple[str, datetime | None]]:
+    """Return how each operation ends, and when, in batches of rows that arrive as `dice` says."""
     options = checked_options(rows)
     tables = {"operations": stream_rows(rows, options), "events": rows.event_rows()}
     arrives = {
@@ -191,8 +195,8 @@ def test_in_batches_of_a_stream_killed_and_begun_again(question: str) -> None:
         state = encode_words(done[-1][0], options)
         assert done[-1][1].rejected.num_rows == 0
         ended += done[-1][1].outcomes.to_pylist()
-    at = ((row["op_id"], row["outcome"], round(row["at"].timestamp() * 1e6)) for row in ended)
-    assert ends_of(at) == ORACLES[question](read)
+    assert len({row["op_id"] for row in ended}) == len(ended)
+    return {row["op_id"]: (row["outcome"], row["at"]) for row in ended}
 
 
 # -- the command of a stream

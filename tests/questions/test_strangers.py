@@ -20,7 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyant import Calendar, pipeline, tables
-from questions.test_modes import Rows, live
+from questions.test_modes import Rows, live, streamed
 
 EPOCH = datetime(2026, 3, 28, 12, tzinfo=UTC)  # half a day before the clocks of Berlin change
 MINUTE = timedelta(minutes=1)
@@ -384,6 +384,14 @@ def test_live_on_a_virtual_clock(question: Callable[[random.Random], Question]) 
         found = live(Rows(asked))
         ends = {op_id: (outcome, minute_of(end)) for op_id, (outcome, end) in found.items()}
         assert ends == asked.known, seed
+
+
+@pytest.mark.parametrize("question", FOR_ONE_AT_A_TIME)
+def test_in_batches_of_a_stream_killed_and_begun_again(question: Callable[[random.Random], Question]) -> None:
+    asked = question(random.Random(3))
+    found = streamed(Rows(asked), random.Random(3))
+    ends = {op_id: (outcome, minute_of(end)) for op_id, (outcome, end) in found.items()}
+    assert ends == asked.known
 
 
 @pytest.mark.slow

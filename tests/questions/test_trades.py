@@ -1,4 +1,4 @@
-"""Questions from trades that no page of ours has: by the words, in tables and live, and by plain loops.
+"""Questions from trades that no page of ours has: by the words, in every way, and by plain loops.
 
 One-time passwords, parking meters, hospitals, purchase orders and returns, holds for several reasons, stock sold newest
 first. At whole minutes, so that instants meet; keys as integers, categories and Arrow's text, times of any unit.
@@ -15,9 +15,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
-from abeyant import tables
-from questions.test_modes import Rows, live
+from abeyant import pipeline, tables
+from questions.test_modes import Rows, live, streamed
 from questions.test_strangers import Found, Question
 
 EPOCH = datetime(2026, 3, 28, 12, tzinfo=UTC)
@@ -241,17 +242,27 @@ QUESTIONS: list[Callable[[random.Random], Question]] = [
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_in_tables_and_live_on_a_virtual_clock(question: Callable[[random.Random], Question]) -> None:
+def test_in_tables_live_and_in_batches_of_a_stream(question: Callable[[random.Random], Question]) -> None:
     outcomes = set()
     for seed in range(4):
         asked = question(random.Random(seed))
         rows = tables.resolve(asked.operations, asked.events, **asked.words).to_pylist()
         ends: dict[str, tuple[str, Any]] = {row["op_id"]: (row["outcome"], row["at"]) for row in rows}
         assert minutes_of(ends) == asked.known, seed
-        if seed == 0 and "extend_ms" not in asked.operations:  # `live` extends by the time-out
+        if seed == 0:
             assert minutes_of(live(Rows(asked))) == asked.known
+        if seed == 1:
+            assert minutes_of(streamed(Rows(asked), random.Random(seed))) == asked.known
         outcomes |= {outcome for outcome, _ in asked.known.values()}
     assert len(outcomes) > 1
+
+
+@pytest.mark.slow
+def test_on_spark(spark: SparkSession) -> None:
+    for question in QUESTIONS:
+        asked = question(random.Random(2))
+        found = pipeline.resolve(asked.operations, asked.events, **asked.words).toArrow().to_pylist()
+        assert minutes_of({row["op_id"]: (row["outcome"], row["at"]) for row in found}) == asked.known, question
 
 
 def minutes_of(ends: dict[str, tuple[str, datetime | None]]) -> Found:
