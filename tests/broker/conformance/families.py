@@ -9,7 +9,9 @@ from pathlib import Path
 from .scenario import SCENARIOS, Scenario
 
 FOLDER = Path(__file__).parent / "scenarios"
-FAMILIES = sorted(found.name for found in pkgutil.iter_modules([str(FOLDER)]))
+_LAST = "exhausted_epochs"
+"""If it fails under load, genuine Kafka still works on its 32,766 requests, and what follows in that cluster fails."""
+FAMILIES = sorted((found.name for found in pkgutil.iter_modules([str(FOLDER)])), key=lambda one: (one == _LAST, one))
 
 
 def all_scenarios() -> list[Scenario]:

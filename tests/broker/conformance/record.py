@@ -64,8 +64,8 @@ def main() -> int:
         for guarded, plugin in ((False, False), (True, False), (False, True)):
             families = [
                 family
-                for family in chosen
-                if (family in GUARDED_FAMILIES, family in PLUGIN_FAMILIES) == (guarded, plugin)
+                for family in FAMILIES
+                if family in chosen and (family in GUARDED_FAMILIES, family in PLUGIN_FAMILIES) == (guarded, plugin)
             ]
             if families:
                 _record(families, guarded, plugin)
