@@ -13,11 +13,18 @@ _PATIENCE_S = 30.0
 # WCAG 2.1, 1.4.3: 4.5 for text, 3 for large or bold text; plots name their rows in bold and in mid-tones.
 _LOOK = r"""(() => {
   const found = [];
+  // A page has a few colours, and each is asked for as often as there are words, and boxes around them.
+  const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const known = new Map();
   const channels = (colour) => {
-    const c = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
-    c.fillStyle = colour; c.fillRect(0, 0, 1, 1);
-    const [r, g, b, a] = c.getImageData(0, 0, 1, 1).data;
-    return [r, g, b, a / 255];
+    if (!known.has(colour)) {
+      canvas.clearRect(0, 0, 1, 1);
+      canvas.fillStyle = '#000'; // of a colour that it cannot read, as in a new one
+      canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+      const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+      known.set(colour, [r, g, b, a / 255]);
+    }
+    return known.get(colour);
   };
   const over = (top, below) => top.slice(0, 3).map((v, i) => v * top[3] + below[i] * (1 - top[3]));
   const luminance = (rgb) => {
