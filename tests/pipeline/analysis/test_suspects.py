@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from abeyant.pipeline.analysis import suspects
-from abeyant.pipeline.analysis.activity import ACTIVITY, Activity, Incident
+from abeyant.pipeline.analysis.activity import ACTIVITY, Activity, Incident, activity_rows
+from abeyant.pipeline.analysis.followers import SILENT_MS, Fetching, Gap, Pair, Silence, replica_of, silences
 from abeyant.pipeline.analysis.suspects import Suspect
 
 END_S = 100
@@ -23,7 +26,7 @@ def find(incidents: list[Incident], rows: Sequence[Activity], end_s: int = END_S
 
 
 def as_table(rows: Sequence[Activity]) -> pa.Table:
-    ordered = sorted(rows, key=lambda row: row.first_us)
+    ordered = sorted(rows, key=lambda row: (row.second, row.first_us))
     return pa.table({name: [getattr(row, name) for row in ordered] for name in ACTIVITY.names}, ACTIVITY)
 
 
@@ -223,8 +226,8 @@ def repeated(table: pa.Table, times: int) -> pa.Table:
 
 
 @pytest.mark.slow
-def test_memory_is_bounded_by_one_incident_and_not_by_their_number() -> None:
-    def peak(times: int) -> int:
+def test_memory_is_one_incident_and_a_few_columns_of_the_table() -> None:
+    def peak(times: int) -> tuple[int, int]:
         step = END_S * 1_000_000
         found = [
             INCIDENT._replace(
@@ -238,6 +241,56 @@ def test_memory_is_bounded_by_one_incident_and_not_by_their_number() -> None:
         memory = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert [(one.incident, one.suspect) for one in named] == [(number + 1, "broker 3") for number in range(times)]
-        return memory
+        return memory, table.num_rows
 
-    assert peak(40) < 1.5 * peak(10)
+    (some, rows), (more, more_rows) = peak(10), peak(40)
+    assert more - some < 100 * (more_rows - rows), "bytes a row: made as a tuple each it would take several hundred"
+
+
+def test_fetches_as_columns_are_what_they_are_row_by_row() -> None:
+    random = Random(35)
+    rows = [
+        activity(
+            f"b{leader}", random.choice(["FETCH_FOLLOWER", "PRODUCE"]), second, client, random.randint(1, 9)
+        )._replace(busy_us=random.randint(0, 1_200_000), first_us=start, last_us=start + random.randint(0, 3_000_000))
+        for second in range(END_S)
+        for leader in range(1, 4)
+        for client in ("broker-1-fetcher-0", "broker-2-fetcher-0", "broker-2-fetcher-1", "app", None)
+        if random.random() < 0.4
+        for start in [second * 1_000_000 + random.randint(0, 999_999)]
+    ]
+    table = as_table(rows)
+    is_calm = np.array([second % 7 < 4 for second in table["second"].to_pylist()])
+    fetching, ordered = Fetching(table, is_calm), list(activity_rows(table))
+    assert len(silences(fetching, END_S * 1_000_000)) > 20
+    assert silences(fetching, END_S * 1_000_000) == silent_by_row(ordered, END_S * 1_000_000)
+    for seconds in (range(10, 40), range(3, 4), range(200, 210)):
+        mine = [row for row in ordered if row.second in seconds]
+        assert fetching.gaps(seconds) == gaps_by_row(mine)
+        assert fetching.gaps(seconds, calm=True) == gaps_by_row([row for row in mine if row.second % 7 < 4])
+        assert set(fetching.pairs_in(seconds)) == gaps_by_row(mine).keys()
+
+
+def pair_of(row: Activity) -> Pair | None:
+    replica = replica_of(row.client_id) if row.kind == "FETCH_FOLLOWER" else None
+    return None if replica is None else (row.instance, replica)
+
+
+def silent_by_row(rows: Sequence[Activity], end_us: int) -> list[Silence]:
+    found, reached = list[Silence](), dict[Pair, int]()
+    for row in rows:
+        if (pair := pair_of(row)) is not None:
+            if row.first_us - reached.get(pair, row.first_us) >= SILENT_MS * 1000:
+                found.append(Silence(*pair, reached[pair], row.first_us))
+            reached[pair] = max(reached.get(pair, row.last_us), row.last_us)
+    allowed = end_us - SILENT_MS * 1000
+    return found + [Silence(*pair, at, allowed) for pair, at in reached.items() if allowed - at >= SILENT_MS * 1000]
+
+
+def gaps_by_row(rows: Sequence[Activity]) -> dict[Pair, Gap]:
+    gaps = {}
+    for pair in {pair for row in rows if (pair := pair_of(row)) is not None}:
+        mine = [row for row in rows if pair_of(row) == pair]
+        fetches, busy_us = sum(row.operations for row in mine), sum(row.busy_us for row in mine)
+        gaps[pair] = Gap(max(1_000_000 * len({row.second for row in mine}) - busy_us, 0) / fetches, fetches)
+    return gaps

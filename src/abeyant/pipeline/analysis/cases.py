@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from operator import attrgetter
 from typing import Final
 
-from abeyant.pages.words import duration
-from abeyant.pipeline.analysis.activity import Activity, Incident
-from abeyant.pipeline.analysis.followers import Silence, follower_pairs
+import numpy as np
+import pyarrow as pa
 
-__all__ = ["TROUBLES", "Case", "Suspect", "affected", "clock", "longest", "moment", "ms"]
+from abeyant.pages.words import duration
+from abeyant.pipeline.analysis.activity import Activity, Incident, activity_rows
+from abeyant.pipeline.analysis.columns import Integers, codes
+from abeyant.pipeline.analysis.followers import Fetching, Silence
+
+__all__ = ["TROUBLES", "Case", "NearRows", "Suspect", "affected", "clock", "longest", "moment", "ms"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -39,15 +41,37 @@ class Suspect:
     last: datetime
 
 
+class NearRows:
+    """The rows of `ACTIVITY`, made where they are asked for: mostly few of those near an incident are."""
+
+    def __init__(self, activity: pa.Table) -> None:
+        self._activity = activity
+        self._rows: list[Activity] = []
+        self._at = 0
+
+    def between(self, begin: int, end: int) -> list[Activity]:
+        """Return rows, of which the next call's are mostly a part: those are kept for it."""
+        if not self._at <= begin <= self._at + len(self._rows):
+            self._rows, self._at = [], begin
+        made = self._at + len(self._rows)
+        self._rows += activity_rows(self._activity.slice(made, max(end - made, 0)))
+        del self._rows[: begin - self._at]
+        self._at = begin
+        return self._rows[: end - begin]
+
+
 @dataclass(frozen=True)
 class Case:
     """An incident, and what was done near it."""
 
     incident: Incident
-    activity: Sequence[Activity]
-    """In order of time."""
-    calm: Sequence[Activity]
-    """Of these, what was done outside of every incident."""
+    near: pa.Table
+    """What was done near it (`ACTIVITY`), in order of time; and the second of each row, and which these are."""
+    second: Integers
+    near_seconds: range
+    calm_rows: Callable[[], list[Activity]]
+    """Makes the rows of these that were done outside of every incident."""
+    fetching: Fetching
     silences: Sequence[Silence]
     brokers: dict[str, int]
     """The broker that wrote each log."""
@@ -60,9 +84,17 @@ class Case:
     @cached_property
     def during(self) -> list[Activity]:
         """What started in these seconds."""
-        second = attrgetter("second")
-        begin = bisect_left(self.activity, self.seconds.start, key=second)
-        return list(self.activity[begin : bisect_left(self.activity, self.seconds.stop, begin, key=second)])
+        return self.started_in(self.seconds)
+
+    def started_in(self, seconds: range) -> list[Activity]:
+        """Return what started in some seconds near the incident."""
+        begin, end = map(int, np.searchsorted(self.second, [seconds.start, seconds.stop]))
+        return list(activity_rows(self.near.slice(begin, end - begin)))
+
+    @cached_property
+    def calm(self) -> list[Activity]:
+        """What was done near the incident, outside of every one. Costs far more than `during`: look at that first."""
+        return self.calm_rows()
 
     @cached_property
     def silent(self) -> list[Silence]:
@@ -82,7 +114,7 @@ class Case:
     def deserted(self) -> set[str]:
         """The logs of brokers from which all of at least two followers stopped fetching: that is the broker's doing."""
         followers: dict[str, set[int]] = defaultdict(set)
-        for instance, replica in follower_pairs(self.activity):
+        for instance, replica in self.fetching.pairs_in(self.near_seconds):
             followers[instance].add(replica)
         silent: dict[str, set[int]] = defaultdict(set)
         for one in self.silent:
@@ -92,8 +124,10 @@ class Case:
     @cached_property
     def _began(self) -> dict[str, set[int]]:
         began: dict[str, set[int]] = defaultdict(set)
-        for row in self.activity:
-            began[row.instance].add(row.second)
+        instance, instances = codes(self.near["instance"])
+        names = instances.to_pylist()
+        for both in np.unique(self.second * len(names) + instance).tolist() if names else ():
+            began[names[both % len(names)]].add(both // len(names))
         return began
 
     def is_silent(self, instance: str | None, one: Silence) -> bool:

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from abeyant.pipeline.analysis.activity import Activity, activity_rows
+from abeyant.pipeline.analysis.columns import Integers, codes
 
 __all__ = [
     "SILENT_MS",
-    "Pace",
+    "Fetching",
+    "Gap",
+    "Pair",
     "Silence",
     "broker_ids",
-    "fetch_paces",
-    "follower_pairs",
-    "followers",
     "replica_of",
     "silences",
 ]
@@ -32,6 +33,10 @@ __all__ = [
 SILENT_MS: Final = 1500
 
 _FETCHER: Final = re.compile(r"broker-(\d+)-fetcher-\d+$")
+_SECOND_US: Final = 1_000_000
+
+Pair = tuple[str, int]
+"""A leader's log, and the broker that fetches from it."""
 
 
 class Silence(NamedTuple):
@@ -44,71 +49,92 @@ class Silence(NamedTuple):
     last_us: int
 
 
-class Pace(NamedTuple):
-    """How long a follower took from the end of a fetch to its next one, on average, in µs: then, and usually."""
+class Gap(NamedTuple):
+    """How long a follower took from the end of a fetch to its next one, on average, in µs; and how many it sent."""
 
     gap_us: float
-    usual_us: float
     fetches: int
 
 
-def followers(activity: pa.Table) -> Iterator[Activity]:
-    """Yield the fetches of followers among `ACTIVITY`, in its order."""
-    return activity_rows(activity.filter(pc.equal(activity["kind"], "FETCH_FOLLOWER")))
+class Fetching:
+    """The fetches of followers among `ACTIVITY`, which is in order of time, as columns: a numbered pair each."""
+
+    pairs: list[Pair]
+    """In the order of their first fetches."""
+
+    def __init__(self, activity: pa.Table, is_calm: npt.NDArray[np.bool_]) -> None:
+        fetches = pc.equal(activity["kind"], "FETCH_FOLLOWER").fill_null(False).to_numpy(zero_copy_only=False)
+        (instance, instances), (client, clients) = codes(activity["instance"]), codes(activity["client_id"])
+        both = (instance * len(clients) + client)[fetches]
+        numbers: dict[Pair, int] = {}
+        known, first, place = np.unique(both, return_index=True, return_inverse=True)
+        number_of = np.full(len(known), -1, np.int64)
+        for at in np.argsort(first):
+            replica = replica_of(clients[int(known[at]) % len(clients)].as_py())
+            if replica is not None:
+                pair = instances[int(known[at]) // len(clients)].as_py(), replica
+                number_of[at] = numbers.setdefault(pair, len(numbers))
+        self.pairs = list(numbers)
+        pair_of = number_of[place]
+        rows = np.flatnonzero(fetches)[pair_of >= 0]
+        self.pair: Integers = pair_of[pair_of >= 0]
+        self.first_us, self.last_us, self._second, self._operations, self._busy_us = (
+            activity[name].to_numpy()[rows] for name in ("first_us", "last_us", "second", "operations", "busy_us")
+        )
+        self._is_calm = is_calm[rows]
+
+    def pairs_in(self, seconds: range) -> list[Pair]:
+        """Return each pair that fetched in some seconds."""
+        return [self.pairs[number] for number in np.unique(self.pair[self._slice(seconds)])]
+
+    def gaps(self, seconds: range, *, calm: bool = False) -> dict[Pair, Gap]:
+        """Return the gaps of each pair that fetched in some seconds; with `calm` outside of every incident."""
+        rows, number = self._slice(seconds), len(self.pairs)
+        some = self._is_calm[rows] if calm else slice(None)
+        pair, second = self.pair[rows][some], self._second[rows][some]
+        fetches, busy_us = (
+            np.bincount(pair, column[rows][some], number) for column in (self._operations, self._busy_us)
+        )
+        # A second in which nothing started has no share: a follower that is silent is not slow.
+        seconds_of = np.bincount(np.unique(second * number + pair) % number, minlength=number) if number else pair
+        return {
+            self.pairs[at]: Gap(max(_SECOND_US * int(seconds_of[at]) - int(busy_us[at]), 0) / int(count), int(count))
+            for at, count in enumerate(fetches)
+            if count
+        }
+
+    def _slice(self, seconds: range) -> slice:
+        return slice(*map(int, np.searchsorted(self._second, [seconds.start, seconds.stop])))
 
 
-def silences(activity: Iterable[Activity], end_us: int) -> list[Silence]:
+def silences(fetching: Fetching, end_us: int) -> list[Silence]:
     """Return the times of `SILENT_MS` or more in which a follower sent no fetch to a leader, and none was waiting.
 
-    `activity` is in order of time.
+    O(n log n).
     """
-    found = []
-    reached: dict[tuple[str, int], int] = {}
-    for row in activity:
-        if (replica := _follower(row)) is not None:
-            pair = row.instance, replica
-            if row.first_us - reached.get(pair, row.first_us) >= SILENT_MS * 1000:
-                found.append(Silence(*pair, reached[pair], row.first_us))
-            reached[pair] = max(reached.get(pair, row.last_us), row.last_us)
+    least, pairs = SILENT_MS * 1000, fetching.pairs
+    order = np.argsort(fetching.pair, kind="stable")
+    pair, first, last = (column[order] for column in (fetching.pair, fetching.first_us, fetching.last_us))
+    edges = [*np.searchsorted(pair, np.arange(len(pairs))), len(pair)]
+    reached = np.concatenate([np.maximum.accumulate(last[one:end]) for one, end in pairwise(edges)] or [last])
+    ends = np.flatnonzero((pair[1:] == pair[:-1]) & (first[1:] - reached[:-1] >= least)) + 1
+    found = [
+        Silence(*pairs[int(pair[at])], int(reached[at - 1]), int(first[at])) for at in ends[np.argsort(order[ends])]
+    ]
     # What waits when the log ends is not in the log: allow it a second turn.
-    allowed = end_us - SILENT_MS * 1000
-    return found + [Silence(*pair, at, allowed) for pair, at in reached.items() if allowed - at >= SILENT_MS * 1000]
+    allowed = end_us - least
+    reaches = [int(reached[end - 1]) for end in edges[1:]]
+    return found + [Silence(*one, at, allowed) for one, at in zip(pairs, reaches, strict=True) if allowed - at >= least]
 
 
-def fetch_paces(
-    activity: Iterable[Activity], during: Collection[int], calm: Collection[int]
-) -> dict[tuple[str, int], Pace]:
-    """Return the pace of each (leader's log, follower) that fetched in both of two sets of seconds."""
-    paces = {}
-    for pair, rows in _by_follower(activity).items():
-        gaps = []
-        for seconds in (during, calm):
-            mine = [row for row in rows if row.second in seconds]
-            fetches = sum(row.operations for row in mine)
-            # A second in which nothing started has no share: a follower that is silent is not slow.
-            elapsed_us = 1_000_000 * len({row.second for row in mine})
-            busy_us = sum(row.busy_us for row in mine)
-            gaps.append((max(elapsed_us - busy_us, 0) / fetches if fetches else 0.0, fetches))
-        (gap_us, fetches), (usual_us, usually) = gaps
-        if fetches and usually:
-            paces[pair] = Pace(gap_us, usual_us, fetches)
-    return paces
-
-
-def broker_ids(activity: Iterable[Activity]) -> dict[str, int]:
+def broker_ids(fetching: Fetching) -> dict[str, int]:
     """Return the broker that wrote each log."""
-    fetching: dict[str, set[int]] = defaultdict(set)
-    for row in activity:
-        if (replica := _follower(row)) is not None:
-            fetching[row.instance].add(replica)
-    everyone = set().union(*fetching.values())
-    own = {instance: everyone - there for instance, there in fetching.items()}
+    there: dict[str, set[int]] = defaultdict(set)
+    for instance, replica in fetching.pairs:
+        there[instance].add(replica)
+    everyone = set().union(*there.values())
+    own = {instance: everyone - ids for instance, ids in there.items()}
     return {instance: ids.pop() for instance, ids in own.items() if len(ids) == 1}
-
-
-def follower_pairs(activity: Iterable[Activity]) -> Collection[tuple[str, int]]:
-    """Return each (leader's log, follower) that fetched."""
-    return _by_follower(activity).keys()
 
 
 @lru_cache(1024)
@@ -116,15 +142,3 @@ def replica_of(client_id: str | None) -> int | None:
     """Return the broker whose fetcher has this client id, None where it is no follower's."""
     fetcher = _FETCHER.match(client_id or "")
     return int(fetcher[1]) if fetcher else None
-
-
-def _by_follower(activity: Iterable[Activity]) -> Mapping[tuple[str, int], list[Activity]]:
-    found: dict[tuple[str, int], list[Activity]] = defaultdict(list)
-    for row in activity:
-        if (replica := _follower(row)) is not None:
-            found[row.instance, replica].append(row)
-    return found
-
-
-def _follower(row: Activity) -> int | None:
-    return replica_of(row.client_id) if row.kind == "FETCH_FOLLOWER" else None

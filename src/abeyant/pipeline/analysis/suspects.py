@@ -45,25 +45,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import compress
 from operator import attrgetter
 from statistics import median
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from abeyant.pages.words import counted
-from abeyant.pipeline.analysis.activity import NEAR_S, Activity, Incident, activity_rows
-from abeyant.pipeline.analysis.cases import Case, Suspect, affected, clock, longest, moment, ms
-from abeyant.pipeline.analysis.followers import (
-    SILENT_MS,
-    Silence,
-    broker_ids,
-    fetch_paces,
-    followers,
-    silences,
-)
+from abeyant.pipeline.analysis.activity import NEAR_S, Activity, Incident
+from abeyant.pipeline.analysis.cases import Case, NearRows, Suspect, affected, clock, longest, moment, ms
+from abeyant.pipeline.analysis.followers import SILENT_MS, Fetching, Silence, broker_ids, silences
 from abeyant.pipeline.analysis.pauses import LEAST_PAUSES, longest_pauses
 from abeyant.pipeline.request_log.operation import LONG_POLLS
 from abeyant.pipeline.schemas import SUSPECTS
@@ -87,8 +82,9 @@ _GROUPS: Final = frozenset({"JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "OFFSET_COM
 def find_suspects(incidents: Iterable[Incident], activity: pa.Table, end_us: int) -> list[Suspect]:
     """Return the suspects of each incident, the likeliest first; `end_us` is the end of the log.
 
-    `activity` has the rows of `ACTIVITY`. O(n) in it, and for each incident O(n log n) in what was near it. Rows
-    are made of that alone: beside the table, memory is bounded by the busiest incident.
+    `activity` has the rows of `ACTIVITY`. O(n) in it, and for each incident O(n log n) in what was near it. What was
+    done during an incident says which rules may hold: only for those what is usual is looked at, row by row. Memory:
+    a few columns of the table, and the rows of the busiest incident.
     """
     incidents = list(incidents)
     second = activity["second"].to_numpy()
@@ -96,20 +92,15 @@ def find_suspects(incidents: Iterable[Incident], activity: pa.Table, end_us: int
     for one in incidents:
         begin, end = np.searchsorted(second, [one.first_us // 1_000_000, one.last_us // 1_000_000 + 2])
         is_calm[begin:end] = False
-    quiet, brokers = silences(followers(activity), end_us), broker_ids(followers(activity))
-    found = []
-    rows, at = list[Activity](), 0  # made once for incidents that are near one another; they come in order of time
+    fetching = Fetching(activity, is_calm)
+    quiet, brokers = silences(fetching, end_us), broker_ids(fetching)
+    found, rows = list[Suspect](), NearRows(activity)
     for incident in incidents:
-        near = incident.first_us // 1_000_000 - NEAR_S, incident.last_us // 1_000_000 + NEAR_S + 1
-        begin, end = map(int, np.searchsorted(second, near))
-        if not at <= begin <= at + len(rows):
-            rows, at = [], begin
-        made = at + len(rows)
-        rows += activity_rows(activity.slice(made, max(end - made, 0)))
-        del rows[: begin - at]
-        at = begin
-        here = rows[: end - begin]
-        case = Case(incident, here, list(compress(here, is_calm[begin:end])), quiet, brokers)
+        near = range(incident.first_us // 1_000_000 - NEAR_S, incident.last_us // 1_000_000 + NEAR_S + 1)
+        begin, end = map(int, np.searchsorted(second, [near.start, near.stop]))
+        calm = partial(_calm, rows, is_calm, begin, end)
+        columns = activity.slice(begin, end - begin), second[begin:end], near
+        case = Case(incident, *columns, calm, fetching, quiet, brokers)
         mine = _without_doubles([suspect for rule in _RULES for suspect in rule(case)]) or list(_lone_client(case))
         found += sorted(mine, key=lambda suspect: -suspect.confidence)
     return found
@@ -119,6 +110,10 @@ def suspect_rows(suspects: Sequence[Suspect]) -> pa.Table:
     """Return the table `suspects`, in the order given."""
     schema = arrow_schema(SUSPECTS)
     return pa.table({name: [getattr(one, name) for one in suspects] for name in schema.names}, schema)
+
+
+def _calm(rows: NearRows, is_calm: npt.NDArray[np.bool_], begin: int, end: int) -> list[Activity]:
+    return list(compress(rows.between(begin, end), is_calm[begin:end]))
 
 
 def _without_doubles(suspects: Sequence[Suspect]) -> list[Suspect]:
@@ -151,10 +146,10 @@ def _silent_brokers(case: Case) -> Iterator[Suspect]:
 
 
 def _slow_followers(case: Case) -> Iterator[Suspect]:
-    paces = fetch_paces(case.activity, case.seconds, {row.second for row in case.calm})
-    paces = {pair: pace for pair, pace in paces.items() if pace.fetches >= _LEAST}
+    gaps, usual = case.fetching.gaps(case.seconds), case.fetching.gaps(case.near_seconds, calm=True)
+    paces = {pair: gap.gap_us for pair, gap in gaps.items() if pair in usual and gap.fetches >= _LEAST}
     quiet = {one.replica for one in case.silent}
-    slow = {pair for pair, pace in paces.items() if _is_slow(pace.gap_us, pace.usual_us)}
+    slow = {pair for pair, gap_us in paces.items() if _is_slow(gap_us, usual[pair].gap_us)}
     named = []
     for broker in {replica for _, replica in slow}:
         mine = {pair for pair in paces if pair[1] == broker}
@@ -167,11 +162,11 @@ def _slow_followers(case: Case) -> Iterator[Suspect]:
     if len(named) > 1:  # with two brokers each is slow to the other: both directions say whose network it is
         named = [one for one in named if one[2]] if sum(one[2] for one in named) == 1 else []
     for broker, mine, network in named:
-        worst = max((paces[pair] for pair in mine), key=lambda pace: pace.gap_us)
+        worst = max(sorted(mine), key=lambda pair: paces[pair])
         what = "and the others fetched as slowly from it" if network else "its disk, or its network"
         evidence = (
-            f"broker {broker} fetched slowly from {clock(case)}: {ms(worst.gap_us)} from one fetch to the next, "
-            f"usually {ms(worst.usual_us)}, {what}, while {affected(case.incident)}"
+            f"broker {broker} fetched slowly from {clock(case)}: {ms(paces[worst])} from one fetch to the next, "
+            f"usually {ms(usual[worst].gap_us)}, {what}, while {affected(case.incident)}"
         )
         rule = "slow_network" if network else "slow_follower"
         yield case.suspect(f"broker {broker}", rule, evidence, 0.75 if network else 0.6)
@@ -223,8 +218,7 @@ def _slow_sending(case: Case) -> Iterator[Suspect]:
 def _seldom_polls(case: Case) -> Iterator[Suspect]:
     if case.incident.trouble != "paused":
         return
-    begin, end = case.seconds[0] - 1, case.seconds[-1] + 1
-    by_client = longest_pauses(row for row in case.activity if begin <= row.second <= end)
+    by_client = longest_pauses(case.started_in(range(case.seconds.start - 1, case.seconds.stop + 1)))
     late = {client: pauses for client, pauses in by_client.items() if len(pauses) >= LEAST_PAUSES}
     others = len(by_client) - len(late)
     for client, pauses in sorted(late.items(), key=lambda item: -len(item[1]))[:_FEW]:
@@ -250,24 +244,29 @@ def _slower(case: Case, name: str, which: Callable[[Activity], bool]) -> dict[st
 
     An instance whose broker stood still is left out: what was under way then took as long as that.
     """
+    means = {
+        instance: mean
+        for instance, mean in _means(case.during, name, which).items()
+        if mean >= _SLOW_US and case.brokers.get(instance) not in case.still
+    }
+    usual = _means(case.calm, name, which) if means else {}
+    return {
+        instance: (mean, usual[instance])
+        for instance, mean in means.items()
+        if instance in usual and _is_slow(mean, usual[instance])
+    }
+
+
+def _means(rows: Iterable[Activity], name: str, which: Callable[[Activity], bool]) -> dict[str, float]:
+    """Return the mean time of requests at each instance that had enough of them, in µs."""
     spent = attrgetter(name)
-    parts: list[dict[str, list[int]]] = []
-    for rows in case.during, case.calm:
-        sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-        for row in rows:
-            if which(row):
-                mine = sums[row.instance]
-                mine[0] += spent(row)
-                mine[1] += row.operations
-        parts.append(sums)
-    found = {}
-    for instance, (total, number) in parts[0].items():
-        usual_total, usual_number = parts[1].get(instance, (0, 0))
-        if number >= _LEAST and usual_number >= _LEAST and case.brokers.get(instance) not in case.still:
-            mean, usual = total / number, usual_total / usual_number
-            if _is_slow(mean, usual):
-                found[instance] = (mean, usual)
-    return found
+    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for row in rows:
+        if which(row):
+            mine = sums[row.instance]
+            mine[0] += spent(row)
+            mine[1] += row.operations
+    return {instance: total / number for instance, (total, number) in sums.items() if number >= _LEAST}
 
 
 def _quota(case: Case) -> Iterator[Suspect]:
@@ -286,8 +285,9 @@ def _moved(case: Case) -> Iterator[Suspect]:
     rule = "moved_coordinator" if case.incident.kind in _GROUPS else "moved_leader"
     answers: Counter[str] = Counter()
     first: dict[str, int] = {}
-    for row in case.activity:
-        if row.error_code in _MOVED[rule] and case.seconds[0] - 5 <= row.second <= case.seconds[-1]:
+    before = case.started_in(range(case.seconds.start - 5, case.seconds.start))
+    for row in before + case.during:
+        if row.error_code in _MOVED[rule]:
             answers[row.instance] += row.operations
             first[row.instance] = min(row.first_us, first.get(row.instance, row.first_us))
     for instance, number in answers.most_common(1):
@@ -314,13 +314,15 @@ def _rebalance(case: Case) -> Iterator[Suspect]:
 
 def _huge(case: Case) -> Iterator[tuple[str, int]]:
     """Yield the client whose produces were huge, and the largest of them, if there is one."""
-    usual = [row.size_bytes for row in case.calm if row.kind == "PRODUCE" and row.size_bytes is not None]
     sizes: dict[str, int] = defaultdict(int)
     for row in case.during:
         if row.kind == "PRODUCE" and row.client_id is not None:
             sizes[row.client_id] = max(sizes[row.client_id], row.size_bytes or 0)
-    least = max(_HUGE_BYTES, _HUGE_TIMES * median(usual)) if usual else _HUGE_BYTES
-    yield from (one for one in sorted(sizes.items(), key=lambda item: -item[1])[:1] if one[1] >= least)
+    for client, size in sorted(sizes.items(), key=lambda item: -item[1])[:1]:
+        if size >= _HUGE_BYTES:
+            usual = [row.size_bytes for row in case.calm if row.kind == "PRODUCE" and row.size_bytes is not None]
+            if not usual or size >= _HUGE_TIMES * median(usual):
+                yield client, size
 
 
 def _huge_batches(case: Case) -> Iterator[Suspect]:
