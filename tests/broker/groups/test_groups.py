@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -207,6 +208,19 @@ def test_a_group_is_deleted_once_it_has_no_members() -> None:
             "group": "none", "absent": "group_id_not_found", "": "group_id_not_found",
         }  # fmt: skip
         assert client.fetch() == -1
+        assert client.ask("ListGroups").groups == ()
+
+
+def test_k5_a_group_whose_last_session_has_just_ended_is_deleted_before_the_timer_says_so() -> None:
+    """librdkafka's 0081_admin sleeps a session's seconds after a static member's close, and deletes the group."""
+    with Cluster(settings={"group.min.session.timeout.ms": 1}) as kafka, GroupClient(kafka) as client:
+        kafka.create_topic("t")
+        joined = client.join(instance="static", session=0.5)
+        client.sync(joined, b"all")
+        assert kafka._loop is not None
+        kafka._loop.call_soon_threadsafe(time.sleep, 1.0)  # then the request and the end of the session are both there
+        (result,) = client.ask("DeleteGroups", groups_names=["group"]).results
+        assert result.error_code.name == "none"
         assert client.ask("ListGroups").groups == ()
 
 

@@ -381,6 +381,9 @@ class GroupShard(Shard):
     def delete(self, group_ids: Iterable[str], then: Callable[[dict[str, ErrorCode]], object]) -> None:
         """Delete groups with their offsets and states. `then` gets an error, or NONE, for each."""
         group_ids = list(group_ids)
+        for group_id in group_ids:
+            if group_id in self.groups:
+                self.classic_protocol.expire_due(self.groups[group_id])
         empty = [one for one in group_ids if one in self.shares and not self.shares[one].members]
         states = {one: found for one in empty if (found := self.share_states.of(one).all)}
         failed: dict[str, ErrorCode] = {}

@@ -160,6 +160,14 @@ class Waits:
         if running is not None:
             self._heartbeat.cancel(running)
 
+    def expire_due(self, sessions: Iterable[Session]) -> None:
+        """Expire those of the sessions whose deadline has passed. The timer does so up to some ms later."""
+        now = self._now()
+        for session in sessions:
+            if session.operation is not None and session.deadline <= now + _ROUNDING:
+                self.unwatch(session)
+                self._expired(session.group_id, session.member_id)
+
     def _start(self, session: Session, seconds: float) -> None:
         session.operation = DelayedHeartbeat(session, seconds, self._now(), self._check_deadline)
         self._heartbeat.try_complete_else_watch(session.operation, [session])

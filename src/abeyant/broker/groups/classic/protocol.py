@@ -202,6 +202,10 @@ class ClassicProtocol:
         if member is not None and (member.is_new or (member.joining is None and member.syncing is None)):
             self.remove(group, member_id)
 
+    def expire_due(self, group: ClassicGroup) -> None:
+        """Remove the members whose session has ended, before the timer does: a client may count the same seconds."""
+        self._waits.expire_due([member.session for member in group.members.values()])
+
     # -- LeaveGroup
 
     def leave(
