@@ -12,10 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyant.pipeline.analysis import outcomes as outcomes_module
-from abeyant.pipeline.analysis.outcomes import Sample, binned, count_outcomes, expired_keys
+from abeyant.pipeline.analysis.outcomes import binned, expired_keys
 from abeyant.pipeline.commands.outcome_result import write_summary
 from abeyant.pipeline.commands.stream_run.topic_sink import TopicSink
 from abeyant.pipeline.report.outcomes import read_outcomes
+from abeyant.pipeline.results.ended import Sample, count_outcomes
 from abeyant.pipeline.results.waits import Waits
 from abeyant.pipeline.sources.source import Kafka
 from pages.page_checks import check_page

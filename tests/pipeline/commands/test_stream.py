@@ -24,7 +24,6 @@ from pyspark.sql import SparkSession
 
 from abeyant.cli import main
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.analysis.outcomes import Counted
 from abeyant.pipeline.commands.stream_run import run as stream_run
 from abeyant.pipeline.commands.stream_run import summary
 from abeyant.pipeline.commands.stream_run.description import DESCRIPTION, check, describe
@@ -33,6 +32,7 @@ from abeyant.pipeline.commands.stream_run.plan import Plan
 from abeyant.pipeline.commands.stream_run.summary import sum_up
 from abeyant.pipeline.commands.stream_run.topic_sink import TopicSink
 from abeyant.pipeline.commands.words import WORDS
+from abeyant.pipeline.results.ended import Counted
 from abeyant.pipeline.results.local import LocalFolder
 from abeyant.pipeline.results.registry import sink_of
 from abeyant.pipeline.sources.registry import source_of

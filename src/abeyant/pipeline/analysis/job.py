@@ -36,7 +36,7 @@ from abeyant.pipeline.request_log.tables import KafkaRequestLog
 from abeyant.pipeline.results.directory import REPORT, title_entry, write_marker
 from abeyant.pipeline.results.registry import sink_of
 from abeyant.pipeline.results.sink import Out, ResultWriter
-from abeyant.pipeline.results.tables import put_table
+from abeyant.pipeline.results.small_table import put_table
 from abeyant.pipeline.schemas import PENDING, TABLES
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.errors import explained

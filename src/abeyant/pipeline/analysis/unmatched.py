@@ -7,8 +7,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.analysis.outcomes import Ended
 from abeyant.pipeline.resolver.tables.validity import valid_events
+from abeyant.pipeline.results.ended import Ended
 from abeyant.pipeline.schemas import FURTHER
 from abeyant.tables.unmatched import LEAST_UNMATCHED, key_column, unmatched_keys
 

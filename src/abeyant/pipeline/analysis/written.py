@@ -24,7 +24,7 @@ from abeyant.pipeline.request_log.rows import COUNTED, named_chunk
 from abeyant.pipeline.request_log.tables import KafkaRequestLog, Survey
 from abeyant.pipeline.results.local import check_shared
 from abeyant.pipeline.results.sink import ResultWriter
-from abeyant.pipeline.results.tables import put_table
+from abeyant.pipeline.results.small_table import put_table
 from abeyant.pipeline.schemas import OBSERVED, REJECTED
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.chunks import CHUNK_BYTES

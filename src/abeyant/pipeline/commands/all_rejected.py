@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 
 from abeyant.errors import AbeyantError
 from abeyant.pages.words import visible, without_value
-from abeyant.pipeline.analysis.outcomes import counted_reasons
-from abeyant.pipeline.sources.tables import Name
+from abeyant.pipeline.results.ended import counted_reasons
 from abeyant.tables.reasons import mend
 from abeyant.tables.rejections import with_value
+
+if TYPE_CHECKING:
+    from abeyant.pipeline.sources.tables import Name
 
 __all__ = ["AllRejectedError", "all_rejected", "all_rejected_by_stream"]
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
 
 from abeyant.pages.style import ReportError
-from abeyant.pipeline.analysis.outcomes import Ended, expired_keys
 from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.results.directory import REPORT, write_marker
-from abeyant.pipeline.results.tables import put_table
+from abeyant.pipeline.results.ended import Ended
+from abeyant.pipeline.results.small_table import put_table
 
 __all__ = ["write_summary"]
 
@@ -21,7 +21,7 @@ __all__ = ["write_summary"]
 def write_summary(
     directory: Path,
     ended: Ended,
-    operations: DataFrame | None,
+    keys: pa.Table | None,
     *,
     kicker: str,
     rejected: Mapping[str, int],
@@ -31,8 +31,8 @@ def write_summary(
 ) -> bool:
     """Write the tables `waits` and `expired_keys`, the marker, and the page; return whether the page was written.
 
-    If any operation expired, `operations` is read again for the keys; if it is None, `no_keys` says why. The page needs
-    the extra `report`; without it, a message on standard error says how to install it.
+    `keys` are those on which most expired; None where nothing did, or they are not known: then `no_keys` says why. The
+    page needs the extra `report`; without it, a message on standard error says how to install it.
     """
     put_table(directory / "waits", ended.waits)
     counts = {"completed": ended.count("completed"), "expired": ended.expired}
@@ -41,8 +41,8 @@ def write_summary(
     if ended.pending:
         counts["pending_for_ever"] = ended.pending
     written = [*tables, "waits"]
-    if operations is not None and ended.expired:
-        put_table(directory / "expired_keys", expired_keys(ended, operations))
+    if keys is not None:
+        put_table(directory / "expired_keys", keys)
         written.append("expired_keys")
     command = {"command": redacted_command_line()}
     write_marker(directory, {**command, **about, **counts, "set_aside": dict(rejected), "tables": written})

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from abeyant.pipeline.analysis.outcomes import Ended
     from abeyant.pipeline.commands.all_rejected import AllRejectedError
+    from abeyant.pipeline.results.ended import Ended
     from abeyant.pipeline.results.sink import ResultWriter
     from abeyant.pipeline.sources.source import Source
 
@@ -131,9 +131,10 @@ def _resolve(
 ) -> tuple[ResultWriter, bool, AllRejectedError | None]:
     """Write the result; return it, whether it has a report, and the error if a table has rejected rows only."""
     from abeyant.pipeline import rejected_events, rejected_operations, resolve
-    from abeyant.pipeline.analysis.outcomes import count_outcomes
+    from abeyant.pipeline.analysis.outcomes import expired_keys
     from abeyant.pipeline.analysis.unmatched import unmatched_of
     from abeyant.pipeline.commands.outcome_result import write_summary
+    from abeyant.pipeline.results.ended import count_outcomes
     from abeyant.pipeline.results.registry import sink_of
     from abeyant.pipeline.sources.tables import events_from, operations_from
     from abeyant.pipeline.spark.jobs import name_jobs
@@ -162,7 +163,7 @@ def _resolve(
             reported = write_summary(
                 result.folder,
                 ended,
-                operations,
+                expired_keys(ended, operations) if ended.expired else None,
                 kicker="what completed in time, and what expired",
                 rejected=_rejected_rows(result),
                 about={"operations": args.operations, "events": args.events, "deadline": args.deadline}
@@ -190,7 +191,7 @@ def _unusable(result: ResultWriter, ended: Ended, events: DataFrame, out: Path |
 def _rejected_rows(result: ResultWriter) -> dict[str, int]:
     """Return how many rows were rejected for each reason."""
     from abeyant.pages.words import without_value
-    from abeyant.pipeline.analysis.outcomes import counted_reasons
+    from abeyant.pipeline.results.ended import counted_reasons
 
     counts: dict[str, int] = {}
     for name in ("invalid_operations", "invalid_events"):

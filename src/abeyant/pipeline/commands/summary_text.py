@@ -19,12 +19,11 @@ from rich.text import Text
 
 from abeyant.pages.tiles import Tile
 from abeyant.pages.words import counted, duration, shortened, visible, without_value
-from abeyant.pipeline.report.analysis import COLUMNS, read_analysis
+from abeyant.pipeline.report.analysis import ALL, COLUMNS, read_analysis
 from abeyant.pipeline.report.headline import findings, happened, headline, note, read_as
 from abeyant.pipeline.report.kinds import is_poll
 from abeyant.pipeline.report.opening import opening_tiles
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
-from abeyant.pipeline.schemas import ALL_INSTANCES
 from abeyant.pipeline.spark.location import is_uri
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def print_summary(result: AnalysisResult, console: Console | None = None) -> Non
     console.print(visible(headline(analysis)), style="bold", markup=False, highlight=False)
     for sentence in analysis.what_happened:
         console.print(visible(sentence), soft_wrap=True, markup=False, highlight=False)
-    rows = [row for row in _rows(result.folder / "summary") if row["instance"] == ALL_INSTANCES]
+    rows = [row for row in _rows(result.folder / "summary") if row["instance"] == ALL]
     # Expired kinds first, then those that waited most; a long poll that expires does no harm.
     rows.sort(
         key=lambda row: (not row["expired"] or is_poll(row["kind"]), -row["expired"], -row["waited"], row["kind"])

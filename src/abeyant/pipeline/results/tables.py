@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.pipeline.results.directory import REPORT, write_marker
@@ -18,7 +16,7 @@ from abeyant.pipeline.spark.jobs import name_jobs
 from abeyant.pipeline.spark.progress import Steps
 from abeyant.pipeline.spark.versions import versions_of
 
-__all__ = ["put_table", "write_result"]
+__all__ = ["write_result"]
 
 
 def write_result(
@@ -48,9 +46,3 @@ def write_result(
             result.fetch(*drawn)
             write_report(result.folder, result.folder / REPORT)
     return result
-
-
-def put_table(directory: Path, table: pa.Table) -> None:
-    """Write a small table into a new directory of a result's folder."""
-    directory.mkdir()
-    pq.write_table(table, directory / "part-0.zstd.parquet", compression="zstd")

@@ -5,7 +5,10 @@ Calls that need the driver's own JVM are guarded by `is_connect`, next to what C
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["is_connect"]
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.analysis.outcomes import Counted
 from abeyant.pipeline.commands.stream_run.description import describe
 from abeyant.pipeline.commands.stream_run.plan import ENDING, Plan
 from abeyant.pipeline.commands.stream_run.topic_sink import TopicSink
@@ -17,6 +16,7 @@ from abeyant.pipeline.commands.stream_run.watch import follow
 from abeyant.pipeline.resolver.streams import ParquetSink, resolve_stream
 from abeyant.pipeline.resolver.streams.end import END_OF_INPUT
 from abeyant.pipeline.resolver.streams.options import DEFAULT_SHARDS
+from abeyant.pipeline.results.ended import Counted
 from abeyant.pipeline.results.sink import Folder
 from abeyant.pipeline.sources.kafka import check_topics
 from abeyant.pipeline.spark.location import is_uri, plain

@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.analysis.outcomes import Counted, Ended, count_outcomes
+from abeyant.pipeline.analysis.outcomes import expired_keys
 from abeyant.pipeline.commands.all_rejected import AllRejectedError, all_rejected_by_stream
 from abeyant.pipeline.commands.outcome_result import write_summary
 from abeyant.pipeline.resolver.tables.validity import valid_events
 from abeyant.pipeline.results.directory import title_entry
+from abeyant.pipeline.results.ended import Counted, Ended, count_outcomes
 from abeyant.pipeline.results.sink import ResultWriter
 
 if TYPE_CHECKING:
@@ -50,10 +52,11 @@ def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> tupl
     ):
         return _write(spark, plan, lines, ended, None, _TOPIC)
     try:
-        return _write(spark, plan, lines, ended, plan.operations.again(spark))
+        keys = expired_keys(ended, plan.operations.again(spark)) if ended.expired else None
     except (AbeyantError, PySparkException):
         # The stream has read them; that somebody has taken them away since is no failure of it.
         return _write(spark, plan, lines, ended, None, _GONE)
+    return _write(spark, plan, lines, ended, keys)
 
 
 def unusable(spark: SparkSession, plan: Plan, lines: Lines) -> AllRejectedError | None:
@@ -78,13 +81,13 @@ def unusable(spark: SparkSession, plan: Plan, lines: Lines) -> AllRejectedError 
 
 
 def _write(
-    spark: SparkSession, plan: Plan, lines: Lines, ended: Ended, operations: DataFrame | None, no_keys: str = ""
+    spark: SparkSession, plan: Plan, lines: Lines, ended: Ended, keys: pa.Table | None, no_keys: str = ""
 ) -> tuple[ResultWriter, bool]:
     with plan.out.below(SUMMARY).table(spark, overwrite=True) as result:
         reported = write_summary(
             result.folder,
             ended,
-            operations,
+            keys,
             kicker="a stream: what completed in time, and what expired",
             rejected=_rejected(lines),
             about={

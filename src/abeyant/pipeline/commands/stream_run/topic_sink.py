@@ -15,8 +15,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.analysis.outcomes import SAMPLED, Counted, binned
+from abeyant.pipeline.analysis.outcomes import binned
 from abeyant.pipeline.resolver.rejected import REJECTED_ROWS, TIME_FORMAT
+from abeyant.pipeline.results.ended import SAMPLED, Counted
 from abeyant.pipeline.sources.kafka import client_options
 from abeyant.pipeline.sources.source import Kafka
 

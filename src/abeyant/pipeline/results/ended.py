@@ -1,0 +1,121 @@
+"""What the files of outcomes come to: one pass over them in this process. No Spark.
+
+The columns are few, so Arrow and numpy need a fraction of a microsecond per row, while even the smallest of Spark's
+jobs takes a second. Memory: a batch of rows, the bins, and the sample.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from abeyant.pipeline.results.waits import Waits, bins
+
+__all__ = ["EXACT_UP_TO", "SAMPLED", "Counted", "Ended", "Sample", "count_outcomes", "counted_reasons"]
+
+EXACT_UP_TO: Final = 100_000
+"""Of more expired operations than this, the keys of at most so many are looked up, drawn at random."""
+
+SAMPLED: Final = ["instance", "op_id"]
+
+_BATCH_ROWS: Final = 1 << 17
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What one pass over outcomes found."""
+
+    waits: pa.Table
+    """(kind, outcome, bin, most_ms, operations): counts, and the longest wait of each bin; `kind` '' where none is."""
+    sample: pa.Table | None = None
+    """(instance, op_id) of operations that expired: all, or `EXACT_UP_TO` at most. None where none were drawn."""
+    pending: int = 0
+    """Operations that never end: their countdown is paused for ever. `waits` has none of them."""
+
+    @property
+    def expired(self) -> int:
+        """How many operations expired."""
+        return self.count("expired")
+
+    def count(self, outcome: str) -> int:
+        """Return how many operations ended in this way."""
+        of_them = pc.equal(self.waits["outcome"], outcome)
+        return pc.sum(self.waits["operations"].filter(of_them)).as_py() or 0
+
+
+class Sample:
+    """Operations drawn at random from all that are added, each as likely as any other: `EXACT_UP_TO` at most."""
+
+    def __init__(self) -> None:
+        self.one_in = 1
+        """Of so many, one is kept."""
+        self._random = np.random.default_rng(0)
+        self._kept = pa.table({name: pa.array([], pa.string()) for name in SAMPLED})
+
+    def add(self, some: pa.Table) -> None:
+        """Draw from (instance, op_id) of some more."""
+        self.add_drawn(some.filter(pa.array(self._random.random(some.num_rows) * self.one_in < 1)))
+
+    def make_room(self, rows: int) -> int:
+        """Return of how many one is to be drawn, where `rows` come that this process is not to hold all at once."""
+        while rows > EXACT_UP_TO * self.one_in:
+            self._halve()
+        return self.one_in
+
+    def add_drawn(self, drawn: pa.Table) -> None:
+        """Keep what was drawn elsewhere, one in `one_in`."""
+        self._kept = pa.concat_tables([self._kept, drawn.cast(self._kept.schema)])
+        while self._kept.num_rows > EXACT_UP_TO:
+            self._halve()
+
+    def _halve(self) -> None:
+        self.one_in *= 2
+        self._kept = self._kept.filter(pa.array(self._random.random(self._kept.num_rows) < 0.5)).combine_chunks()
+
+    def table(self) -> pa.Table:
+        """Return what was drawn, in one piece: of a table with empty chunks Spark 4.3 loses rows."""
+        return self._kept.combine_chunks()
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What is counted and drawn while outcomes go by."""
+
+    waits: Waits = field(default_factory=Waits)
+    sample: Sample = field(default_factory=Sample)
+
+    def ended(self) -> Ended:
+        """Return all of it."""
+        return Ended(self.waits.table(), self.sample.table(), self.waits.pending)
+
+
+def count_outcomes(files: Iterable[Path]) -> Ended:
+    """Count outcomes by kind, outcome and length of wait, in bins of 0.5 %, and draw a sample of those that expired."""
+    found = Counted()
+    for file in files:
+        columns = ["instance", "op_id", "kind", "outcome", "waited_ms"]
+        for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=columns):
+            found.waits.pending += batch.column("waited_ms").null_count
+            batch = batch.filter(pc.is_valid(batch.column("waited_ms")))  # what is pending for ever has no length
+            found.waits.add(bins(batch))
+            expired = batch.select(SAMPLED).filter(pc.equal(batch.column("outcome"), "expired"))
+            found.sample.add(pa.Table.from_batches([expired]))
+    return found.ended()
+
+
+def counted_reasons(files: Iterable[Path]) -> Counter[str]:
+    """Count the rows of files by their column `reason`."""
+    counts = Counter[str]()
+    for file in files:
+        for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=["reason"]):
+            for entry in batch.column("reason").value_counts().to_pylist():
+                counts[entry["values"]] += entry["counts"]
+    return counts
