@@ -27,7 +27,7 @@ def columns_read(names: list[str], wanted: Mapping[str, str]) -> list[str]:
     read = [column for column in wanted_columns(wanted, names) if column in names]
     if "watches" in wanted and "watches" not in names:
         read += [column for column in _KEY if column in names]
-    return read
+    return read + [column for column in (REJECT_REASON,) if column in names]
 
 
 def normalize(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatch:
@@ -68,6 +68,8 @@ def normalize(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatc
     for name in wanted:
         if name not in columns:
             columns[name] = _default(name, rows)
+    if REJECT_REASON in columns and reasons:
+        reasons.append(columns[REJECT_REASON])  # of whoever read the table
     if reasons:
         columns[REJECT_REASON] = reasons[0] if len(reasons) == 1 else pc.coalesce(*reasons)
     if len(columns) == len(given) and all(now is before for now, before in zip(columns.values(), given, strict=True)):

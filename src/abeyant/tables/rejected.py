@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from abeyant.tables.schemas import EVENTS, OPERATIONS
 from abeyant.tables.validity import VALID, event_reasons, read_operations
 from abeyant.tables.words import ALL_CONDITIONS
 
-__all__ = ["invalid_events", "invalid_operations", "rejected_events", "rejected_operations"]
+__all__ = ["invalid_events", "invalid_operations", "rejected_events", "rejected_operations", "rejected_rows"]
 
 
 def rejected_operations(operations: Any) -> pa.Table:
@@ -34,12 +34,7 @@ def rejected_operations(operations: Any) -> pa.Table:
     Raises as `resolve` does.
     """
     table = table_of(operations, OPERATIONS, "operations")
-    read = read_operations(normalize_table(table, OPERATIONS), ALL_CONDITIONS)
-    reason = read.reason.copy()
-    hashes = id_hashes(read.table, read.valid, PairHash())
-    twice = repeated(read.table, read.start, read.timeout, read.watches, read.valid, hashes)
-    reason[twice] = len(read.reasons)
-    return _rejected(table, read.table, reason, (*read.reasons, DUPLICATE))
+    return _rejected_operations(table, normalize_table(table, OPERATIONS))
 
 
 def rejected_events(events: Any) -> pa.Table:
@@ -48,13 +43,31 @@ def rejected_events(events: Any) -> pa.Table:
     If the table has a column `reason`, ours is called `reason_2`. Raises as `resolve` does.
     """
     table = table_of(events, EVENTS, "events")
-    read = normalize_table(table, EVENTS)
-    return _rejected(table, read, event_reasons(read), EVENT_REASONS)
+    return _rejected_events(table, normalize_table(table, EVENTS))
+
+
+def rejected_rows(normalized: pa.Table, name: Literal["operations", "events"]) -> pa.Table:
+    """Return the rejected rows of a table that was normalized, in that form."""
+    shown = normalized.drop_columns(REJECT_REASON) if REJECT_REASON in normalized.column_names else normalized
+    return (_rejected_operations if name == "operations" else _rejected_events)(shown, normalized)
 
 
 # Their former names
 invalid_operations = rejected_operations
 invalid_events = rejected_events
+
+
+def _rejected_operations(shown: pa.Table, normalized: pa.Table) -> pa.Table:
+    read = read_operations(normalized, ALL_CONDITIONS)
+    reason = read.reason.copy()
+    hashes = id_hashes(read.table, read.valid, PairHash())
+    twice = repeated(read.table, read.start, read.timeout, read.watches, read.valid, hashes)
+    reason[twice] = len(read.reasons)
+    return _rejected(shown, read.table, reason, (*read.reasons, DUPLICATE))
+
+
+def _rejected_events(shown: pa.Table, normalized: pa.Table) -> pa.Table:
+    return _rejected(shown, normalized, event_reasons(normalized), EVENT_REASONS)
 
 
 def _rejected(table: pa.Table, read: pa.Table, reason: npt.NDArray[np.int8], words: Sequence[str]) -> pa.Table:

@@ -20,7 +20,7 @@ from abeyant.tables.keys import Integers, PairHash
 from abeyant.tables.roles import ROLE_COLUMNS
 from abeyant.tables.validity import Operations
 
-__all__ = ["LEAST_UNMATCHED", "KeySample", "key_column", "unmatched", "unmatched_keys", "watched_keys"]
+__all__ = ["LEAST_UNMATCHED", "KeySample", "key_column", "unmatched", "unmatched_in", "unmatched_keys", "watched_keys"]
 
 LEAST_UNMATCHED: Final = 10
 """Operations: of fewer, all may well wait for what has not happened yet."""
@@ -100,6 +100,14 @@ def unmatched(
                 return None
             ours.add(instance, key)
     return unmatched_keys(f"the {rows:,} operations", column, ours.keys, events.keys)
+
+
+def unmatched_in(operations: Operations, column: str, events: pa.Table) -> str | None:
+    """Return the warning if no key of valid operations is one of these valid events, else None. See `unmatched`."""
+    keys, pairs = KeySample(), PairHash()
+    keys.add(events["instance"], events["key"])
+    places = pairs(events["instance"], events["key"])[0].copy()  # `pairs` uses it again
+    return unmatched([operations], column, [places], keys, pairs)
 
 
 def _all_keys(operations: Operations) -> Iterator[tuple[pa.ChunkedArray, pa.ChunkedArray]]:

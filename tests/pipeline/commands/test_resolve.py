@@ -139,7 +139,7 @@ def test_a_table_of_rejected_rows_only_is_no_success(
 def test_what_is_refused_is_one_line(
     spark: SparkSession, files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = ["--out", str(tmp_path / "out")]
+    out = ["--out", str(tmp_path / "out"), "--engine", "spark"]
 
     def refusal(*arguments: str) -> str:
         assert main(["resolve", *arguments, *out, "--quiet"]) == 2

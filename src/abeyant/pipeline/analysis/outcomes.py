@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.results.ended import SAMPLED, Ended
+from abeyant.pipeline.results.ended import SAMPLED, Ended, keys_of
 from abeyant.pipeline.results.waits import BINS_PER_E, COUNTED_BY, MOST_KEYS
 
 __all__ = ["binned", "expired_keys", "most_expired"]
@@ -38,35 +37,18 @@ def expired_keys(ended: Ended, operations: DataFrame) -> pa.Table:
     if ended.sample is None:
         raise ValueError("no operations that expired were drawn: their keys cannot be looked up")
     if ended.sample.num_rows <= _FEW and ended.sample.num_rows == ended.expired:
-        return _keys_of_few(ended.sample, operations)
+        return _keys_of_few(ended, ended.sample, operations)
     one_in = ended.expired / max(ended.sample.num_rows, 1)
     few = operations.sparkSession.createDataFrame(ended.sample)
     return most_expired(operations.join(F.broadcast(few), SAMPLED), one_in).toArrow()
 
 
-def _keys_of_few(expired: pa.Table, operations: DataFrame) -> pa.Table:
+def _keys_of_few(ended: Ended, expired: pa.Table, operations: DataFrame) -> pa.Table:
     """Count the keys of a few operations here: for Spark it would be four stages, half a second in a small command."""
     # The ids stand in the query. Of all that it finds, some may have one operation's instance and another's id.
     of_them = [F.col(name).isin(expired[name].unique().to_pylist()) for name in SAMPLED]
-    found = operations.where(of_them[0] & of_them[1]).select(*SAMPLED, "watches.key").toArrow()
-    wanted = set(zip(*expired.to_pydict().values(), strict=True))
-    rows = {
-        (instance, op_id, key)
-        for instance, op_id, keys in zip(*found.to_pydict().values(), strict=True)
-        if (instance, op_id) in wanted
-        for key in keys or ()
-        if key is not None
-    }
-    counts = Counter((instance, key) for instance, _, key in rows)
-    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_KEYS]
-    return pa.table(
-        {
-            "instance": pa.array([instance for (instance, _), _ in most], pa.string()),
-            "key": pa.array([key for (_, key), _ in most], pa.string()),
-            "expired": pa.array([count for _, count in most], pa.int64()),
-            "one_in": pa.array([1.0] * len(most), pa.float64()),
-        }
-    )
+    found = operations.where(of_them[0] & of_them[1]).select(*SAMPLED, "watches").toArrow()
+    return keys_of(ended, found)
 
 
 def most_expired(struck: DataFrame, one_in: float = 1.0) -> DataFrame:

@@ -24,7 +24,7 @@ def unmatched_of(ended: Ended, operations: DataFrame, events: DataFrame, columns
     Looks for at most `_LOOKED_AT` of the keys. Runs no job unless all of ten operations or more expired: then one that
     reads some operations, and one or two that read the events. `columns` are those of the user's table of operations.
     """
-    if ended.pending or not LEAST_UNMATCHED <= ended.expired == sum(ended.waits["operations"].to_pylist()):
+    if not ended.all_expired or ended.expired < LEAST_UNMATCHED:
         return None
     further = [F.col(name) for name in operations.columns if name in FURTHER and name.endswith("_key")]
     keys = F.concat("watches.key", F.array(*further)) if further else F.col("watches.key")

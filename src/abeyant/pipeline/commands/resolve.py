@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from abeyant.ending import add_output_options
+from abeyant.errors import AbeyantError
+from abeyant.lazy import missing
 from abeyant.pipeline.commands.arguments import (
     add_command,
     add_deadline,
@@ -17,7 +21,7 @@ from abeyant.pipeline.commands.arguments import (
     check_place,
     table_source,
 )
-from abeyant.pipeline.commands.running import end_with, spark_for
+from abeyant.pipeline.commands.running import end_with, result_held, spark_for
 from abeyant.pipeline.commands.words import add_words, words_of
 from abeyant.pipeline.results.directory import title_entry
 from abeyant.pipeline.spark.extra import check_extra
@@ -25,14 +29,15 @@ from abeyant.pipeline.spark.extra import check_extra
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    import pyarrow as pa
 
     from abeyant.pipeline.commands.all_rejected import AllRejectedError
+    from abeyant.pipeline.commands.quick.tables import QuickTables
     from abeyant.pipeline.results.ended import Ended
     from abeyant.pipeline.results.sink import ResultWriter
-    from abeyant.pipeline.sources.source import Source
+    from abeyant.pipeline.spark.progress import Steps
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["ResolveTables", "add_arguments", "run"]
 
 _HELP: Final = "find which operations completed and which expired, from tables"
 
@@ -48,6 +53,9 @@ columns:
                watches: array<struct<key, required>>; instance, kind and
                condition (all, any) where there is more than one
   events       key, at, progress; instance as above
+
+Two local files of CSV or Parquet, 64 MB together, are resolved in this process,
+within seconds. All else starts Spark; the command says why.
 
 --operation and --event say where a column comes from, as a Spark SQL expression
 over the table's own columns. Defaults: instance '', condition 'all',
@@ -90,6 +98,12 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--unique-ids", action="store_true", help="skip the check for duplicate op_ids: you guarantee there are none"
     )
+    parser.add_argument(
+        "--engine",
+        choices=["auto", "tables", "spark"],
+        default="auto",
+        help="tables: in this process, for small local files; spark; auto (default): tables where these give the same",
+    )
     add_master(parser)
     add_output_options(parser)
     return parser
@@ -102,11 +116,19 @@ def run(args: argparse.Namespace) -> int:
     complete and printed, where every row of a table was rejected.
     """
     check_place(args)
-    check_extra("resolve")
     words = words_of(args)
-    sources = table_source(args, "operations", args.operations), table_source(args, "events", args.events)
-    with spark_for(args, "abeyant resolve", brief=are_small(*sources)) as spark:
-        result, reported, unusable = _resolve(spark, args, words, *sources)
+    quick, why = _quick_tables(args, words)
+    if quick is not None:
+        with result_held(args):
+            result, reported, unusable = _write(args, quick)
+    else:
+        check_extra("resolve")
+        sources = table_source(args, "operations", args.operations), table_source(args, "events", args.events)
+        _say(args, f"resolving with Spark: {why}" if why else "resolving with Spark")
+        with spark_for(args, "abeyant resolve", brief=are_small(*sources)) as spark:
+            from abeyant.pipeline.commands.spark_tables import SparkTables
+
+            result, reported, unusable = _write(args, SparkTables(spark, args, words, *sources))
     from abeyant.pipeline.commands.summary_text import outcomes_found, print_outcomes
     from abeyant.pipeline.report.outcomes import read_outcomes
 
@@ -122,68 +144,95 @@ def run(args: argparse.Namespace) -> int:
     return status
 
 
-def _resolve(
-    spark: SparkSession,
-    args: argparse.Namespace,
-    words: Mapping[str, Any],
-    given_operations: Source,
-    given_events: Source,
-) -> tuple[ResultWriter, bool, AllRejectedError | None]:
+class ResolveTables(Protocol):
+    """Both tables, with the engine that resolves them."""
+
+    engine: str
+
+    def result(self) -> AbstractContextManager[ResultWriter]:
+        """Return a context with the result to write."""
+
+    def tables(self) -> Mapping[str, Any]:
+        """Return the outcomes and the rejected rows, as tables of the engine."""
+
+    def write(self, result: ResultWriter, name: str, table: Any, steps: Steps) -> None:
+        """Write one of these tables."""
+
+    def expired_keys(self, ended: Ended) -> pa.Table:
+        """Return the keys on which most operations expired."""
+
+    def unmatched(self, ended: Ended) -> str | None:
+        """Return a warning if all operations expired, and no key of theirs occurs among the events."""
+
+    def has_valid_events(self) -> bool:
+        """Return whether an event is valid."""
+
+
+def _quick_tables(args: argparse.Namespace, words: Mapping[str, Any]) -> tuple[QuickTables | None, str]:
+    """Return the tables if they can be resolved in this process; else None, and why Spark is needed.
+
+    Raises `AbeyantError` for what is wrong with the tables, and where they need Spark in spite of --engine.
+    """
+    if args.engine == "spark":
+        return None, ""
+    lacking = missing({"tables": ("pyarrow", "pandas", "numpy", "rich")})
+    if lacking:
+        return None, "pyarrow or pandas is missing"
+    from abeyant.pipeline.commands.quick.needs_spark import NeedsSparkError
+    from abeyant.pipeline.commands.quick.tables import QuickTables
+
+    try:
+        tables = QuickTables(args, words)
+    except NeedsSparkError as reason:
+        if args.engine == "tables":
+            raise AbeyantError(f"--engine tables cannot do this: {reason}. Use --engine spark") from None
+        return None, str(reason)
+    _say(args, "resolving in this process, without Spark")
+    return tables, ""
+
+
+def _say(args: argparse.Namespace, sentence: str) -> None:
+    if not args.quiet:
+        print(f"abeyant: {sentence}", file=sys.stderr)
+
+
+def _write(args: argparse.Namespace, given: ResolveTables) -> tuple[ResultWriter, bool, AllRejectedError | None]:
     """Write the result; return it, whether it has a report, and the error if a table has rejected rows only."""
-    from abeyant.pipeline import rejected_events, rejected_operations, resolve
-    from abeyant.pipeline.analysis.outcomes import expired_keys
-    from abeyant.pipeline.analysis.unmatched import unmatched_of
     from abeyant.pipeline.commands.outcome_result import write_summary
     from abeyant.pipeline.results.ended import count_outcomes
-    from abeyant.pipeline.results.registry import sink_of
-    from abeyant.pipeline.sources.tables import events_from, operations_from
-    from abeyant.pipeline.spark.jobs import name_jobs
     from abeyant.pipeline.spark.progress import Steps
-    from abeyant.tables.defaults import check_instances
 
-    operations, events = given_operations.queried(spark), given_events.queried(spark)
-    columns = [*operations.columns, *dict(args.operation)]
-    check_instances(columns, [*events.columns, *dict(args.event)])
-    operations, events = operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
-    tables = {
-        "outcomes": resolve(operations, events, deadline=args.deadline, **words, unique_ids=args.unique_ids),
-        "invalid_operations": rejected_operations(operations),
-        "invalid_events": rejected_events(events),
-    }
-    steps = Steps(quiet=args.quiet)
-    group = "abeyant-resolve"
-    with sink_of(args.out).table(spark, overwrite=args.overwrite) as result:
+    tables, steps = given.tables(), Steps(quiet=args.quiet)
+    with given.result() as result:
         for name, table in tables.items():
-            name_jobs(spark, group, name)
-            with steps.step(f"writing {name}", spark, group):
-                result.write(name, table)
-        with steps.step("summing up", spark, group):
+            given.write(result, name, table, steps)
+        with steps.step("summing up"):
             ended = count_outcomes(result.files("outcomes"))
-            unmatched = unmatched_of(ended, operations, events, columns)
+            unmatched = given.unmatched(ended)
             reported = write_summary(
                 result.folder,
                 ended,
-                expired_keys(ended, operations) if ended.expired else None,
+                given.expired_keys(ended) if ended.expired else None,
                 kicker="what completed in time, and what expired",
                 rejected=_rejected_rows(result),
                 about={"operations": args.operations, "events": args.events, "deadline": args.deadline}
+                | {"engine": given.engine}
                 | title_entry(args.title)
                 | ({"no_common_key": unmatched} if unmatched else {}),
                 tables=tables,
             )
-            unusable = _unusable(result, ended, events, args.out)
+            unusable = _unusable(result, ended, given, args.out)
     return result, reported, unusable
 
 
-def _unusable(result: ResultWriter, ended: Ended, events: DataFrame, out: Path | str) -> AllRejectedError | None:
-    """Return the error if every row of a table was rejected. Reads events again where none had an effect."""
+def _unusable(result: ResultWriter, ended: Ended, given: ResolveTables, out: Path | str) -> AllRejectedError | None:
+    """Return the error if every row of a table was rejected. Looks for valid events where none had an effect."""
     from abeyant.pipeline.commands.all_rejected import all_rejected
-    from abeyant.pipeline.resolver.tables.validity import valid_events
 
     if not ended.waits.num_rows and not ended.pending and result.rows("invalid_operations"):
         return all_rejected("operations", result.files("invalid_operations"), out)
     without_effect = not ended.count("completed") and not ended.count("cancelled")
-    if without_effect and result.rows("invalid_events") and valid_events(events).isEmpty():
+    if without_effect and result.rows("invalid_events") and not given.has_valid_events():
         return all_rejected("events", result.files("invalid_events"), out)
     return None
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from abeyant.pipeline.results.sink import ResultWriter
 
-__all__ = ["end_with", "spark_for", "terminate_as_interrupt"]
+__all__ = ["end_with", "result_held", "spark_for", "terminate_as_interrupt"]
 
 _FIRST_RUN: Final = (
     "first run: Java goes on after this command, at the lowest priority, for some seconds to minutes, so that later "
@@ -37,12 +37,28 @@ def spark_for(
 ) -> Iterator[SparkSession]:
     """Yield a session on `args.master` with `args.conf`; stop it afterwards unless it existed before.
 
-    `start` replaces `command_session`. A command with a result (`--out`) takes the lease of its directory before Spark
-    starts, so that a second command there is refused at once. A Spark failure becomes an `AbeyantError` of one line.
+    `start` replaces `command_session`. A Spark failure becomes an `AbeyantError` of one line. Otherwise as
+    `result_held`.
+    """
+    from abeyant.pipeline.spark.errors import explained, logged_nowhere_else
+
+    # From before the start until after the stop: Ctrl-C may come at any time, and Py4J would log a traceback.
+    with (
+        result_held(args),
+        logged_nowhere_else(),
+        _session(args, app_name, brief=brief, start=start) as spark,
+        explained(),
+    ):
+        yield spark
+
+
+@contextmanager
+def result_held(args: argparse.Namespace) -> Iterator[None]:
+    """Hold the lease of the result's directory (`--out`) during the block, so that a second command is refused at once.
+
     SIGTERM interrupts as Ctrl-C does; the KeyboardInterrupt then says whether `args.out` was written.
     """
     from abeyant.pipeline.results.registry import sink_of
-    from abeyant.pipeline.spark.errors import explained, logged_nowhere_else
 
     whole = "overwrite" in args
     before = _marker_of(args.out) if whole else {}
@@ -50,11 +66,7 @@ def spark_for(
         with terminate_as_interrupt(), ExitStack() as held:
             if "out" in args:
                 held.enter_context(sink_of(args.out).held(whole=whole))
-            # From before the start until after the stop: Ctrl-C may come at any time, and Py4J would log a traceback.
-            held.enter_context(logged_nowhere_else())
-            spark = held.enter_context(_session(args, app_name, brief=brief, start=start))
-            with explained():
-                yield spark
+            yield
     except KeyboardInterrupt as interrupt:
         if whole:
             after = _marker_of(args.out)

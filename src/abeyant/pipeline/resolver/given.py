@@ -170,13 +170,9 @@ class KnownRows:
         """Warn where all rows of both tables are known, and no key is in both."""
         if self._operations is None or self._events is None:
             return
-        from abeyant.tables.keys import PairHash
-        from abeyant.tables.unmatched import KeySample, unmatched
+        from abeyant.tables.unmatched import unmatched_in
 
-        (operations, column), events, pairs, keys = self._operations, self._events, PairHash(), KeySample()
-        keys.add(events["instance"], events["key"])
-        places = pairs(events["instance"], events["key"])[0].copy()  # `pairs` uses it again
-        if said := unmatched([operations], column, [places], keys, pairs):
+        if said := unmatched_in(*self._operations, self._events):
             warnings.warn(said, stacklevel=stacklevel + 1)
 
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from abeyant.pipeline.results.waits import Waits, bins
+from abeyant.pipeline.results.waits import MOST_KEYS, Waits, bins
 
-__all__ = ["EXACT_UP_TO", "SAMPLED", "Counted", "Ended", "Sample", "count_outcomes", "counted_reasons"]
+__all__ = ["EXACT_UP_TO", "SAMPLED", "Counted", "Ended", "Sample", "count_outcomes", "counted_reasons", "keys_of"]
 
 EXACT_UP_TO: Final = 100_000
 """Of more expired operations than this, the keys of at most so many are looked up, drawn at random."""
@@ -44,6 +44,11 @@ class Ended:
     def expired(self) -> int:
         """How many operations expired."""
         return self.count("expired")
+
+    @property
+    def all_expired(self) -> bool:
+        """Whether all operations, one at least, expired."""
+        return not self.pending and 0 < self.expired == pc.sum(self.waits["operations"]).as_py()
 
     def count(self, outcome: str) -> int:
         """Return how many operations ended in this way."""
@@ -109,6 +114,33 @@ def count_outcomes(files: Iterable[Path]) -> Ended:
             expired = batch.select(SAMPLED).filter(pc.equal(batch.column("outcome"), "expired"))
             found.sample.add(pa.Table.from_batches([expired]))
     return found.ended()
+
+
+def keys_of(ended: Ended, operations: pa.Table) -> pa.Table:
+    """Return the keys on which most operations expired: (instance, key, expired, one_in), at most `MOST_KEYS`.
+
+    `operations` (instance, op_id, watches) has all of the sample, and may have others. O(its rows), in Python.
+    """
+    sample = Sample().table() if ended.sample is None else ended.sample
+    one_in = ended.expired / max(sample.num_rows, 1)
+    wanted = set(zip(*sample.to_pydict().values(), strict=True))
+    rows = {
+        (row["instance"], row["op_id"], watch["key"])
+        for row in operations.to_pylist()
+        if (row["instance"], row["op_id"]) in wanted
+        for watch in row["watches"] or ()
+        if watch is not None and watch["key"] is not None
+    }
+    counts = Counter((instance, key) for instance, _, key in rows)
+    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_KEYS]
+    return pa.table(
+        {
+            "instance": pa.array([instance for (instance, _), _ in most], pa.string()),
+            "key": pa.array([key for (_, key), _ in most], pa.string()),
+            "expired": pa.array([round(count * one_in) for _, count in most], pa.int64()),
+            "one_in": pa.array([one_in] * len(most), pa.float64()),
+        }
+    )
 
 
 def counted_reasons(files: Iterable[Path]) -> Counter[str]:

@@ -47,7 +47,7 @@ class LocalSink(Sink):
         return leased((result_lease if whole else stream_lease)(self.place), self.place)
 
     @contextmanager
-    def table(self, spark: SparkSession, *, overwrite: bool) -> Iterator[ResultWriter]:
+    def table(self, spark: SparkSession | None, *, overwrite: bool) -> Iterator[ResultWriter]:
         """Yield a result that is made beside its place and then renamed."""
         with new_result(self.place, overwrite=overwrite) as aside:
             result = _Result(aside, self.place)

@@ -1,0 +1,66 @@
+"""Read one local file of CSV or Parquet as an Arrow table, with the values that Spark would read.
+
+What the two would read differently (quotes within a field, rows of another length) is left to Spark.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from abeyant.pipeline.commands.quick.needs_spark import NeedsSparkError
+
+__all__ = ["MOST_BYTES", "read_file"]
+
+MOST_BYTES: Final = 64 << 20
+"""Of both files together."""
+
+# Fields as RFC 4180 writes them: quotes only around a whole field.
+_RFC_4180: Final = re.compile(rb'(?:(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n]*+)(?:,|\r?\n|\Z))*+')
+_ODD: Final = re.compile(rb"\r(?!\n)|\x00|\xef\xbf\xbd|^[ \t]+\r?$", re.MULTILINE)
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+def read_file(name: str, form: str | None) -> pa.Table:
+    """Return the rows of a file, those of CSV as text. `form` is its format, by default that of its ending.
+
+    Raises `NeedsSparkError` for what is no such file, or may be read differently by Spark. Memory: the file's rows.
+    """
+    path = Path(name)
+    form = form or path.suffix.lower().removeprefix(".")
+    if form not in ("csv", "parquet") or (form == "csv" and path.suffix.lower() in (".gz", ".bz2", ".zst")):
+        raise NeedsSparkError(f"{name} is not a CSV or Parquet file")
+    if "://" in name or not path.is_file() or path.name.startswith(("_", ".")) or ":" in str(path.absolute()):
+        raise NeedsSparkError(f"{name} is not one file of this machine")
+    try:
+        return _csv(path) if form == "csv" else pq.ParquetFile(path).read()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise NeedsSparkError(f"{name}: {str(error).splitlines()[0]}") from error
+
+
+def _csv(path: Path) -> pa.Table:
+    data = path.read_bytes().removeprefix(_BOM)
+    if _ODD.search(data) or (b'"' in data and not _RFC_4180.fullmatch(data)):
+        raise NeedsSparkError(f"{path} has quotes, line ends or letters that only Spark reads as it does")
+    first = next(csv.reader(io.StringIO(data.partition(b"\n")[0].decode().rstrip("\r"))), [])
+    if not all(first) or len({column.lower() for column in first}) < len(first) or not first:
+        raise NeedsSparkError(f"{path} has columns without a name, or with one name")
+    text = pacsv.ConvertOptions(
+        column_types=dict.fromkeys(first, pa.string()),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=True,
+    )
+    rows = pacsv.read_csv(
+        io.BytesIO(data), parse_options=pacsv.ParseOptions(newlines_in_values=True), convert_options=text
+    )
+    if rows.column_names != first:
+        raise NeedsSparkError(f"{path} has a header of several lines")
+    return rows

@@ -1,0 +1,169 @@
+"""Both tables of `abeyant resolve` in this process: read, mapped, resolved; and what its summary looks up in them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.errors import SchemaError
+from abeyant.pipeline.commands.quick.columns import constant_of, mapped
+from abeyant.pipeline.commands.quick.files import MOST_BYTES, read_file
+from abeyant.pipeline.commands.quick.needs_spark import NeedsSparkError
+from abeyant.pipeline.commands.quick.values import converted
+from abeyant.pipeline.results.ended import SAMPLED, Ended, keys_of
+from abeyant.pipeline.results.local import LocalSink
+from abeyant.pipeline.results.sink import ResultWriter
+from abeyant.pipeline.results.small_table import put_table
+from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, check_instances, warn_of_ignored
+from abeyant.tables.durations import parse_duration
+from abeyant.tables.reading import normalize_table
+from abeyant.tables.reasons import constant_error
+from abeyant.tables.rejected import rejected_rows
+from abeyant.tables.resolving import resolve
+from abeyant.tables.schemas import EVENTS, OPERATIONS, columns_of, wanted_columns
+from abeyant.tables.unmatched import key_column, unmatched_in
+from abeyant.tables.validity import valid_events, valid_operations
+from abeyant.tables.words import ALL_CONDITIONS
+
+if TYPE_CHECKING:
+    from abeyant.pipeline.spark.progress import Steps
+
+__all__ = ["QuickTables"]
+
+_SPARK_TYPES: Final = {"text": "string", "a timestamp": "timestamp", "an integer": "bigint"}
+_TOO_MUCH: Final = ("watches", "extend", "extend_ms")
+_WATCHES: Final = pa.list_(pa.struct({"key": pa.string(), "required": pa.int64()}))
+
+
+class QuickTables:
+    """Operations and events of small files. They are in memory: see `files.MOST_BYTES`."""
+
+    engine = "tables"
+
+    def __init__(self, args: argparse.Namespace, words: Mapping[str, Any]) -> None:
+        """Read both tables.
+
+        Raises `NeedsSparkError` for what needs Spark, `AbeyantError` for columns that are missing.
+        """
+        _check_options(args)
+        self._args = args
+        names = {"operations": args.operations, "events": args.events}
+        files = {name: read_file(file, args.format) for name, file in names.items()}
+        mappings = {"operations": dict(args.operation), "events": dict(args.event)}
+        check_instances(*([*files[name].column_names, *mappings[name]] for name in ("operations", "events")))
+        self._options = {**words, "deadline": args.deadline, "unique_ids": args.unique_ids}
+        self._column = key_column([*map(str.lower, files["operations"].column_names), *mappings["operations"]])
+        self._given = {
+            "operations": _completed(files["operations"], mappings["operations"], OPERATIONS, "operations"),
+            "events": _completed(files["events"], mappings["events"], EVENTS, "events"),
+        }
+        self._operations = _plain(normalize_table(self._given["operations"], OPERATIONS), OPERATIONS)
+        self._events = _plain(normalize_table(self._given["events"], EVENTS), EVENTS)
+
+    def result(self) -> AbstractContextManager[ResultWriter]:
+        """Return a context with the result to write."""
+        return LocalSink(str(self._args.out)).table(None, overwrite=self._args.overwrite)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return the outcomes and the rejected rows."""
+        readable = {
+            name: table.filter(table[REJECT_REASON].is_null()).drop_columns(REJECT_REASON)
+            for name, table in self._given.items()
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the summary says what they say
+            outcomes = resolve(readable["operations"], readable["events"], **self._options)
+        return {
+            "outcomes": outcomes,
+            "invalid_operations": rejected_rows(self._operations, "operations"),
+            "invalid_events": rejected_rows(self._events, "events"),
+        }
+
+    def write(self, result: ResultWriter, name: str, table: pa.Table, steps: Steps) -> None:
+        """Write one of these tables."""
+        put_table(result.folder / name, table)
+
+    def expired_keys(self, ended: Ended) -> pa.Table:
+        """Return the keys on which most operations expired."""
+        return keys_of(ended, self._operations.select([*SAMPLED, "watches"]))
+
+    def unmatched(self, ended: Ended) -> str | None:
+        """Return a warning if all operations expired, and no key of theirs occurs among the events."""
+        if not ended.all_expired:
+            return None
+        valid = valid_operations(self._operations, ALL_CONDITIONS)
+        return unmatched_in(valid, self._column, valid_events(self._events))
+
+    def has_valid_events(self) -> bool:
+        """Return whether an event is valid."""
+        return bool(valid_events(self._events).num_rows)
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Raise `NeedsSparkError` for options that only Spark understands, and for files that are too large."""
+    for option, given in (
+        ("--operation-query", args.operation_query),
+        ("--event-query", args.event_query),
+        ("--conf", args.conf),
+        ("--master", args.master != "local[*]"),
+    ):
+        if given:
+            raise NeedsSparkError(f"{option} is given")
+    if "://" in str(args.out):
+        raise NeedsSparkError(f"{args.out} is not a directory of this machine")
+    size = sum(os.path.getsize(name) for name in (args.operations, args.events) if os.path.isfile(name))
+    if size > MOST_BYTES:
+        raise NeedsSparkError(f"the files have more than {MOST_BYTES >> 20} MB")
+
+
+def _completed(
+    table: pa.Table, columns: Mapping[str, str], wanted: Mapping[str, str], name: Literal["operations", "events"]
+) -> pa.Table:
+    """Return the columns of ours that the table has, converted, and why rows are rejected (`REJECT_REASON`)."""
+    given = table.column_names
+    warn_of_ignored([*map(str.lower, [*given, *columns])], columns_of(wanted), name)
+    table = mapped(table, wanted, columns, name)
+    kinds = wanted_columns(wanted, table.column_names)
+    if "watches" in kinds:
+        del kinds["watches"]
+        kinds |= {"key": "text", "required": "an integer"}
+    if beyond := [column for column in _TOO_MUCH if name == "operations" and column in table.column_names]:
+        raise NeedsSparkError(f"operations has a column {beyond[0]}")
+    found: dict[str, pa.ChunkedArray] = {}
+    unread = pa.chunked_array([pa.nulls(table.num_rows, pa.string())])
+    for column, kind in kinds.items():
+        if column not in table.column_names:
+            if column in DEFAULTS:
+                continue
+            listed = ", ".join(given) or "none"
+            raise SchemaError(
+                f"{name}: no column {column!r}, expected {_SPARK_TYPES.get(kind, kind)} (columns: {listed}); "
+                f"--{name.removesuffix('s')} COLUMN=SQL says where a column comes from"
+            )
+        constant = constant_of(columns.get(column, ""))
+        if column == "timeout" and constant is not None and parse_duration(constant) is None:
+            raise constant_error(name, f"timeout is not a duration such as '15 min': {constant}")
+        found[column], why = converted(table[column], column, kind)
+        if why is not None:
+            unread = pc.coalesce(unread, why)
+    return pa.table({**found, REJECT_REASON: unread})
+
+
+def _plain(table: pa.Table, wanted: Mapping[str, str]) -> pa.Table:
+    """Return a normalized table in the order and with the types of Spark's, for its rejected rows."""
+    names = table.column_names
+    how_long = next((name for name in ("timeout_ms", "timeout", "deadline") if name in names), "timeout_ms")
+    order = [how_long if name == "timeout_ms" else name for name in wanted]
+    order += [name for name in ("cancel_key", "extend_key", "pause_key") if name in names]
+    kinds = {"text": pa.string(), "a timestamp": pa.timestamp("us", "UTC"), "an integer": pa.int64()}
+    types = {name: kinds.get(wanted.get(name, "text"), _WATCHES) for name in order}
+    types |= {"timeout": pa.int64(), "deadline": kinds["a timestamp"]}
+    schema = pa.schema([(name, types[name]) for name in [*order]] + [(REJECT_REASON, pa.string())])
+    return table.select(schema.names).cast(schema)

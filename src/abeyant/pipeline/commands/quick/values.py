@@ -1,0 +1,100 @@
+"""Convert texts as Spark does, where that is plain: times, whole numbers, durations; and say why rows are rejected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.pipeline.commands.quick.needs_spark import NeedsSparkError
+from abeyant.tables.defaults import SHOWN_CHARS, unreadable_reason
+from abeyant.tables.durations import parse_duration
+
+__all__ = ["converted"]
+
+_TIME: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-](?:0\d|1[0-3]):[0-5]\d)?)?", re.ASCII
+)
+_NO_TIME: Final = re.compile(r"\D*|[+-]?\d+|\d+:.*", re.ASCII)
+"""Texts that Spark takes for no time either: words, plain numbers, times of day."""
+_INTEGER: Final = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def converted(column: pa.ChunkedArray, name: str, kind: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray | None]:
+    """Return a column as `kind` (see `tables.schemas`), and why rows are rejected; None where none can be.
+
+    Raises `NeedsSparkError` for a type or a text of which only Spark says what it is. O(distinct texts), in Python.
+    """
+    found = column.type
+    if pa.types.is_dictionary(found):
+        column, found = column.cast(found.value_type), found.value_type
+    if pa.types.is_string(found) or pa.types.is_large_string(found):
+        if kind == "text":
+            return column.cast(pa.string()), None
+        to, parse, called = _KINDS[kind]
+        return _parsed(column, to, parse, lambda text: _reason(name, called, text))
+    if pa.types.is_signed_integer(found) and kind in ("text", "an integer"):
+        return column.cast(pa.string() if kind == "text" else pa.int64()), None
+    if pa.types.is_timestamp(found) and kind == "a timestamp":
+        if found.unit == "ns":
+            column = pc.floor_temporal(column, unit="microsecond")
+        return column.cast(pa.timestamp("us", found.tz)).cast(pa.timestamp("us", "UTC")), None
+    if pa.types.is_date32(found) and kind == "a timestamp":
+        return column.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC")), None
+    raise NeedsSparkError(f"{name} is {found}")
+
+
+def _parsed(
+    column: pa.ChunkedArray, to: pa.DataType, parse: Callable[[str], Any], why: Callable[[str], str]
+) -> tuple[pa.ChunkedArray, pa.ChunkedArray | None]:
+    encoded = column.combine_chunks().dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    values = [parse(text) for text in texts]
+    reasons = [why(text) if value is None else None for text, value in zip(texts, values, strict=True)]
+    read = pa.array(values, pa.int64()).cast(to).take(encoded.indices)
+    unread = None
+    if any(reasons):
+        unread = pa.chunked_array([pa.array(reasons, pa.string()).take(encoded.indices)])
+    return pa.chunked_array([read]), unread
+
+
+def _reason(name: str, called: str, text: str) -> str:
+    if called == "duration":
+        return f"{name} is not a duration such as '15 min': {text[:SHOWN_CHARS]}"
+    return unreadable_reason(name, called, text)
+
+
+def _time(text: str) -> int | None:
+    """Return microseconds since 1970; None for no time."""
+    found = _TIME.fullmatch(text)
+    if found is None:
+        if _NO_TIME.fullmatch(text):
+            return None
+        raise NeedsSparkError(f"only Spark says whether {text[:SHOWN_CHARS]!r} is a time")
+    day, hours, zone = found.groups()
+    try:
+        time = datetime.fromisoformat(f"{day}T{hours or '00:00'}{zone or 'Z'}")
+    except ValueError:  # such as February 30
+        return None
+    since = time - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def _integer(text: str) -> int | None:
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if re.fullmatch(r"\s.*|.*\s|[+-]?\d+", text, re.DOTALL):
+        raise NeedsSparkError(f"only Spark says whether {text[:SHOWN_CHARS]!r} is a whole number")
+    return None
+
+
+_KINDS: Final[dict[str, tuple[pa.DataType, Callable[[str], int | None], str]]] = {
+    "a timestamp": (pa.timestamp("us", "UTC"), _time, "timestamp"),
+    "an integer": (pa.int64(), _integer, "bigint"),
+    "a duration or text": (pa.duration("us"), parse_duration, "duration"),
+}

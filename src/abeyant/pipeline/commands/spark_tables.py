@@ -1,0 +1,76 @@
+"""Both tables of `abeyant resolve` on Spark: read, mapped, resolved; and what its summary looks up in them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from abeyant.pipeline.analysis.outcomes import expired_keys
+from abeyant.pipeline.analysis.unmatched import unmatched_of
+from abeyant.pipeline.resolver.either import resolve
+from abeyant.pipeline.resolver.tables.validity import rejected_events, rejected_operations, valid_events
+from abeyant.pipeline.results.ended import Ended
+from abeyant.pipeline.results.registry import sink_of
+from abeyant.pipeline.results.sink import ResultWriter
+from abeyant.pipeline.sources.source import Source
+from abeyant.pipeline.sources.tables import events_from, operations_from
+from abeyant.pipeline.spark.jobs import name_jobs
+from abeyant.pipeline.spark.progress import Steps
+from abeyant.tables.defaults import check_instances
+
+__all__ = ["SparkTables"]
+
+_GROUP = "abeyant-resolve"
+
+
+class SparkTables:
+    """Operations and events as DataFrames."""
+
+    engine = "spark"
+
+    def __init__(
+        self, spark: SparkSession, args: argparse.Namespace, words: Mapping[str, Any], ours: Source, theirs: Source
+    ) -> None:
+        """Plan both tables; raise `AbeyantError` for columns that are missing or of a wrong type."""
+        operations, events = ours.queried(spark), theirs.queried(spark)
+        self._columns = [*operations.columns, *dict(args.operation)]
+        check_instances(self._columns, [*events.columns, *dict(args.event)])
+        self._operations = operations_from(operations, dict(args.operation))
+        self._events = events_from(events, dict(args.event))
+        self._spark, self._args, self._words = spark, args, words
+
+    def result(self) -> AbstractContextManager[ResultWriter]:
+        """Return a context with the result to write."""
+        return sink_of(self._args.out).table(self._spark, overwrite=self._args.overwrite)
+
+    def tables(self) -> dict[str, DataFrame]:
+        """Return the outcomes and the rejected rows. Lazy."""
+        options = {**self._words, "deadline": self._args.deadline, "unique_ids": self._args.unique_ids}
+        return {
+            "outcomes": resolve(self._operations, self._events, **options),
+            "invalid_operations": rejected_operations(self._operations),
+            "invalid_events": rejected_events(self._events),
+        }
+
+    def write(self, result: ResultWriter, name: str, table: DataFrame, steps: Steps) -> None:
+        """Write one of these tables, with its progress."""
+        name_jobs(self._spark, _GROUP, name)
+        with steps.step(f"writing {name}", self._spark, _GROUP):
+            result.write(name, table)
+
+    def expired_keys(self, ended: Ended) -> pa.Table:
+        """Return the keys on which most operations expired. Reads the operations again."""
+        return expired_keys(ended, self._operations)
+
+    def unmatched(self, ended: Ended) -> str | None:
+        """Return a warning if all operations expired, and no key of theirs occurs among the events."""
+        return unmatched_of(ended, self._operations, self._events, self._columns)
+
+    def has_valid_events(self) -> bool:
+        """Return whether an event is valid. Reads events again."""
+        return not valid_events(self._events).isEmpty()
