@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from abeyant.errors import SchemaError, did_you_mean
+from abeyant.errors import AbeyantError, SchemaError, did_you_mean
 
 __all__ = [
     "DEFAULTS",
@@ -14,6 +14,7 @@ __all__ = [
     "SHOWN_CHARS",
     "TYPE_NAMES",
     "check_instances",
+    "check_known",
     "only_role",
     "unreadable_reason",
     "warn_of_ignored",
@@ -56,6 +57,15 @@ def check_instances(operations: Iterable[str], events: Iterable[str]) -> None:
             f"{has} has the column instance and {lacks} has none, so no key would match: "
             f"add it to {lacks}, or drop it from {has}"
         )
+
+
+def check_known(columns: Iterable[str], known: Collection[str], name: str) -> None:
+    """Raise `AbeyantError` for a mapping of a column that the table `name` does not have."""
+    for column in columns:
+        if column not in known:
+            raise AbeyantError(
+                f"{name}: cannot map the unknown column {column!r}; the columns are {', '.join(sorted(known))}"
+            )
 
 
 def only_role(operations: Collection[str]) -> str | None:

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from abeyant.cli import main
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.commands.quick.needs_spark import NeedsSparkError
+from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, check_eligible
 from abeyant.pipeline.commands.quick.tables import QuickTables
 from abeyant.pipeline.commands.resolve import add_arguments
 from abeyant.pipeline.commands.words import words_of
@@ -97,7 +97,12 @@ def _contents(out: Path, name: str) -> tuple[dict[str, str], list[str]]:
 
 @pytest.mark.parametrize(
     ("write", "options"),
-    [(texts, []), (texts, ["--combine", "sum", "--details"]), (typed, ["--deadline", "exclusive"]), (mapped, [])],
+    [
+        (texts, []),
+        pytest.param(texts, ["--combine", "sum", "--details"], marks=pytest.mark.slow),
+        (typed, ["--deadline", "exclusive"]),
+        pytest.param(mapped, [], marks=pytest.mark.slow),
+    ],
     ids=["texts", "words", "typed", "mapped"],
 )
 def test_both_engines_give_the_same(
@@ -134,6 +139,7 @@ def _read(*arguments: str) -> QuickTables:
     parser = argparse.ArgumentParser()
     add_arguments(parser.add_subparsers())
     args = parser.parse_args(["resolve", *arguments, "--out", "out"])
+    check_eligible(args)
     return QuickTables(args, words_of(args))
 
 
@@ -179,7 +185,9 @@ def test_a_missing_column_is_named_before_spark_starts(tmp_path: Path) -> None:
     said = r"no column 'op_id', expected string \(columns: order_id, ordered_at\); --operation COLUMN=SQL says where"
     with pytest.raises(AbeyantError, match=said):
         _read(orders, payments)
-    with pytest.raises(AbeyantError, match=r"operations: key=oder_id: no column 'oder_id' .*; did you mean order_id"):
+    with pytest.raises(AbeyantError, match="operations: cannot map the unknown column 'id'; the columns are"):
+        _read(orders, payments, "--operation", "id=order_id")
+    with pytest.raises(AbeyantError, match=r"operations: key=oder_id: no column oder_id .*; did you mean order_id"):
         _read(orders, payments, *mapping, "--operation", "key=oder_id")
 
 

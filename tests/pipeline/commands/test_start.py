@@ -31,9 +31,11 @@ main(sys.argv[1:])
 """
 
 
-@pytest.mark.parametrize("command", ["resolve", "stream"])
-def test_nothing_heavy_is_imported_before_spark_starts(command: str, tmp_path: Path) -> None:
-    arguments = [command, *write_orders(tmp_path), "--out", str(tmp_path / "out"), *MAPPING]
+@pytest.mark.parametrize(
+    "command", [["resolve", "--engine", "spark"], ["resolve", "--operation", "kind=upper(order_id)"], ["stream"]]
+)
+def test_nothing_heavy_is_imported_before_spark_starts(command: list[str], tmp_path: Path) -> None:
+    arguments = [*command, *write_orders(tmp_path), "--out", str(tmp_path / "out"), *MAPPING]
     ended = subprocess.run([sys.executable, "-c", _BEFORE_SPARK, *arguments], capture_output=True, text=True)
     assert ended.stderr.splitlines()[-1] == "heavy: "
 

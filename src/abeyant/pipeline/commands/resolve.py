@@ -175,13 +175,14 @@ def _quick_tables(args: argparse.Namespace, words: Mapping[str, Any]) -> tuple[Q
     """
     if args.engine == "spark":
         return None, ""
-    lacking = missing({"tables": ("pyarrow", "pandas", "numpy", "rich")})
-    if lacking:
-        return None, "pyarrow or pandas is missing"
-    from abeyant.pipeline.commands.quick.needs_spark import NeedsSparkError
-    from abeyant.pipeline.commands.quick.tables import QuickTables
+    from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, check_eligible
 
     try:
+        check_eligible(args)
+        if missing({"tables": ("pyarrow", "pandas", "numpy", "rich")}):
+            raise NeedsSparkError("pyarrow, pandas or rich is missing")  # which the extra `spark` brings
+        from abeyant.pipeline.commands.quick.tables import QuickTables
+
         tables = QuickTables(args, words)
     except NeedsSparkError as reason:
         if args.engine == "tables":

@@ -30,7 +30,7 @@ from abeyant.pipeline.sources.expressions import null_on_error
 from abeyant.pipeline.spark.columns import check_table, is_case_sensitive, operations_schema
 from abeyant.pipeline.spark.errors import in_one_line
 from abeyant.pipeline.spark.plans import constant_text
-from abeyant.tables.defaults import DEFAULTS, SHOWN_CHARS, TYPE_NAMES, only_role, warn_of_ignored
+from abeyant.tables.defaults import DEFAULTS, SHOWN_CHARS, TYPE_NAMES, check_known, only_role, warn_of_ignored
 from abeyant.tables.durations import parse_duration
 from abeyant.tables.reasons import constant_error
 
@@ -126,12 +126,7 @@ def _mend(error: str, name: Name) -> str:
 
 def check_mapped(table: Name, columns: Iterable[str]) -> None:
     """Raise `AbeyantError` for a mapping of a column that the table does not have."""
-    known = _known(table)
-    for column in columns:
-        if column not in known:
-            raise AbeyantError(
-                f"{table}: cannot map the unknown column {column!r}; the columns are {', '.join(sorted(known))}"
-            )
+    check_known(columns, _known(table), table)
 
 
 def _known(table: Name) -> set[str]:

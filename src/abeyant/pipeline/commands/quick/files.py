@@ -15,12 +15,9 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from abeyant.pipeline.commands.quick.needs_spark import NeedsSparkError
+from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, format_of
 
-__all__ = ["MOST_BYTES", "read_file"]
-
-MOST_BYTES: Final = 64 << 20
-"""Of both files together."""
+__all__ = ["read_file"]
 
 # Fields as RFC 4180 writes them: quotes only around a whole field.
 _RFC_4180: Final = re.compile(rb'(?:(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n]*+)(?:,|\r?\n|\Z))*+')
@@ -33,12 +30,7 @@ def read_file(name: str, form: str | None) -> pa.Table:
 
     Raises `NeedsSparkError` for what is no such file, or may be read differently by Spark. Memory: the file's rows.
     """
-    path = Path(name)
-    form = form or path.suffix.lower().removeprefix(".")
-    if form not in ("csv", "parquet") or (form == "csv" and path.suffix.lower() in (".gz", ".bz2", ".zst")):
-        raise NeedsSparkError(f"{name} is not a CSV or Parquet file")
-    if "://" in name or not path.is_file() or path.name.startswith(("_", ".")) or ":" in str(path.absolute()):
-        raise NeedsSparkError(f"{name} is not one file of this machine")
+    path, form = Path(name), format_of(name, form)
     try:
         return _csv(path) if form == "csv" else pq.ParquetFile(path).read()
     except (pa.ArrowException, OSError, ValueError) as error:

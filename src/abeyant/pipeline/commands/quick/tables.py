@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -13,15 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from abeyant.errors import SchemaError
-from abeyant.pipeline.commands.quick.columns import constant_of, mapped
-from abeyant.pipeline.commands.quick.files import MOST_BYTES, read_file
-from abeyant.pipeline.commands.quick.needs_spark import NeedsSparkError
+from abeyant.pipeline.commands.quick.columns import mapped
+from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, constant_of
+from abeyant.pipeline.commands.quick.files import read_file
 from abeyant.pipeline.commands.quick.values import converted
 from abeyant.pipeline.results.ended import SAMPLED, Ended, keys_of
 from abeyant.pipeline.results.local import LocalSink
 from abeyant.pipeline.results.sink import ResultWriter
 from abeyant.pipeline.results.small_table import put_table
-from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, check_instances, warn_of_ignored
+from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, SHOWN_CHARS, check_instances, warn_of_ignored
 from abeyant.tables.durations import parse_duration
 from abeyant.tables.reading import normalize_table
 from abeyant.tables.reasons import constant_error
@@ -43,7 +42,7 @@ _WATCHES: Final = pa.list_(pa.struct({"key": pa.string(), "required": pa.int64()
 
 
 class QuickTables:
-    """Operations and events of small files. They are in memory: see `files.MOST_BYTES`."""
+    """Operations and events of small files, in memory. See `eligible.check_eligible`."""
 
     engine = "tables"
 
@@ -52,7 +51,6 @@ class QuickTables:
 
         Raises `NeedsSparkError` for what needs Spark, `AbeyantError` for columns that are missing.
         """
-        _check_options(args)
         self._args = args
         names = {"operations": args.operations, "events": args.events}
         files = {name: read_file(file, args.format) for name, file in names.items()}
@@ -106,30 +104,16 @@ class QuickTables:
         return bool(valid_events(self._events).num_rows)
 
 
-def _check_options(args: argparse.Namespace) -> None:
-    """Raise `NeedsSparkError` for options that only Spark understands, and for files that are too large."""
-    for option, given in (
-        ("--operation-query", args.operation_query),
-        ("--event-query", args.event_query),
-        ("--conf", args.conf),
-        ("--master", args.master != "local[*]"),
-    ):
-        if given:
-            raise NeedsSparkError(f"{option} is given")
-    if "://" in str(args.out):
-        raise NeedsSparkError(f"{args.out} is not a directory of this machine")
-    size = sum(os.path.getsize(name) for name in (args.operations, args.events) if os.path.isfile(name))
-    if size > MOST_BYTES:
-        raise NeedsSparkError(f"the files have more than {MOST_BYTES >> 20} MB")
-
-
 def _completed(
     table: pa.Table, columns: Mapping[str, str], wanted: Mapping[str, str], name: Literal["operations", "events"]
 ) -> pa.Table:
     """Return the columns of ours that the table has, converted, and why rows are rejected (`REJECT_REASON`)."""
     given = table.column_names
-    warn_of_ignored([*map(str.lower, [*given, *columns])], columns_of(wanted), name)
+    warn_of_ignored([*map(str.lower, given)], columns_of(wanted), name)
     table = mapped(table, wanted, columns, name)
+    constant = constant_of(columns.get("timeout", ""))
+    if constant is not None and parse_duration(constant) is None:
+        raise constant_error(name, f"timeout is not a duration such as '15 min': {constant[:SHOWN_CHARS]}")
     kinds = wanted_columns(wanted, table.column_names)
     if "watches" in kinds:
         del kinds["watches"]
@@ -147,9 +131,6 @@ def _completed(
                 f"{name}: no column {column!r}, expected {_SPARK_TYPES.get(kind, kind)} (columns: {listed}); "
                 f"--{name.removesuffix('s')} COLUMN=SQL says where a column comes from"
             )
-        constant = constant_of(columns.get(column, ""))
-        if column == "timeout" and constant is not None and parse_duration(constant) is None:
-            raise constant_error(name, f"timeout is not a duration such as '15 min': {constant}")
         found[column], why = converted(table[column], column, kind)
         if why is not None:
             unread = pc.coalesce(unread, why)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from abeyant.pipeline.commands.quick.needs_spark import NeedsSparkError
+from abeyant.pipeline.commands.quick.eligible import NeedsSparkError
 from abeyant.tables.defaults import SHOWN_CHARS, unreadable_reason
 from abeyant.tables.durations import parse_duration
 

@@ -1,0 +1,86 @@
+"""Check whether `abeyant resolve` may do without Spark, as far as the command line tells. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from math import prod
+from pathlib import Path
+from typing import Final
+
+from abeyant.pipeline.spark.location import is_text, is_uri
+
+__all__ = ["NeedsSparkError", "check_eligible", "column_of", "constant_of", "format_of", "number_of"]
+
+_MOST_BYTES: Final = 64 << 20
+_NAME: Final = re.compile(r"[A-Za-z_]\w*|`[^`]+`", re.ASCII)
+_TEXT: Final = re.compile(r"'([^'\\]*)'")
+_NUMBER: Final = re.compile(r"-?\d{1,9}(?:\s*\*\s*\d{1,9})*", re.ASCII)
+_LARGEST: Final = 2**31 - 1  # beyond it, SQL's integers need another type
+_NO_COLUMNS: Final = {
+    *("null", "true", "false", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"),
+    *("user", "current_user", "session_user", "current_catalog", "current_database", "current_schema"),
+}
+"""What SQL takes for a value where no column has the name."""
+
+
+class NeedsSparkError(Exception):
+    """What was asked needs Spark; the message says why, as part of a sentence."""
+
+
+def check_eligible(args: argparse.Namespace) -> None:
+    """Raise `NeedsSparkError` for options and SQL that need Spark, and for files that are not small and local."""
+    for option, given in (
+        ("--operation-query", args.operation_query),
+        ("--event-query", args.event_query),
+        ("--conf", args.conf),
+        ("--master", args.master != "local[*]"),
+    ):
+        if given:
+            raise NeedsSparkError(f"{option} is given")
+    if is_uri(str(args.out)):
+        raise NeedsSparkError(f"{args.out} is not a directory of this machine")
+    for name in (args.operations, args.events):
+        format_of(name, args.format)
+    if os.path.getsize(args.operations) + os.path.getsize(args.events) > _MOST_BYTES:
+        raise NeedsSparkError(f"the files have more than {_MOST_BYTES >> 20} MB")
+    for table, columns in (("operations", args.operation), ("events", args.event)):
+        for column, sql in columns:
+            if constant_of(sql) is None and number_of(sql) is None and column_of(sql) is None:
+                raise NeedsSparkError(f"{table}: {column}={sql} is more than a column or a constant")
+
+
+def format_of(name: str, form: str | None) -> str:
+    """Return `csv` or `parquet`: `form`, or the ending. Raise `NeedsSparkError` for what is not a local file."""
+    path = Path(name)
+    form = form or path.suffix.lower().removeprefix(".")
+    if (
+        not is_text(name)
+        or is_uri(name)
+        or not path.is_file()
+        or path.name.startswith(("_", "."))
+        or ":" in str(path.absolute())
+    ):
+        raise NeedsSparkError(f"{name} is not one file of this machine")
+    if form not in ("csv", "parquet") or (form == "csv" and path.suffix.lower() in (".gz", ".bz2", ".zst")):
+        raise NeedsSparkError(f"{name} is not a CSV or Parquet file")
+    return form
+
+
+def constant_of(sql: str) -> str | None:
+    """Return the text of an SQL literal of text; None for other SQL."""
+    return text[1] if (text := _TEXT.fullmatch(sql)) else None
+
+
+def number_of(sql: str) -> int | None:
+    """Return the value of an integer, or a product of such, that SQL's type `int` holds; None for other SQL."""
+    if not _NUMBER.fullmatch(sql):
+        return None
+    number = prod(map(int, sql.split("*")))
+    return number if abs(number) <= _LARGEST else None
+
+
+def column_of(sql: str) -> str | None:
+    """Return the column that SQL names, in lower case; None for other SQL."""
+    return sql.strip("`").lower() if _NAME.fullmatch(sql) and sql.lower() not in _NO_COLUMNS else None
