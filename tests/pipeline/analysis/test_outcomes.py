@@ -16,6 +16,7 @@ from abeyant.pipeline.analysis.outcomes import binned, expired_keys
 from abeyant.pipeline.commands.outcome_result import write_summary
 from abeyant.pipeline.commands.stream_run.topic_sink import TopicSink
 from abeyant.pipeline.report.outcomes import read_outcomes
+from abeyant.pipeline.results import ended as ended_module
 from abeyant.pipeline.results.ended import Sample, count_outcomes
 from abeyant.pipeline.results.waits import Waits
 from abeyant.pipeline.sources.source import Kafka
@@ -40,7 +41,9 @@ def test_counts_percentiles_and_keys_are_those_of_the_table(
         [("i", op, [(key, 1) for key in keys]) for op, keys in copies],
         "instance string, op_id string, watches array<struct<key string, required long>>",
     )
-    assert write_summary(tmp_path, count_outcomes(files), operations, kicker="test", rejected={"late": 2}, about={})
+    ended = count_outcomes(files)
+    keys = expired_keys(ended, operations)
+    assert write_summary(tmp_path, ended, keys, kicker="test", rejected={"late": 2}, about={})
     check_page(tmp_path / "report.html", ["plot-waits"])
     found = read_outcomes(tmp_path)
     expired = [op for op, _, ms in rows if ms == 1000.0]
@@ -64,8 +67,8 @@ def test_counts_percentiles_and_keys_are_those_of_the_table(
     monkeypatch.setattr(outcomes_module, "_FEW", len(expired))
     assert expired_keys(ended, operations).to_pylist() == by_spark.to_pylist()
     # Of very many a sample is looked at, and the counts are estimates, said to be such.
-    monkeypatch.setattr(outcomes_module, "EXACT_UP_TO", len(expired) // 2)
-    monkeypatch.setattr(outcomes_module, "_BATCH_ROWS", 100)
+    monkeypatch.setattr(ended_module, "EXACT_UP_TO", len(expired) // 2)
+    monkeypatch.setattr(ended_module, "_BATCH_ROWS", 100)
     ended = count_outcomes(files)
     assert ended.sample is not None
     assert len(expired) // 8 < ended.sample.num_rows <= len(expired) // 2
@@ -112,7 +115,7 @@ def test_what_is_pending_for_ever_is_counted_on_its_way_to_a_topic(spark: SparkS
 
 
 def test_a_sample_keeps_few_of_many_and_each_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outcomes_module, "EXACT_UP_TO", 100)
+    monkeypatch.setattr(ended_module, "EXACT_UP_TO", 100)
     sample = Sample()
     for part in range(10):
         ids = [f"{part}-{n}" for n in range(300)]

@@ -119,17 +119,17 @@ def count_outcomes(files: Iterable[Path]) -> Ended:
 def keys_of(ended: Ended, operations: pa.Table) -> pa.Table:
     """Return the keys on which most operations expired: (instance, key, expired, one_in), at most `MOST_KEYS`.
 
-    `operations` (instance, op_id, watches) has all of the sample, and may have others. O(its rows), in Python.
+    `operations` (instance, op_id, the list `key`) has all of the sample, and may have others. O(its rows), in Python.
     """
     sample = Sample().table() if ended.sample is None else ended.sample
     one_in = ended.expired / max(sample.num_rows, 1)
     wanted = set(zip(*sample.to_pydict().values(), strict=True))
     rows = {
-        (row["instance"], row["op_id"], watch["key"])
+        (row["instance"], row["op_id"], key)
         for row in operations.to_pylist()
         if (row["instance"], row["op_id"]) in wanted
-        for watch in row["watches"] or ()
-        if watch is not None and watch["key"] is not None
+        for key in row["key"] or ()
+        if key is not None
     }
     counts = Counter((instance, key) for instance, _, key in rows)
     most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_KEYS]

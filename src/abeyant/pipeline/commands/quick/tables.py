@@ -90,7 +90,9 @@ class QuickTables:
 
     def expired_keys(self, ended: Ended) -> pa.Table:
         """Return the keys on which most operations expired."""
-        return keys_of(ended, self._operations.select([*SAMPLED, "watches"]))
+        watches = self._operations["watches"].combine_chunks()
+        keys = pa.ListArray.from_arrays(watches.offsets, pc.struct_field(watches.values, "key"))
+        return keys_of(ended, self._operations.select(SAMPLED).append_column("key", keys))
 
     def unmatched(self, ended: Ended) -> str | None:
         """Return a warning if all operations expired, and no key of theirs occurs among the events."""
