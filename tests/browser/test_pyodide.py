@@ -110,3 +110,12 @@ def test_the_page_runs_it_in_a_browser(address: str) -> None:
         assert page.run("document.querySelectorAll('#pending button').length") == 0
         assert all(request.startswith(address) for request in page.requests)
         assert page.complaints == []
+
+
+@pytest.mark.skipif(installed() is None, reason=f"no browser is installed (looked for {', '.join(NAMES)})")
+def test_opened_as_a_file_the_page_says_how_to_open_it() -> None:
+    program = installed()
+    assert program is not None
+    with browse(program) as page:
+        page.visit((ROOT / "docs" / "browser" / "wheel.html").as_uri())
+        assert "python -m http.server" in page.run("state.textContent")
