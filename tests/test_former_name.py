@@ -74,8 +74,9 @@ def test_no_command_writes_over_a_result(
 def test_nor_do_resolve_and_stream(result: Path, stream: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tables = ["examples/data/shop/orders.csv", "examples/data/shop/payments.csv"]
     tables = [str(Path(__file__).parents[1] / table) for table in tables]
-    assert main(["resolve", *tables, "--out", str(result), "--overwrite"]) == 2
-    assert SAID in capsys.readouterr().err
+    for engine in ("tables", "spark"):
+        assert main(["resolve", *tables, "--out", str(result), "--overwrite", "--engine", engine]) == 2
+        assert SAID in capsys.readouterr().err
     assert main(["stream", *tables, "--out", str(stream)]) == 2
     mend = "start a new stream, with another --out and checkpoint"
     assert capsys.readouterr().err == f"abeyant: error: {stream} {SAID}{mend}\n"

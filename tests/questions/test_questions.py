@@ -120,6 +120,8 @@ def test_a_command_answers_as_by_hand(
     monkeypatch.chdir(folder)
     words = shlex.split(COMMANDS[question].replace("\\\n", " "))[1:]
     words = [str(folder / word) if word.startswith("questions/") else word for word in words]
-    assert cli.main([str(tmp_path / "result") if word == "result" else word for word in words]) == 0
-    found = pq.read_table(tmp_path / "result" / "outcomes").to_pylist()
-    assert {row["op_id"]: (row["outcome"], row["at"]) for row in found} == ORACLES[question](read)
+    for engine in ("auto", "spark"):
+        place = str(tmp_path / engine)
+        assert cli.main([*(place if word == "result" else word for word in words), "--engine", engine]) == 0
+        found = pq.read_table(tmp_path / engine / "outcomes").to_pylist()
+        assert {row["op_id"]: (row["outcome"], row["at"]) for row in found} == ORACLES[question](read), engine

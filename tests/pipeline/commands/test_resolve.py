@@ -83,8 +83,13 @@ def test_no_key_in_common_is_said_with_a_pair_and_the_mend(
     assert "which differ in zeros in front" in (out / "report.html").read_text()
 
 
+ENGINES = pytest.mark.parametrize("engine", ["tables", "spark"])
+
+
+@ENGINES
 @pytest.mark.slow
 def test_an_exclusive_deadline_and_a_result_that_is_replaced(
+    engine: str,
     spark: SparkSession,
     files: tuple[str, str],
     tmp_path: Path,
@@ -99,7 +104,8 @@ def test_an_exclusive_deadline_and_a_result_that_is_replaced(
             if module.partition(".")[0] == "plotly" or module.startswith("abeyant.pipeline.report"):
                 without.delitem(sys.modules, module)
         without.setitem(sys.modules, "plotly", None)
-        assert main(["resolve", *files, "--out", str(out), *MAPPING, "--deadline", "exclusive"]) == 0
+        exclusive = [*MAPPING, "--deadline", "exclusive", "--engine", engine]
+        assert main(["resolve", *files, "--out", str(out), *exclusive]) == 0
     said = capsys.readouterr()
     assert said.out.startswith("3 operations: 0 completed, 3 expired (100 %)\n")
     assert said.out.splitlines()[-1] == f"Result: {out}"
@@ -107,12 +113,13 @@ def test_an_exclusive_deadline_and_a_result_that_is_replaced(
     assert set(pq.read_table(out / "outcomes")["outcome"].to_pylist()) == {"expired"}
     with pytest.raises(SystemExit):
         main(["resolve", *files, "--out", str(out), "--operation", "nonsense"])
-    assert main(["resolve", *files, "--out", str(out), *MAPPING]) == 2
+    assert main(["resolve", *files, "--out", str(out), *MAPPING, "--engine", engine]) == 2
 
 
+@ENGINES
 @pytest.mark.slow
 def test_a_table_of_rejected_rows_only_is_no_success(
-    spark: SparkSession, files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    engine: str, spark: SparkSession, files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     assert main(["resolve", *files, "--out", str(out), *MAPPING, "--event", "at=CAST(null AS timestamp)"]) == 2
@@ -123,14 +130,15 @@ def test_a_table_of_rejected_rows_only_is_no_success(
         f"abeyant: error: events: all {number} rows were rejected: no at, as for key 1; check the column's name, and "
         f"what the conversion before made null. The result is complete; the rows are in {out}/invalid_events"
     )
-    late = [*MAPPING, "--operation", "timeout_ms=-5", "--overwrite", "--json"]
+    late = [*MAPPING, "--operation", "timeout_ms=-5", "--overwrite", "--json", "--engine", engine]
     assert main(["resolve", *files, "--out", str(out), *late]) == 2
     shown = capsys.readouterr()
     assert json.loads(shown.out)["result"]["completed"] == 0
     number = pq.read_table(out / "invalid_operations").num_rows
     assert f"error: operations: all {number} rows were rejected: timeout_ms is negative: -5; check" in shown.err
     out = tmp_path / "other"
-    assert main(["resolve", *files, "--out", str(out), *MAPPING, "--operation", "timeout='2 fortnights'"]) == 2
+    constant = [*MAPPING, "--operation", "timeout='2 fortnights'", "--engine", engine]
+    assert main(["resolve", *files, "--out", str(out), *constant]) == 2
     assert "operations: timeout is not a duration such as '15 min': 2 fortnights, in every" in capsys.readouterr().err
     assert not out.exists(), "a constant is an argument: nothing runs"
 
