@@ -34,8 +34,13 @@ REJECT_REASON: Final = "_unreadable"
 SHOWN_CHARS: Final = 60
 """Maximum characters of an unreadable value in a reason."""
 
-TYPE_NAMES: Final = {"timestamp": "a timestamp", "bigint": "a whole number", "string": "a text"}
-"""Names of Spark's types in reasons."""
+TYPE_NAMES: Final = {
+    "timestamp": "a timestamp",
+    "bigint": "a whole number",
+    "string": "a text",
+    "duration": "a duration such as '15 min'",
+}
+"""Names of types in reasons: of Spark's, and of texts that are durations."""
 
 
 _REFUSED_WITHOUT: Final = ("op_id", "start", "timeout_ms", "timeout", "deadline", "key", "watches", "at")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, SHOWN_CHARS, only_role, unreadable_reason
+from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, only_role, unreadable_reason
 from abeyant.tables.durations import parse_duration
 from abeyant.tables.schemas import wanted_columns
 
@@ -69,7 +69,7 @@ def normalize(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatc
         if name not in columns:
             columns[name] = _default(name, rows)
     if REJECT_REASON in columns and reasons:
-        reasons.append(columns[REJECT_REASON])  # of whoever read the table
+        reasons.append(columns[REJECT_REASON])  # found when the table was read
     if reasons:
         columns[REJECT_REASON] = reasons[0] if len(reasons) == 1 else pc.coalesce(*reasons)
     if len(columns) == len(given) and all(now is before for now, before in zip(columns.values(), given, strict=True)):
@@ -184,9 +184,7 @@ def _durations(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
     texts = encoded.dictionary.to_pylist()
     micros = [parse_duration(text) for text in texts]
     reasons = [
-        None
-        if text is None or found is not None
-        else f"{name} is not a duration such as '15 min': {text[:SHOWN_CHARS]}"
+        None if text is None or found is not None else unreadable_reason(name, "duration", text)
         for text, found in zip(texts, micros, strict=True)
     ]
     return pa.array(micros, pa.int64()).take(encoded.indices), pa.array(reasons, pa.string()).take(encoded.indices)

@@ -110,7 +110,7 @@ def check_constants(table: DataFrame, name: Name) -> None:
         if name == "operations" and kind == "string" and column.lower() in ("timeout", "extend"):
             text = constant_text(table, column)
             if text is not None and parse_duration(text) is None:
-                raise constant_error(name, f"{column} is not a duration such as '15 min': {text[:SHOWN_CHARS]}")
+                raise constant_error(name, f"{column} is not {TYPE_NAMES['duration']}: {text[:SHOWN_CHARS]}")
 
 
 def _mend(error: str, name: Name) -> str:
@@ -259,7 +259,7 @@ def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> 
 def duration_of(name: str, text: Column) -> tuple[Column, Column]:
     """Return texts such as '15 min' as intervals, and the reason for rows whose text is not a duration."""
     micros = F.udf(_parse_duration, LongType())(text)
-    said = F.lit(f"{name} is not a duration such as '15 min': ")
+    said = F.lit(f"{name} is not {TYPE_NAMES['duration']}: ")
     why = F.when(text.isNotNull() & micros.isNull(), F.concat(said, F.left(text, F.lit(SHOWN_CHARS))))
     return F.timestamp_micros(micros) - F.timestamp_micros(F.lit(0)), why
 

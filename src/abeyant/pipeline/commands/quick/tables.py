@@ -20,7 +20,7 @@ from abeyant.pipeline.results.ended import SAMPLED, Ended, keys_of
 from abeyant.pipeline.results.local import LocalSink
 from abeyant.pipeline.results.sink import ResultWriter
 from abeyant.pipeline.results.small_table import put_table
-from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, SHOWN_CHARS, check_instances, warn_of_ignored
+from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, check_instances, unreadable_reason, warn_of_ignored
 from abeyant.tables.durations import parse_duration
 from abeyant.tables.reading import normalize_table
 from abeyant.tables.reasons import constant_error
@@ -115,7 +115,7 @@ def _completed(
     table = mapped(table, wanted, columns, name)
     constant = constant_of(columns.get("timeout", ""))
     if constant is not None and parse_duration(constant) is None:
-        raise constant_error(name, f"timeout is not a duration such as '15 min': {constant[:SHOWN_CHARS]}")
+        raise constant_error(name, unreadable_reason("timeout", "duration", constant))
     kinds = wanted_columns(wanted, table.column_names)
     if "watches" in kinds:
         del kinds["watches"]

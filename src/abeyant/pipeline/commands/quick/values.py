@@ -37,7 +37,7 @@ def converted(column: pa.ChunkedArray, name: str, kind: str) -> tuple[pa.Chunked
         if kind == "text":
             return column.cast(pa.string()), None
         to, parse, called = _KINDS[kind]
-        return _parsed(column, to, parse, lambda text: _reason(name, called, text))
+        return _parsed(column, to, parse, lambda text: unreadable_reason(name, called, text))
     if pa.types.is_signed_integer(found) and kind in ("text", "an integer"):
         return column.cast(pa.string() if kind == "text" else pa.int64()), None
     if pa.types.is_timestamp(found) and kind == "a timestamp":
@@ -61,12 +61,6 @@ def _parsed(
     if any(reasons):
         unread = pa.chunked_array([pa.array(reasons, pa.string()).take(encoded.indices)])
     return pa.chunked_array([read]), unread
-
-
-def _reason(name: str, called: str, text: str) -> str:
-    if called == "duration":
-        return f"{name} is not a duration such as '15 min': {text[:SHOWN_CHARS]}"
-    return unreadable_reason(name, called, text)
 
 
 def _time(text: str) -> int | None:
