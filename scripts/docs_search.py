@@ -38,6 +38,7 @@ QUESTIONS: Final = {
     "session.timeout.ms": "broker-groups.html",
     "max.poll.interval.ms": "broker-groups.html",
     "aborted": "broker-transactions.html",
+    "paper": "lab.html",
     "until_waiting": "abeyant.broker.Cluster.until_waiting.html",
 }
 _FIRST: Final = "document.querySelector('.md-search-result__item a')?.getAttribute('href')"

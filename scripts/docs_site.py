@@ -53,6 +53,7 @@ SEARCHED = {
     "pipeline.md": ["who waited"],
     "questions.md": ["SLA", "heartbeat", "late order", "late orders"],
     "resolve.md": ["expired orders"],
+    "lab.md": ["paper", "literature"],
 }
 
 
