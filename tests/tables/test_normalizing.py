@@ -261,6 +261,25 @@ def test_watches_may_require_decimals_and_floats_that_are_whole(
     assert tables.rejected_operations(broken).to_pylist()[0]["reason"] == "required is not a whole number: 2.5"
 
 
+@pytest.mark.parametrize("required", [1, 1.0])
+@pytest.mark.parametrize("lists", [pa.list_, pa.large_list])
+def test_watches_may_have_integers_as_keys(
+    lists: Callable[[pa.DataType], pa.DataType], required: float, tmp_path: Path
+) -> None:
+    watches = [[{"key": 7, "required": required}], [{"key": 8, "required": 1}], [{"key": None, "required": 1}], None]
+    watch = pa.struct(
+        [("key", pa.int32()), ("required", pa.int16() if required == 1 and isinstance(required, int) else pa.float64())]
+    )
+    ids = pa.table({"op_id": list("abcd"), "start": [NOON] * 4, "timeout_ms": [60_000] * 4})
+    operations = ids.append_column("watches", pa.array(watches, pa.list_(watch)).cast(lists(watch)))
+    events = pa.table({"key": [7], "at": EVENTS["at"][:1]})
+    for form in FORMS.values():
+        given = form(operations.slice(0, 2), tmp_path / "operations")  # pandas makes floats of them beside a null
+        assert found(tables.resolve(given, events)) == [("", "a", None, "completed"), ("", "b", None, "expired")]
+    reasons = [row["reason"] for row in tables.rejected_operations(operations).to_pylist()]
+    assert reasons == ["a watch has no key", "no watches"]
+
+
 @pytest.mark.parametrize("name", ["Required", "INSTANCE", "Kind", "Condition"])
 def test_a_column_in_another_case_is_not_passed_over_for_its_default(name: str) -> None:
     operations = OPERATIONS.append_column(name, pa.array([5] * 3 if name == "Required" else ["any"] * 3))

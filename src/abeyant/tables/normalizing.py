@@ -54,8 +54,8 @@ def normalize(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatc
     for name, column in columns.items():
         if (name == "key" or wanted.get(name) == "text") and kinds.is_integer(column.type):
             columns[name] = column.cast(pa.string())
-    if "watches" in wanted and "watches" in columns and (kind := _with_integers(columns["watches"].type)) is not None:
-        columns["watches"], why = _whole_watches(columns["watches"], kind)
+    if "watches" in wanted and "watches" in columns and (kind := _as_watches(columns["watches"].type)) is not None:
+        columns["watches"], why = _convert_watches(columns["watches"], kind)
         reasons.append(why)
     if "watches" in wanted and (role := only_role(columns)) is not None:
         key = f"{role}_key"
@@ -108,19 +108,21 @@ def _whole(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
     )
 
 
-def _with_integers(kind: pa.DataType) -> pa.DataType | None:
-    """Return a type of lists of watches with an integer `required`; None if `kind` has that already."""
+def _as_watches(kind: pa.DataType) -> pa.DataType | None:
+    """Return a type of lists of watches with keys of text and an integer `required`; None if `kind` has these."""
     if kinds.is_null(kind) or kinds.is_null(kind.value_type):
         return None
-    fields = [kind.value_type.field(n) for n in range(kind.value_type.num_fields)]
-    place = [field.name for field in fields].index("required")
-    if kinds.is_integer(fields[place].type) or kinds.is_null(fields[place].type):
+    fields = {field.name: field for field in kind.value_type}
+    if kinds.is_integer(fields["key"].type):
+        fields["key"] = pa.field("key", pa.string())
+    if not kinds.is_integer(fields["required"].type) and not kinds.is_null(fields["required"].type):
+        fields["required"] = pa.field("required", pa.int64())
+    if list(fields.values()) == list(kind.value_type):
         return None
-    fields[place] = pa.field("required", pa.int64())
-    return (pa.large_list if kinds.is_large_list(kind) else pa.list_)(pa.struct(fields))
+    return (pa.large_list if kinds.is_large_list(kind) else pa.list_)(pa.struct(list(fields.values())))
 
 
-def _whole_watches(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
+def _convert_watches(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
     """Return the watches as lists of the type `kind`, and the reason for each row that cannot be converted."""
     try:
         return column.cast(kind), pa.nulls(len(column), pa.string())
@@ -129,6 +131,8 @@ def _whole_watches(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Ar
     reasons: list[str | None] = [None] * len(rows)
     for place, watches in enumerate(rows):
         for watch in filter(None, watches or ()):
+            if watch["key"] is not None:
+                watch["key"] = str(watch["key"])
             value, watch["required"] = watch["required"], _integer(watch["required"])
             if watch["required"] is None and value is not None and reasons[place] is None:
                 reasons[place] = unreadable_reason("required", "bigint", _text(value))

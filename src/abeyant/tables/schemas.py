@@ -157,7 +157,7 @@ def _is_list_of_watches(found: pa.DataType) -> bool:
     fields = {value.field(n).name: value.field(n).type for n in range(value.num_fields)}
     return (
         {"key", "required"} <= fields.keys()
-        and (_is_text(fields["key"]) or kinds.is_null(fields["key"]))
+        and _fits(fields["key"], "text")
         and _fits(fields["required"], "an integer")
         and ("role" not in fields or _fits(fields["role"], "text"))
     )

@@ -111,6 +111,18 @@ def test_watches_may_require_numbers_that_are_whole(spark: SparkSession) -> None
         assert reasons == ["required is not a whole number: 0.5"]
 
 
+def test_watches_may_have_integers_as_keys(spark: SparkSession) -> None:
+    """Beside numbers that are whole, or not."""
+    schema = "op_id STRING, start TIMESTAMP, timeout_ms BIGINT, watches ARRAY<STRUCT<key: INT, required: DOUBLE>>"
+    rows = [("a", NOON, 60_000, [(7, 1.0)]), ("b", NOON, 60_000, [(7, 1.0), (8, 0.5)]), ("c", NOON, 60_000, [(8, 1.0)])]
+    operations = spark.createDataFrame(rows, schema)
+    events = spark.createDataFrame(pd.DataFrame({**EVENTS, "key": [7] * len(EVENTS["key"])}))
+    found = [(row.op_id, row.outcome) for row in pipeline.resolve(operations, events).collect()]
+    assert sorted(found) == [("a", "completed"), ("c", "expired")]
+    reasons = [row.reason for row in pipeline.rejected_operations(operations).collect()]
+    assert reasons == ["required is not a whole number: 0.5"]
+
+
 def test_a_stream_needs_four_columns_and_two(spark: SparkSession, tmp_path: Path) -> None:
     for name, rows, time in (("operations", OPERATIONS, "start"), ("events", EVENTS, "at")):
         (tmp_path / name).mkdir()

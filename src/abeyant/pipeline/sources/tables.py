@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import (
+    ArrayType,
     DataType,
     DayTimeIntervalType,
     LongType,
@@ -63,7 +64,6 @@ READABLE: Final = {
 
 
 _WATCH: Final = StructType([StructField("key", StringType()), StructField("required", LongType())])
-_REQUIRED: Final = re.compile(r"^array<struct<.*\brequired:((?:decimal|double|float|int|smallint|tinyint)[^:>]*)[,>]")
 # Texts that Spark parses as an unexpected time: a clock time (it adds today's date), a plain number (a year), and a
 # zone's abbreviation, which Java takes for another zone (BST for Dhaka, PST for Los Angeles all year round).
 _NO_TIME: Final = (
@@ -246,8 +246,9 @@ def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> 
         elif is_readable(found, field.dataType) and (types is None or found.partition("(")[0] in types):
             read[field.name] = cast_or_null(value, found, field.dataType)
             reasons.append(unreadable_reason(field.name, value, found, field.dataType))
-        elif (number := _REQUIRED.search(found)) is not None and field.name == "watches":
-            read[field.name], why = _whole_watches(value, number[1], roles="role" in field.dataType.simpleString())
+        elif field.name == "watches" and (converted := _converted_fields(kind)):
+            roles = "role" in field.dataType.simpleString()
+            read[field.name], why = _converted_watches(value, converted, roles=roles)
             reasons.append(why)
     if REJECT_REASON in table.columns:
         reasons.append(F.col(REJECT_REASON))
@@ -268,13 +269,27 @@ def _parse_duration(text):  # type: ignore[no-untyped-def]  # with types Spark t
     return parse_duration(text)
 
 
-def _whole_watches(watches: Column, found: str, *, roles: bool) -> tuple[Column, Column]:
-    """Return lists of watches with `required` converted from `found` to integers, and the reason where that fails."""
-    whole = LongType()
+def _converted_fields(watches: DataType) -> dict[str, str]:
+    """Return the types of those fields of a list of watches that are to be converted."""
+    if not isinstance(watches, ArrayType) or not isinstance(watches.elementType, StructType):
+        return {}
+    found = {field.name: field.dataType.simpleString() for field in watches.elementType.fields}
+    readable = {"key": READABLE["string"], "required": _NUMBERS}
+    return {name: found[name] for name, kinds in readable.items() if found.get(name, "").partition("(")[0] in kinds}
+
+
+def _converted_watches(watches: Column, found: Mapping[str, str], *, roles: bool) -> tuple[Column, Column]:
+    """Return lists of watches with the fields `found` converted from their types, and the reason where that fails."""
+    wanted = {field.name: field.dataType for field in _WATCH.fields}
 
     def read(watch: Column) -> Column:
-        required = cast_or_null(watch["required"], found, whole).alias("required")
-        return F.struct(watch["key"].alias("key"), required, *([watch["role"].alias("role")] if roles else []))
+        fields = [
+            (cast_or_null(watch[name], found[name], kind) if name in found else watch[name]).alias(name)
+            for name, kind in wanted.items()
+        ]
+        return F.struct(*fields, *([watch["role"].alias("role")] if roles else []))
 
-    each = F.transform(watches, lambda watch: unreadable_reason("required", watch["required"], found, whole))
-    return F.transform(watches, read), F.get(F.filter(each, lambda reason: reason.isNotNull()), F.lit(0))
+    def reason(watch: Column) -> Column:
+        return F.coalesce(*(unreadable_reason(name, watch[name], kind, wanted[name]) for name, kind in found.items()))
+
+    return F.transform(watches, read), F.get(F.filter(F.transform(watches, reason), F.isnotnull), F.lit(0))
