@@ -116,7 +116,7 @@ def test_watches_may_have_integers_as_keys(spark: SparkSession) -> None:
     schema = "op_id STRING, start TIMESTAMP, timeout_ms BIGINT, watches ARRAY<STRUCT<key: INT, required: DOUBLE>>"
     rows = [("a", NOON, 60_000, [(7, 1.0)]), ("b", NOON, 60_000, [(7, 1.0), (8, 0.5)]), ("c", NOON, 60_000, [(8, 1.0)])]
     operations = spark.createDataFrame(rows, schema)
-    events = spark.createDataFrame(pd.DataFrame({**EVENTS, "key": [7] * len(EVENTS["key"])}))
+    events = spark.createDataFrame(pd.DataFrame({"key": [7], "at": [NOON]}))
     found = [(row.op_id, row.outcome) for row in pipeline.resolve(operations, events).collect()]
     assert sorted(found) == [("a", "completed"), ("c", "expired")]
     reasons = [row.reason for row in pipeline.rejected_operations(operations).collect()]
