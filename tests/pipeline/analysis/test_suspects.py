@@ -83,6 +83,15 @@ def test_a_broker_that_stands_still_is_named_once() -> None:
     )
 
 
+def test_a_broker_whose_log_has_another_number_is_named_by_both() -> None:
+    """Pods are counted from 0, brokers often from 1."""
+    pods = {"b1": "kafka-0", "b2": "kafka-1", "b3": "kafka-2"}
+    rows = [row._replace(instance=pods[row.instance]) for row in cluster(frozen=3)]
+    (suspect,) = find([INCIDENT._replace(instances=["kafka-0", "kafka-1"])], rows)
+    assert suspect.suspect == "broker 3"
+    assert suspect.evidence.startswith("broker 3 (its log is kafka-2) stopped fetching at 00:00:39: silent for 8.0 s")
+
+
 def test_a_follower_that_leaves_one_leader_alone_is_less_certain() -> None:
     rows = [row for row in cluster(None) if (row.instance, row.client_id) != ("b1", "broker-2-fetcher-0")]
     rows += fetches(1, 2, silent=range(41, 49))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -138,6 +139,17 @@ class Case:
     def broker(self, instance: str) -> str:
         """Return a broker's name in words, by its id where it is known."""
         return f"broker {self.brokers[instance]}" if instance in self.brokers else instance
+
+    def named(self, broker: int) -> str:
+        """Return a broker's name in a sentence, with that of its log where this has another number or none."""
+        logs = [instance for instance, its in self.brokers.items() if its == broker]
+        if len(logs) != 1 or re.findall(r"\d+", logs[0])[-1:] == [str(broker)]:
+            return f"broker {broker}"
+        return f"broker {broker} (its log is {logs[0]})"
+
+    def named_log(self, instance: str) -> str:
+        """Return the name in a sentence of the broker that wrote a log."""
+        return self.named(self.brokers[instance]) if instance in self.brokers else instance
 
     def suspect(self, name: str, rule: str, evidence: str, confidence: float) -> Suspect:
         """Return a suspect for the time of the incident."""

@@ -137,7 +137,7 @@ def _silent_brokers(case: Case) -> Iterator[Suspect]:
             incident.number,
             f"broker {broker}",
             "silent_broker",
-            f"broker {broker} stopped fetching at {moment(first):%H:%M:%S}: silent for "
+            f"{case.named(broker)} stopped fetching at {moment(first):%H:%M:%S}: silent for "
             f"{(last - first) / 1_000_000:.1f} s at {' and '.join(leaders)}, while {affected(incident)}{also}",
             round((0.6 if len(leaders) == 1 else 0.8) + (0.15 if silent else 0), 2),
             moment(first),
@@ -165,7 +165,7 @@ def _slow_followers(case: Case) -> Iterator[Suspect]:
         worst = max(sorted(mine), key=lambda pair: paces[pair])
         what = "and the others fetched as slowly from it" if network else "its disk, or its network"
         evidence = (
-            f"broker {broker} fetched slowly from {clock(case)}: {ms(paces[worst])} from one fetch to the next, "
+            f"{case.named(broker)} fetched slowly from {clock(case)}: {ms(paces[worst])} from one fetch to the next, "
             f"usually {ms(usual[worst].gap_us)}, {what}, while {affected(case.incident)}"
         )
         rule = "slow_network" if network else "slow_follower"
@@ -184,8 +184,8 @@ def _slow_disk(case: Case) -> Iterator[Suspect]:
             ", and was as slow in all else" if whole else " and stopped fetching: its disk" if stuck else ": its disk"
         )
         evidence = (
-            f"{broker} took {ms(mean)} to append a produce from {clock(case)}, usually {ms(usual)}{what}, "
-            f"while {affected(case.incident)}"
+            f"{case.named_log(instance)} took {ms(mean)} to append a produce from {clock(case)}, usually {ms(usual)}"
+            f"{what}, while {affected(case.incident)}"
         )
         confidence = 0.5 if whole else 0.9 if stuck else 0.75
         yield case.suspect(broker, "slow_broker" if whole else "slow_disk", evidence, confidence)
@@ -209,7 +209,7 @@ def _slow_sending(case: Case) -> Iterator[Suspect]:
             return
     for instance, (mean, usual) in _slower(case, "send_us", lambda _: True).items():
         evidence = (
-            f"{case.broker(instance)} took {ms(mean)} to send a response from {clock(case)}, usually {ms(usual)}: "
+            f"{case.named_log(instance)} took {ms(mean)} to send a response from {clock(case)}, usually {ms(usual)}: "
             f"its network, while {affected(case.incident)}"
         )
         yield case.suspect(case.broker(instance), "slow_sending", evidence, 0.65)
@@ -292,12 +292,14 @@ def _moved(case: Case) -> Iterator[Suspect]:
             first[row.instance] = min(row.first_us, first.get(row.instance, row.first_us))
     for instance, number in answers.most_common(1):
         if number >= 3:
-            broker, what = case.broker(instance), "coordinator of groups" if "coord" in rule else "leader of partitions"
+            what = "coordinator of groups" if "coord" in rule else "leader of partitions"
             evidence = (
-                f"{broker} ceased to be {what} about {moment(first[instance]):%H:%M:%S}: it refused {number:,} requests"
-                f", while {affected(case.incident)}"
+                f"{case.named_log(instance)} ceased to be {what} about {moment(first[instance]):%H:%M:%S}: it refused "
+                f"{number:,} requests, while {affected(case.incident)}"
             )
-            yield case.suspect(broker, rule, evidence, 0.85 if case.incident.trouble == "refused" else 0.7)
+            yield case.suspect(
+                case.broker(instance), rule, evidence, 0.85 if case.incident.trouble == "refused" else 0.7
+            )
 
 
 def _rebalance(case: Case) -> Iterator[Suspect]:
