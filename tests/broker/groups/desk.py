@@ -11,6 +11,7 @@ from abeyant.broker.groups.classic.group import ClassicGroup
 from abeyant.broker.groups.classic.member import JoinRequest, JoinResponse, SyncResponse
 from abeyant.broker.groups.classic.protocol import ClassicProtocol
 from abeyant.broker.groups.classic.rebalancing import Rebalancing
+from abeyant.broker.groups.sessions import Sessions
 from abeyant.broker.groups.waits import Waits
 from abeyant.broker.wire.schema import ErrorCode
 
@@ -25,9 +26,10 @@ class Desk:
         self.timer = ManualTimer()
         self.rebalances: Purgatory[Any] = Purgatory("Rebalance", self.timer)
         self.sessions: Purgatory[Any] = Purgatory("Heartbeat", self.timer)
-        self.waits = Waits(self.rebalances, self.sessions, self.timer.time, self._expired)
-        rebalances = Rebalancing(self.waits, self._store, self.now_ms, initial_delay=initial_delay)
-        self.protocol = ClassicProtocol(self.waits, self._store, rebalances, self.now_ms, max_size=max_size)
+        waits = Waits(self.rebalances, self.timer.time)
+        sessions = Sessions(self.sessions, self.timer.time, self._expired)
+        rebalances = Rebalancing(waits, sessions, self._store, self.now_ms, initial_delay=initial_delay)
+        self.protocol = ClassicProtocol(waits, sessions, self._store, rebalances, self.now_ms, max_size=max_size)
         self.group = ClassicGroup("group", 0)
         self.stored: list[dict[str, bytes] | None] = []
         self.held: list[Callable[[ErrorCode], object]] | None = None  # writes that the log has not, while it is slow

@@ -276,6 +276,21 @@ def test_members_commit_in_their_epoch() -> None:
         assert client.ask("ListGroups").groups == ()
 
 
+@pytest.mark.parametrize("first", [{}, {"subscribed_topic_names": None, "subscribed_topic_regex": "t.*"}])
+def test_offsets_are_kept_for_a_subscription_and_forgotten_after_it(first: dict[str, Any]) -> None:
+    settings = {"offsets.retention.minutes": 60, "connections.max.idle.ms": 86_400_000}
+    with held(settings=settings) as kafka, GroupClient(kafka) as client:
+        assert client.commit(7) == "none"
+        one = Consumer(client, "one", **first)
+        for _ in range(125):
+            assert one.beat() == "none"
+            kafka.clock.advance(40.0)
+        assert client.fetch() == 7
+        assert one.leave() == "none"
+        kafka.clock.advance(610.0)  # it is looked each 10 minutes
+        assert client.fetch() == -1
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_nothing_is_had_by_two_and_in_the_end_all_is_had(seed: int) -> None:
     """Members come, go, are silent and lose answers; a client has a partition until it says that it has not."""

@@ -254,8 +254,10 @@ class Groups(RuleBasedStateMachine):
     def nothing_waits_but_what_should(self) -> None:
         group = self.desk.group
         assert len(self.desk.rebalances.pending()) == self._half_is_on()
-        running = sum(member.session.operation is not None for member in group.members.values())
-        assert len(self.desk.sessions.pending()) == running
+        running = [operation.member_id for operation in self.desk.sessions.pending()]
+        assert len(running) == len(set(running))
+        waiting = {one.id for one in group.members.values() if one.joining is not None or one.syncing is not None}
+        assert set(group.members) - waiting <= set(running) <= set(group.members)
 
     def teardown(self) -> None:
         """Whatever has happened, the group can go on."""

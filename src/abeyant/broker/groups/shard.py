@@ -24,6 +24,7 @@ from abeyant.broker.groups.offsets import records as offset_records
 from abeyant.broker.groups.offsets.committed import Offsets
 from abeyant.broker.groups.offsets.records import Offset, OffsetKey
 from abeyant.broker.groups.retention import WithOffsets, is_old
+from abeyant.broker.groups.sessions import Sessions
 from abeyant.broker.groups.share import records as share_records
 from abeyant.broker.groups.share.group import ShareGroup, ShareState
 from abeyant.broker.groups.share.protocol import JOINS, OnHeartbeat, ShareHeartbeat, ShareProtocol
@@ -60,11 +61,14 @@ class GroupShard(Shard):
         self.shares: dict[str, ShareGroup] = {}
         self.streams: dict[str, StreamsGroup] = {}  # an id is in only one of the four
         self.offsets = Offsets()
-        waits = Waits(broker.rebalance_purgatory, broker.heartbeat_purgatory, broker.now, self._expired)
+        waits = Waits(broker.rebalance_purgatory, broker.now)
+        sessions = self.sessions = Sessions(broker.heartbeat_purgatory, broker.now, self._expired)
         max_classic = settings["group.max.size"]
         initial_delay = settings["group.initial.rebalance.delay.ms"] / 1000
-        rebalances = Rebalancing(waits, self._store, broker.now_ms, initial_delay=initial_delay)
-        self.classic_protocol = ClassicProtocol(waits, self._store, rebalances, broker.now_ms, max_size=max_classic)
+        rebalances = Rebalancing(waits, sessions, self._store, broker.now_ms, initial_delay=initial_delay)
+        self.classic_protocol = ClassicProtocol(
+            waits, sessions, self._store, rebalances, broker.now_ms, max_size=max_classic
+        )
         controller = broker.cluster.controller
         max_consumers = settings["group.consumer.max.size"]
         targets = Targets(
@@ -81,16 +85,17 @@ class GroupShard(Shard):
         self._group_settings = controller.groups
         self._now_ms = broker.now_ms
         self.consumer_protocol = ConsumerProtocol(
-            waits, targets, self.consumers, self.write_and_replay, self._downgrade_without, self._session_timeout,
-            partial(self._may_assign, "consumer"), max_size=max_consumers,
+            waits, sessions, targets, self.consumers, self.write_and_replay, self._downgrade_without,
+            partial(self._session_timeout, "consumer"), partial(self._may_assign, "consumer"), max_size=max_consumers,
         )  # fmt: skip
         self.share_states = ShareStates(broker, self.write_and_replay)
         self.share_protocol = ShareProtocol(
-            waits, targets, self.shares, self.share_states, self.write_and_replay, self._share_session_timeout,
-            partial(self._may_assign, "share"), broker.now_ms, max_size=settings["group.share.max.size"],
+            sessions, targets, self.shares, self.share_states, self.write_and_replay,
+            partial(self._session_timeout, "share"), partial(self._may_assign, "share"), broker.now_ms,
+            max_size=settings["group.share.max.size"],
         )  # fmt: skip
         self.streams_protocol = StreamsProtocol(
-            waits, targets, self.streams, self.write_and_replay, self._streams_setting,
+            waits, sessions, targets, self.streams, self.write_and_replay, partial(self._setting, "streams"),
             partial(self._may_assign, "streams"), broker.now_ms, max_size=settings["group.streams.max.size"],
         )  # fmt: skip
         self.classic_members = ClassicInConsumerGroup(self.consumer_protocol, self.migration, self._downgrade)
@@ -194,10 +199,9 @@ class GroupShard(Shard):
             self.classic_protocol.end(group)
         for consumers in self.consumers.values():
             self.consumer_protocol.end(consumers)
-        for shares in self.shares.values():
-            self.share_protocol.end(shares)
         for streams in self.streams.values():
             self.streams_protocol.end(streams)
+        self.sessions.end_all()
         self.groups.clear()
         self.consumers.clear()
         self.shares.clear()
@@ -294,18 +298,17 @@ class GroupShard(Shard):
 
     def _may_assign(self, kind: str, group: ConsumerGroup | ShareGroup | StreamsGroup) -> bool:
         """Return whether a group may get a new target: `assignment.interval.ms` after the one before."""
-        interval: int = self._group_settings.value(group.id, f"{kind}.assignment.interval.ms")
+        interval = self._setting(kind, group.id, "assignment.interval.ms")
         return group.target_time <= 0 or not 0 <= self._now_ms() - group.target_time < interval
 
-    def _session_timeout(self, group_id: str) -> float:
-        """Return the session time-out of a consumer group's members, in seconds."""
-        timeout: int = self._group_settings.value(group_id, "consumer.session.timeout.ms")
-        return timeout / 1000
+    def _setting(self, kind: str, group_id: str, name: str) -> int:
+        """Return a setting of a group of this kind."""
+        value: int = self._group_settings.value(group_id, f"{kind}.{name}")
+        return value
 
-    def _share_session_timeout(self, group_id: str) -> float:
-        """Return the session time-out of a share group's members, in seconds."""
-        timeout: int = self._group_settings.value(group_id, "share.session.timeout.ms")
-        return timeout / 1000
+    def _session_timeout(self, kind: str, group_id: str) -> float:
+        """Return the session time-out of a group's members, in seconds."""
+        return self._setting(kind, group_id, "session.timeout.ms") / 1000
 
     def share_heartbeat(self, group_id: str, request: ShareHeartbeat, then: OnHeartbeat) -> None:
         """Let a member join or stay in a share group, which is created for the first one. Raises ApiError."""
@@ -314,11 +317,6 @@ class GroupShard(Shard):
             raise ApiError(ErrorCode.group_id_not_found, f"Share group {group_id} not found.")
         group = ShareGroup(group_id) if is_new else self.share_group(group_id)
         self.share_protocol.heartbeat(group, request, then)
-
-    def _streams_setting(self, group_id: str, name: str) -> int:
-        """Return a setting of a streams group."""
-        value: int = self._group_settings.value(group_id, f"streams.{name}")
-        return value
 
     def streams_heartbeat(self, group_id: str, request: StreamsHeartbeat, then: OnStreamsHeartbeat) -> None:
         """Let a member join or stay in a streams group, which may replace an empty classic one. Raises ApiError."""
@@ -369,21 +367,14 @@ class GroupShard(Shard):
 
     def expire(self, group_id: str, member_id: str) -> None:
         """Remove a member as if its session had expired."""
-        if group_id in self.consumers:
-            self.consumer_protocol.expire(group_id, member_id)
-        elif group_id in self.shares:
-            self.share_protocol.expire(group_id, member_id)
-        elif group_id in self.streams:
-            self.streams_protocol.expire(group_id, member_id)
-        else:
+        if group_id in self.groups:
             self.classic_protocol.remove(self.groups[group_id], member_id)
+        else:
+            self._expired(group_id, member_id)
 
     def delete(self, group_ids: Iterable[str], then: Callable[[dict[str, ErrorCode]], object]) -> None:
         """Delete groups with their offsets and states. `then` gets an error, or NONE, for each."""
         group_ids = list(group_ids)
-        for group_id in group_ids:
-            if group_id in self.groups:
-                self.classic_protocol.expire_due(self.groups[group_id])
         empty = [one for one in group_ids if one in self.shares and not self.shares[one].members]
         states = {one: found for one in empty if (found := self.share_states.of(one).all)}
         failed: dict[str, ErrorCode] = {}
@@ -448,12 +439,9 @@ class GroupShard(Shard):
         group = self.groups.get(group_id)
         if group is not None:
             self.classic_protocol.expire(group, member_id)
-        elif group_id in self.shares:
-            self.share_protocol.expire(group_id, member_id)
-        elif group_id in self.streams:
-            self.streams_protocol.expire(group_id, member_id)
-        else:
-            self.consumer_protocol.expire(group_id, member_id)
+            return
+        for protocol in (self.consumer_protocol, self.share_protocol, self.streams_protocol):
+            protocol.expire(group_id, member_id)
 
     # -- offsets
 

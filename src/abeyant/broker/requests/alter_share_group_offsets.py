@@ -26,7 +26,7 @@ def handle(call: Call) -> None:
     request = call.request
     if not request.group_id:
         raise ApiError(ErrorCode.invalid_group_id, "The group id is invalid.")
-    shard = group_shard(call, request.group_id)
+    shard = group_shard(call, request.group_id, expire_overdue=True)
     group = shard.find(request.group_id)
     if group is not None and shard.share_group(request.group_id).members:
         raise ApiError(ErrorCode.non_empty_group, "The group is not empty.")

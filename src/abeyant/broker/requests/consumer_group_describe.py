@@ -41,7 +41,7 @@ def _failed(group_id: str, error: ErrorCode) -> Message:
 
 
 def _group(call: Call, group_id: str) -> Message:
-    group = group_shard(call, group_id).consumer_group(group_id)
+    group = group_shard(call, group_id, expire_overdue=True).consumer_group(group_id)
     members = [_member(call, group, member) for member in group.members.values()]
     check_topics(call, (given for member in members for given in (member.assignment, member.target_assignment)))
     return Message(

@@ -20,7 +20,8 @@ def handle(call: Call) -> None:
     shards: dict[GroupShard, list[str]] = {}
     for group_id in dict.fromkeys(call.request.groups_names):
         try:
-            shards.setdefault(group_shard(call, group_id, nameless=True), []).append(group_id)
+            shard = group_shard(call, group_id, nameless=True, expire_overdue=True)
+            shards.setdefault(shard, []).append(group_id)
         except ApiError as error:
             results[group_id] = error.code
     left = len(shards)

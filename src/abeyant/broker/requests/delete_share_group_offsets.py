@@ -19,7 +19,7 @@ def handle(call: Call) -> None:
     """Delete the states, and answer."""
     require_shares(call, UNSUPPORTED)
     request = call.request
-    shard = group_shard(call, request.group_id)
+    shard = group_shard(call, request.group_id, expire_overdue=True)
     if shard.share_group(request.group_id).members:
         raise ApiError(ErrorCode.non_empty_group, "The group is not empty.")
     controller = call.broker.cluster.controller

@@ -39,7 +39,7 @@ def _group(call: Call, group_id: str) -> Message:
     """Return the group, with its members' metadata and assignments only if it is stable."""
     operations = GROUP_OPERATIONS if call.request.include_authorized_operations else NO_OPERATIONS
     try:
-        group = group_shard(call, group_id, nameless=True).group(group_id)
+        group = group_shard(call, group_id, nameless=True, expire_overdue=True).group(group_id)
     except ApiError as error:
         if error.code is not ErrorCode.group_id_not_found:
             raise

@@ -21,6 +21,9 @@ def handle(call: Call) -> None:
         raise ApiError(ErrorCode.coordinator_load_in_progress)
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
+    for shard in shards:
+        for group in shard.all_groups():
+            shard.sessions.expire_overdue(group.id)
     groups = [
         Message(
             group_id=group.id, protocol_type=group.protocol_type or "", group_state=group.state.value,

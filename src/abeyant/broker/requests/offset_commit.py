@@ -32,7 +32,7 @@ def handle(call: Call) -> None:
         commit.answer(ErrorCode.none)
         return
     try:
-        shard = group_shard(call, request.group_id, nameless=True)
+        shard = group_shard(call, request.group_id, nameless=True, expire_overdue=not request.member_id)
         commit.require_allowed(shard, request.generation_id_or_member_epoch, transactional=False)
     except ApiError as error:
         commit.answer(error.code)

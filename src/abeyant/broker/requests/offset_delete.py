@@ -21,7 +21,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 def handle(call: Call) -> None:
     """Delete the offsets. Answer with a result for each partition."""
     request = call.request
-    shard = group_shard(call, request.group_id)
+    shard = group_shard(call, request.group_id, expire_overdue=True)
     modern = shard.consumers.get(request.group_id) or shard.streams.get(request.group_id)
     group = modern or shard.group(request.group_id)
     if modern is None and group.state is not State.EMPTY and group.protocol_type != CONSUMER:

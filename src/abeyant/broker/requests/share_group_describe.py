@@ -34,7 +34,7 @@ def _failed(group_id: str, error: ErrorCode) -> Message:
 
 
 def _group(call: Call, group_id: str) -> Message:
-    group = group_shard(call, group_id).share_group(group_id)
+    group = group_shard(call, group_id, expire_overdue=True).share_group(group_id)
     members = [_member(call, member) for member in group.members.values()]
     check_topics(call, (member.assignment for member in members))
     return Message(

@@ -38,7 +38,7 @@ def _failed(group_id: str, error: ErrorCode) -> Message:
 
 
 def _group(call: Call, group_id: str) -> Message:
-    group = group_shard(call, group_id).streams_group(group_id)
+    group = group_shard(call, group_id, expire_overdue=True).streams_group(group_id)
     if group.topology is not None and not all(may_describe(call, name) for name in _topic_names(group.topology)):
         text = "The described group uses topics that the client is not authorized to describe."
         raise ApiError(ErrorCode.topic_authorization_failed, text)

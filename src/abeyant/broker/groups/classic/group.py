@@ -17,7 +17,6 @@ from enum import Enum
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.member import JoinResponse, Member, OnJoin, SyncResponse
 from abeyant.broker.groups.subscription import CONSUMER, subscribed_topics
-from abeyant.broker.groups.waits import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 _LONGEST_NAME = 1_000  # characters, of at most 4 bytes
@@ -55,7 +54,7 @@ class ClassicGroup:
         self.leader: str | None = None
         self.members: dict[str, Member] = {}
         self.static: dict[str, str] = {}  # instance id -> member id
-        self.pending: dict[str, Session] = {}  # members that got an id and have not joined with it yet
+        self.pending: dict[str, None] = {}  # members that got an id and have not joined with it yet
         self.unsynced: set[str] = set()  # members that joined and have not sent a SyncGroup yet
         self.new_member_added = False  # during the initial rebalance delay
         self.awaiting_join = 0  # members with a pending JoinGroup
@@ -181,7 +180,6 @@ class ClassicGroup:
         old.answer_sync(SyncResponse(ErrorCode.fenced_instance_id))
         self.remove(old)
         old.id = new_id
-        old.session = Session(self.id, new_id, old.client_id)
         self.add(old)
         if led:
             self.leader = new_id

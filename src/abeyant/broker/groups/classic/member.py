@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from abeyant.broker.groups.waits import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 
@@ -57,7 +56,7 @@ OnSync = Callable[[SyncResponse], object]
 class Member:
     """One member. Times are in ms."""
 
-    def __init__(self, group_id: str, member_id: str, request: JoinRequest) -> None:
+    def __init__(self, member_id: str, request: JoinRequest) -> None:
         """Create the member from its first JoinGroup."""
         self.id = member_id
         self.instance_id = request.instance_id
@@ -71,7 +70,6 @@ class Member:
         self.is_new = False  # its first JoinGroup is pending, so it does not know its id and sends no heartbeats
         self.joining: OnJoin | None = None  # answers its JoinGroup
         self.syncing: OnSync | None = None  # answers its SyncGroup
-        self.session = Session(group_id, member_id, request.client_id)
 
     def metadata(self, protocol: str | None) -> bytes:
         """Return its metadata for a protocol; empty if it does not support that one."""

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.group import ClassicGroup, State
 from abeyant.broker.groups.classic.member import JoinRequest, JoinResponse, Member, OnJoin, SyncResponse
-from abeyant.broker.groups.waits import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
     from abeyant.broker.groups.classic.rebalancing import Rebalancing, Store
+    from abeyant.broker.groups.sessions import Sessions
     from abeyant.broker.groups.waits import Waits
 
 _NEW_MEMBER_JOIN = (
@@ -29,10 +29,18 @@ class ClassicProtocol:
     """The classic protocol, for the groups of one shard. Use from the loop's thread only."""
 
     def __init__(
-        self, waits: Waits, store: Store, rebalances: Rebalancing, now_ms: Callable[[], int], *, max_size: int
+        self,
+        waits: Waits,
+        sessions: Sessions,
+        store: Store,
+        rebalances: Rebalancing,
+        now_ms: Callable[[], int],
+        *,
+        max_size: int,
     ) -> None:
         """Allow at most `max_size` members per group."""
         self._waits = waits
+        self._sessions = sessions
         self._store = store
         self.rebalances = rebalances
         self._now_ms = now_ms
@@ -55,7 +63,7 @@ class ClassicProtocol:
             if request.instance_id is not None:  # a static member is never given an id first
                 then(JoinResponse(ErrorCode.unknown_server_error, request.member_id))
                 return
-            self._waits.unwatch(group.pending[request.member_id])
+            self._sessions.end(group.id, request.member_id)
             self._add(group, request.member_id, request, then)
         else:
             self._rejoin(group, request, then)
@@ -78,8 +86,8 @@ class ClassicProtocol:
         if request.instance_id is not None and request.instance_id in group.static:
             self._replace_static(group, request.instance_id, new_id, request, then)
         elif request.instance_id is None and request.needs_id:
-            session = group.pending[new_id] = Session(group.id, new_id, request.client_id)
-            self._waits.watch(session, request.session_timeout / 1000)
+            group.pending[new_id] = None
+            self._sessions.touch(group.id, new_id, request.client_id, request.session_timeout / 1000)
             then(JoinResponse(ErrorCode.member_id_required, new_id))
         else:
             self._add(group, new_id, request, then)
@@ -105,13 +113,13 @@ class ClassicProtocol:
             then(group.join_response(member, leads=leads))
 
     def _add(self, group: ClassicGroup, member_id: str, request: JoinRequest, then: OnJoin) -> None:
-        member = Member(group.id, member_id, request)
+        member = Member(member_id, request)
         member.is_new = True
         member.joining = then
         if group.state is State.PREPARING and group.previous is State.EMPTY:
             group.new_member_added = True
         group.add(member)
-        self._waits.watch(member.session, _NEW_MEMBER_JOIN)
+        self._sessions.touch(group.id, member.id, member.client_id, _NEW_MEMBER_JOIN)
         self.rebalances.rebalance(group)
 
     def _update(self, group: ClassicGroup, member: Member, request: JoinRequest, then: OnJoin) -> None:
@@ -132,9 +140,9 @@ class ClassicProtocol:
         old = group.members[group.static[instance_id]]
         old_id, old_leader = old.id, group.leader
         before = old.rebalance_timeout, old.session_timeout, old.protocols
-        self._waits.unwatch(old.session)
+        self._sessions.end(group.id, old.id)
         member = group.replace(instance_id, new_id)
-        self.rebalances.watch(member)
+        self.rebalances.watch(group, member)
         self._update(group, member, request, then)
         if group.state is not State.STABLE or group.protocol != group.choose_protocol():
             self.rebalances.rebalance(group)
@@ -147,8 +155,8 @@ class ClassicProtocol:
                 group.answer_join(member, JoinResponse(error, ""))
                 member.rebalance_timeout, member.session_timeout = before[:2]
                 group.update_protocols(member, before[2])
-                self._waits.unwatch(member.session)
-                self.rebalances.watch(group.replace(instance_id, old_id))
+                self._sessions.end(group.id, member.id)
+                self.rebalances.watch(group, group.replace(instance_id, old_id))
                 return
             leads = request.may_skip and group.leader == member.id
             response = group.join_response(member, leads=leads)._replace(skip_assignment=leads)
@@ -165,7 +173,7 @@ class ClassicProtocol:
         member = group.require_current(member_id, instance_id, generation)
         if group.state is State.EMPTY:
             raise ApiError(ErrorCode.unknown_member_id)
-        self.rebalances.watch(member)
+        self.rebalances.watch(group, member)
         if group.state is State.PREPARING:
             raise ApiError(ErrorCode.rebalance_in_progress)
 
@@ -173,7 +181,7 @@ class ClassicProtocol:
         """Restart the session of a member that committed offsets, which counts as a heartbeat."""
         member = group.members.get(member_id)
         if member is not None and group.state in (State.STABLE, State.PREPARING):
-            self.rebalances.watch(member)
+            self.rebalances.watch(group, member)
 
     def require_may_commit(
         self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, *, transactional: bool
@@ -195,16 +203,12 @@ class ClassicProtocol:
 
     def expire(self, group: ClassicGroup, member_id: str) -> None:
         """Remove a member whose session expired. Keep one with a pending request, unless that is its first."""
-        if group.pending.pop(member_id, None) is not None:
+        if self._drop_pending(group, member_id):
             self._waits.check(group)
             return
         member = group.members.get(member_id)
         if member is not None and (member.is_new or (member.joining is None and member.syncing is None)):
             self.remove(group, member_id)
-
-    def expire_due(self, group: ClassicGroup) -> None:
-        """Remove the members whose session has ended, before the timer does: a client may count the same seconds."""
-        self._waits.expire_due([member.session for member in group.members.values()])
 
     # -- LeaveGroup
 
@@ -251,15 +255,14 @@ class ClassicProtocol:
         A group without a leader also starts a rebalance.
         """
         for member in group.members.values():
-            self.rebalances.watch(member)
+            self.rebalances.watch(group, member)
         if group.members and group.leader is None:
             group.leader = next(iter(group.members))
             self.rebalances.rebalance(group)
 
     def end(self, group: ClassicGroup, error: ErrorCode = ErrorCode.not_coordinator) -> None:
         """Stop serving the group here, or as a classic one. Answer its pending requests with `error`."""
-        for session in [member.session for member in group.members.values()] + list(group.pending.values()):
-            self._waits.unwatch(session)
+        self._sessions.end_group(group.id)
         for member in list(group.members.values()):
             group.answer_join(member, JoinResponse(error, member.id))
             member.answer_sync(SyncResponse(error))
@@ -268,15 +271,15 @@ class ClassicProtocol:
 
     def _drop_pending(self, group: ClassicGroup, member_id: str) -> bool:
         """Remove a member that got an id and has not joined with it. Return whether there was one."""
-        session = group.pending.pop(member_id, None)
-        if session is None:
+        if member_id not in group.pending:
             return False
-        self._waits.unwatch(session)
+        del group.pending[member_id]
+        self._sessions.end(group.id, member_id)
         return True
 
     def _drop(self, group: ClassicGroup, member: Member) -> None:
         """Remove a member without a rebalance, and answer its pending requests with UNKNOWN_MEMBER_ID."""
-        self._waits.unwatch(member.session)
+        self._sessions.end(group.id, member.id)
         group.answer_join(member, JoinResponse(ErrorCode.unknown_member_id, ""))
         member.answer_sync(SyncResponse(ErrorCode.unknown_member_id))
         group.remove(member)

@@ -22,6 +22,7 @@ from abeyant.broker.groups.classic.member import Member, OnSync, SyncResponse
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
+    from abeyant.broker.groups.sessions import Sessions
     from abeyant.broker.groups.waits import Waits
 
 _NONE = ErrorCode.none
@@ -36,9 +37,12 @@ Store = Callable[[ClassicGroup, Assignments | None, Callable[[ErrorCode], object
 class Rebalancing:
     """Rebalances the groups of one shard. Use from the loop's thread only."""
 
-    def __init__(self, waits: Waits, store: Store, now_ms: Callable[[], int], *, initial_delay: float) -> None:
+    def __init__(
+        self, waits: Waits, sessions: Sessions, store: Store, now_ms: Callable[[], int], *, initial_delay: float
+    ) -> None:
         """Delay the first rebalance of a group by `initial_delay` seconds, for more members to join."""
         self._waits = waits
+        self._sessions = sessions
         self._store = store
         self._now_ms = now_ms
         self._initial_delay = initial_delay
@@ -95,7 +99,7 @@ class Rebalancing:
             return
         for member in list(group.members.values()):
             if member.joining is None and member.instance_id is None:
-                self._waits.unwatch(member.session)
+                self._sessions.end(group.id, member.id)
                 group.remove(member)
         if group.members and not group.elect_leader():
             # Static members only, and none has rejoined: wait until their sessions expire.
@@ -106,7 +110,7 @@ class Rebalancing:
             self._store(group, {}, ignore)
             return
         for member in list(group.members.values()):
-            self.watch(member)
+            self.watch(group, member)
             member.is_new = False
             group.unsynced.add(member.id)
         generation = group.generation
@@ -180,7 +184,7 @@ class Rebalancing:
         for member in list(group.members.values()):
             assignment = member.assignment if answer.error is _NONE else b""
             if member.answer_sync(answer._replace(assignment=assignment)):
-                self.watch(member)
+                self.watch(group, member)
 
     def _remove_unsynced(self, group: ClassicGroup, generation: int) -> None:
         """Remove the members that sent no SyncGroup in time."""
@@ -188,11 +192,11 @@ class Rebalancing:
             return
         late = [group.members[member_id] for member_id in group.unsynced if member_id in group.members]
         for member in late:
-            self._waits.unwatch(member.session)
+            self._sessions.end(group.id, member.id)
             group.remove(member)
         if late:
             self.prepare(group)
 
-    def watch(self, member: Member) -> None:
+    def watch(self, group: ClassicGroup, member: Member) -> None:
         """Restart a member's session."""
-        self._waits.watch(member.session, member.session_timeout / 1000)
+        self._sessions.touch(group.id, member.id, member.client_id, member.session_timeout / 1000)

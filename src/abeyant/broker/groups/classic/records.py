@@ -64,7 +64,7 @@ def read_group_value(group_id: str, data: bytes) -> ClassicGroup:
             one.session_timeout if one.rebalance_timeout < 0 else one.rebalance_timeout, value.protocol_type,
             ((value.protocol or "", one.metadata),),
         )  # fmt: skip
-        member = Member(group_id, one.member_id, joining)
+        member = Member(one.member_id, joining)
         member.assignment = one.assignment
         group.add(member)
     group.protocol_type = value.protocol_type or None

@@ -184,8 +184,11 @@ class ConsumerGroup:
         return member.state is MemberState.UNRELEASED and any(one in self.owners for one in wanted)
 
     def is_subscribed(self, topic: str) -> bool:
-        """Return whether a member subscribes to a topic. O(members)."""
-        return any(topic in member.topics for member in self.members.values()) or topic in self.topics
+        """Return whether a member subscribes to a topic, by name or by a pattern. O(subscriptions)."""
+        return any(
+            topic in names or (pattern in self.resolved and topic in self.resolved[pattern].topics)
+            for names, pattern in self.subscriptions
+        )
 
     def require_may_commit(
         self, member_id: str, epoch: int, partitions: Iterable[Partition], *, transactional: bool, knows_stale: bool

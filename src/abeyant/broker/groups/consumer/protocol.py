@@ -23,11 +23,11 @@ from abeyant.broker.groups.consumer.group import (
     fenced_instance,
     reconcile,
 )
-from abeyant.broker.groups.waits import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
     from abeyant.broker.groups.consumer.targets import MayDescribe, Subscribed, Targets
+    from abeyant.broker.groups.sessions import Sessions
     from abeyant.broker.groups.waits import Waits
 
 Then = Callable[[ErrorCode], object]
@@ -86,6 +86,7 @@ class ConsumerProtocol:
     def __init__(
         self,
         waits: Waits,
+        sessions: Sessions,
         targets: Targets,
         groups: Mapping[str, ConsumerGroup],
         write: Write,
@@ -100,7 +101,7 @@ class ConsumerProtocol:
         `may_assign` returns whether a group may get a new target now; else a later heartbeat brings it.
         `downgrade` downgrades a group if removing these members requires it, and returns whether it did.
         """
-        self._waits = waits
+        self._sessions = sessions
         self.targets = targets
         self._groups = groups
         self.write = write
@@ -108,7 +109,6 @@ class ConsumerProtocol:
         self._session_timeout = session_timeout
         self._may_assign = may_assign
         self.max_size = max_size
-        self._sessions: dict[tuple[str, str], Session] = {}
         self.deadlines = Deadlines(waits, self.expire)
 
     # -- members that join or stay
@@ -312,12 +312,9 @@ class ConsumerProtocol:
 
     def watch(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         """Restart a member's session, and start or stop its deadline to revoke partitions."""
-        key = (group.id, member.id)
-        session = self._sessions.get(key)
-        if session is None:
-            session = self._sessions[key] = Session(group.id, member.id, member.client_id)
         classic = member.classic
-        self._waits.watch(session, classic.session_timeout / 1000 if classic else self._session_timeout(group.id))
+        seconds = classic.session_timeout / 1000 if classic else self._session_timeout(group.id)
+        self._sessions.touch(group.id, member.id, member.client_id, seconds)
         if member.state is MemberState.UNREVOKED and classic is None:
             self.deadlines.start(group.id, member, Duty.REVOKE, member.epoch)
         else:
@@ -326,9 +323,7 @@ class ConsumerProtocol:
     def unwatch(self, group_id: str, member_id: str) -> None:
         """Stop a member's session and deadlines."""
         self.deadlines.done(group_id, member_id, *Duty)
-        session = self._sessions.pop((group_id, member_id), None)
-        if session is not None:
-            self._waits.unwatch(session)
+        self._sessions.end(group_id, member_id)
 
 
 def _when_written(then: OnHeartbeat, response: HeartbeatResponse) -> Then:

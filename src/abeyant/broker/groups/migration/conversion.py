@@ -114,7 +114,7 @@ class Migration:
         converted.generation = group.epoch
         members = [one for one in group.members.values() if one.id not in gone]
         for one in members if joins is None else [*members, joins]:
-            converted.add(_downgrade_member(group.id, one))
+            converted.add(_downgrade_member(one))
         converted.protocol_type = CONSUMER
         converted.protocol = converted.choose_protocol()
         converted.state = converted.previous = State.STABLE
@@ -131,13 +131,13 @@ class Migration:
         return converted, [*consumer_records.tombstones(group), entry]
 
 
-def _downgrade_member(group_id: str, member: ConsumerMember) -> Member:
+def _downgrade_member(member: ConsumerMember) -> Member:
     assert member.classic is not None
     request = JoinRequest(
         member.id, member.instance_id, member.client_id, member.client_host, member.classic.session_timeout,
         member.rebalance_timeout, CONSUMER, member.classic.protocols,
     )  # fmt: skip
-    return Member(group_id, member.id, request)
+    return Member(member.id, request)
 
 
 def _cannot_upgrade(group: ClassicGroup, why: str) -> ApiError:

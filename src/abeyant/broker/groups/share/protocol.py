@@ -14,14 +14,13 @@ from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment
 from abeyant.broker.groups.share import records
 from abeyant.broker.groups.share.assignor import assign
 from abeyant.broker.groups.share.group import Partitions, ShareGroup, ShareMember
-from abeyant.broker.groups.waits import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
     from abeyant.broker.groups.consumer.protocol import Write
     from abeyant.broker.groups.consumer.targets import Targets
+    from abeyant.broker.groups.sessions import Sessions
     from abeyant.broker.groups.share.states import ShareStates
-    from abeyant.broker.groups.waits import Waits
 
 JOINS, LEAVES = 0, -1  # epochs in requests
 
@@ -58,7 +57,7 @@ class ShareProtocol:
 
     def __init__(
         self,
-        waits: Waits,
+        sessions: Sessions,
         targets: Targets,
         groups: Mapping[str, ShareGroup],
         states: ShareStates,
@@ -73,7 +72,7 @@ class ShareProtocol:
 
         `may_assign` returns whether a group may get a new target now; else a later heartbeat brings it.
         """
-        self._waits = waits
+        self._sessions = sessions
         self._targets = targets
         self._groups = groups
         self._states = states
@@ -82,7 +81,6 @@ class ShareProtocol:
         self._may_assign = may_assign
         self._now_ms = now_ms
         self._max_size = max_size
-        self._sessions: dict[tuple[str, str], Session] = {}
 
     def heartbeat(self, group: ShareGroup, request: ShareHeartbeat, then: OnHeartbeat) -> None:
         """Move the member to its target. Raises ApiError, and changes nothing then."""
@@ -227,7 +225,7 @@ class ShareProtocol:
             self._remove(group, member_id, ignore)
 
     def _remove(self, group: ShareGroup, member_id: str, then: Callable[[ErrorCode], object]) -> None:
-        self._unwatch(group.id, member_id)
+        self._sessions.end(group.id, member_id)
         entries = [*records.member_tombstones(group.id, member_id), records.group(group.id, group.epoch + 1)]
         self._write(entries, then)
 
@@ -239,11 +237,6 @@ class ShareProtocol:
         for member in group.members.values():
             self._watch(group, member)
 
-    def end(self, group: ShareGroup) -> None:
-        """Stop the sessions of a group that another broker coordinates now."""
-        for member_id in group.members:
-            self._unwatch(group.id, member_id)
-
     def _settle(self, group_id: str, member_id: str, topics: dict[str, tuple[object, int]]) -> None:
         group = self._groups.get(group_id)
         if group is not None and member_id in group.members:
@@ -251,16 +244,7 @@ class ShareProtocol:
             self._watch(group, group.members[member_id])
 
     def _watch(self, group: ShareGroup, member: ShareMember) -> None:
-        key = group.id, member.id
-        session = self._sessions.get(key)
-        if session is None:
-            session = self._sessions[key] = Session(group.id, member.id, member.client_id)
-        self._waits.watch(session, self._session_timeout(group.id))
-
-    def _unwatch(self, group_id: str, member_id: str) -> None:
-        session = self._sessions.pop((group_id, member_id), None)
-        if session is not None:
-            self._waits.unwatch(session)
+        self._sessions.touch(group.id, member.id, member.client_id, self._session_timeout(group.id))
 
 
 def _assigned(group: ShareGroup) -> Assignment:

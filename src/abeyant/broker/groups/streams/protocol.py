@@ -20,12 +20,12 @@ from abeyant.broker.groups.streams.group import Endpoint, StreamsGroup, StreamsM
 from abeyant.broker.groups.streams.internal_topics import ConfiguredTopology, Status, configure
 from abeyant.broker.groups.streams.tasks import NO_TASKS, Tasks
 from abeyant.broker.groups.streams.topology import KeyValue, TopicInfo, Topology
-from abeyant.broker.groups.waits import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
     from abeyant.broker.groups.consumer.protocol import Write
     from abeyant.broker.groups.consumer.targets import Subscribed, Targets
+    from abeyant.broker.groups.sessions import Sessions
     from abeyant.broker.groups.waits import Waits
 
 JOINS, LEAVES = 0, -1  # epochs in requests
@@ -78,6 +78,7 @@ class StreamsProtocol:
     def __init__(
         self,
         waits: Waits,
+        sessions: Sessions,
         targets: Targets,
         groups: Mapping[str, StreamsGroup],
         write: Write,
@@ -92,6 +93,7 @@ class StreamsProtocol:
         `may_assign` returns whether a group may get a new target now; else a later heartbeat brings it.
         """
         self._waits = waits
+        self._sessions = sessions
         self._targets = targets
         self._groups = groups
         self._write = write
@@ -99,7 +101,6 @@ class StreamsProtocol:
         self._may_assign = may_assign
         self._now_ms = now_ms
         self._max_size = max_size
-        self._sessions: dict[tuple[str, str], Session] = {}
         self._deadlines = Deadlines(waits, self.expire)
         self._delayed: set[str] = set()  # groups that wait for more members before their first assignment
 
@@ -307,11 +308,8 @@ class StreamsProtocol:
         self._watch(group, group.members[member.id])
 
     def _watch(self, group: StreamsGroup, member: StreamsMember) -> None:
-        key = group.id, member.id
-        session = self._sessions.get(key)
-        if session is None:
-            session = self._sessions[key] = Session(group.id, member.id, member.client_id)
-        self._waits.watch(session, self._setting(group.id, "session.timeout.ms") / 1000)
+        seconds = self._setting(group.id, "session.timeout.ms") / 1000
+        self._sessions.touch(group.id, member.id, member.client_id, seconds)
         if member.state is MemberState.UNREVOKED:
             self._deadlines.start(group.id, member, Duty.REVOKE, member.epoch)
         else:
@@ -319,9 +317,7 @@ class StreamsProtocol:
 
     def _unwatch(self, group_id: str, member_id: str) -> None:
         self._deadlines.done(group_id, member_id, *Duty)
-        session = self._sessions.pop((group_id, member_id), None)
-        if session is not None:
-            self._waits.unwatch(session)
+        self._sessions.end(group_id, member_id)
 
 
 def _delay_key(group_id: str) -> tuple[str, str]:

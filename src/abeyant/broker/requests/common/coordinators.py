@@ -16,14 +16,18 @@ if TYPE_CHECKING:
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def group_shard(call: Call, group_id: str, *, nameless: bool = False) -> GroupShard:
+def group_shard(call: Call, group_id: str, *, nameless: bool = False, expire_overdue: bool = False) -> GroupShard:
     """Return the shard of a group. Raises ApiError: INVALID_GROUP_ID, or the coordinator's.
 
-    With `nameless` the empty group id is allowed, as for committing offsets.
+    With `nameless` the empty group id is allowed, as for committing offsets. With `expire_overdue` remove the members
+    whose session is over, before the timer does: who describes or deletes the group may have waited just that long.
     """
     if not group_id and not nameless:
         raise ApiError(ErrorCode.invalid_group_id)
-    return call.broker.group_coordinator.shard(group_id)
+    shard = call.broker.group_coordinator.shard(group_id)
+    if expire_overdue:
+        shard.sessions.expire_overdue(group_id)
+    return shard
 
 
 def transaction_shard(call: Call, transactional_id: str) -> TransactionShard:
