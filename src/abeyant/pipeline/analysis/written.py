@@ -44,6 +44,11 @@ microseconds."""
 
 _TOLD: Final = ", ".join(f"{name} long" for name in _MERGED)
 _GROUP_ROWS: Final = 1 << 17
+# Columns of few values: of the others a dictionary takes a third of the writing, and is then given up.
+_REPEATED: Final = (
+    *("instance", "kind", "timeout_ms", "condition", "outcome", "api", "error_code", "client_id"),
+    "watches.list.element.key",
+)
 _COUNTED: Final = ".requests"
 """Of the requests counted by the second, which are no table of the result."""
 
@@ -191,7 +196,9 @@ class _Part:
         self._waiting, self._rows = [], 0
         if self._passing is not None:
             self._passing.parent.mkdir(exist_ok=True)
-            self._writer = self._writer or pq.ParquetWriter(self._passing, schema, compression="zstd")
+            self._writer = self._writer or pq.ParquetWriter(
+                self._passing, schema, compression="zstd", use_dictionary=_REPEATED
+            )
             self._writer.write_table(rows)
         return self._table.tell(rows)
 

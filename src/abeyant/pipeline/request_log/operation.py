@@ -321,7 +321,10 @@ def _error_codes(response: Mapping[str, Any] | None) -> frozenset[int]:
         if isinstance(found, dict):
             if "errorCode" in found:
                 codes.add(integer(found, "errorCode"))
-            level.extend(value for value in found.values() if isinstance(value, dict | list))
+            level += [value for value in found.values() if isinstance(value, _NESTED)]
         elif isinstance(found, list):
-            level.extend(value for value in found if isinstance(value, dict | list))
+            level += [value for value in found if isinstance(value, _NESTED)]
     return frozenset(codes)
+
+
+_NESTED: Final = (dict, list)

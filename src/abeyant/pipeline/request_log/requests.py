@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -18,6 +19,8 @@ __all__ = ["numbered_lines", "read_requests", "typed_parser"]
 
 # The parts of a line follow one another, but for a few lines of the other stream.
 _LOOK_BACK_BYTES: Final = 1 << 20
+# So Kafka's own lines begin: no part of a line, and no document.
+_UNCUT: Final = b"[2"
 
 T = TypeVar("T")
 
@@ -32,9 +35,18 @@ def numbered_lines(chunk: Chunk) -> Iterator[tuple[int, bytes | Exception]]:
     after = Chunk(file, chunk.end, min(chunk.end + MAX_LINE_BYTES, file.size))
     try:
         begun = open_parts(read_lines(before)) if chunk.start and not file.compressed else ()
+        line: bytes | Exception
+        lines: Iterator[tuple[int, bytes | Exception]] = enumerate(read_lines(chunk), number + 1)
+        if not begun:
+            for number, line in lines:
+                if isinstance(line, Exception) or not line.startswith(_UNCUT):
+                    lines = chain([(number, line)], lines)
+                    break
+                yield number, line
+            else:
+                return
         rest = read_lines(after) if chunk.end < file.size else ()
-        lines = documents(whole_lines(enumerate(read_lines(chunk), number + 1), begun, rest))
-        for number, line in lines:
+        for number, line in documents(whole_lines(lines, begun, rest)):
             yield number, line
     except DamagedFileError as error:
         yield number + 1, error

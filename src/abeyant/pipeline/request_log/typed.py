@@ -19,6 +19,7 @@ from abeyant.pipeline.request_log.line import API_NAME, LONGEST_MS, TRAILER, Api
 from abeyant.pipeline.request_log.line_time import LineClock
 from abeyant.pipeline.request_log.operation import (
     COMPLETED,
+    DELAYABLE,
     EARLY_MS,
     EXPIRED,
     REQUEST_TIMED_OUT,
@@ -42,8 +43,14 @@ _Milliseconds = Annotated[float, Meta(ge=0, lt=LONGEST_MS)]
 _TRAILER: Final = b" (kafka.request.logger)"
 _NAME: Final = b'"requestApiKeyName":"'
 _NAME_WITHIN: Final = 512  # bytes: a client's id stands before it
+# Where Kafka's own lines have the first two bytes of the API's number. A guess: the decoder checks the name.
+_NUMBER: Final = len(b'{"isForwarded":false,"requestHeader":{"requestApiKey":')
 # A head whose only digits are those of one time; a container runtime's line has two times.
 _ONE_TIME: Final = re.compile(rb"(\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[,.])(\d{3})((?:[+-]\d\d:?\d\d)?[^0-9{]+)")
+
+
+_Typed = tuple[Callable[[bytes], Any], Callable[[Any], Operated | None]]
+"""Decodes the JSON of one API's line, and says what operation it is."""
 
 
 class _Header(Struct, rename="camel", gc=False):
@@ -72,6 +79,14 @@ class _OtherLine(_Line, rename="camel", kw_only=True):
     request_header: _Header
     request: dict[str, Any] | Literal[""] | None = None
     response: dict[str, Any] | Literal[""] | None = None
+
+
+class _CountedLine(_Line, rename="camel", kw_only=True):
+    """A line whose bodies are not looked into."""
+
+    request_header: _Header
+    request: dict[str, msgspec.Raw] | Literal[""] | None = None
+    response: dict[str, msgspec.Raw] | Literal[""] | None = None
 
 
 class _Topic(Struct, rename="camel", gc=False):
@@ -162,32 +177,32 @@ class TypedParser:
         self._topics = topics
         self._trailer = _TRAILER
         self._before, self._after, self._second_us = b"", b"\n", 0
-        self._typed: Final[Mapping[bytes, tuple[Callable[[bytes], Any], Callable[[Any], Operated | None]]]] = {
-            b"FETCH": (msgspec.json.Decoder(_FetchLine).decode, self._fetch),
-            b"PRODUCE": (msgspec.json.Decoder(_ProduceLine).decode, self._produce),
-        }
+        self._middle, self._end = b"\n", b"}" + _TRAILER
+        fetch: _Typed = msgspec.json.Decoder(_FetchLine).decode, self._fetch
+        produce: _Typed = msgspec.json.Decoder(_ProduceLine).decode, self._produce
+        self._typed: Final[Mapping[bytes, _Typed]] = {b"FETCH": fetch, b"PRODUCE": produce}
+        self._numbered: Final[Mapping[bytes, _Typed]] = {b"1,": fetch, b"0,": produce}
         self._other = msgspec.json.Decoder(_OtherLine).decode
+        self._counted = msgspec.json.Decoder(_CountedLine).decode
 
     def read(self, line: bytes) -> Read | None:
         """Return what a line says; None where `LineParser` has to look at it. O(len(line))."""
         if (common := self._common(line)) is None:
             return None
         body, sent_us = common
-        name = body.find(_NAME, 0, _NAME_WITHIN) + len(_NAME)
-        typed = self._typed.get(body[name : body.find(b'"', name)])
+        typed = self._numbered.get(body[_NUMBER : _NUMBER + 2])
         if typed is None:
-            return self._read_other(body, sent_us)
+            name = body.find(_NAME, 0, _NAME_WITHIN) + len(_NAME)
+            typed = self._typed.get(body[name : body.find(b'"', name)])
+            if typed is None:
+                return self._read_other(body, sent_us)
         try:
             found = typed[0](body)
         except (msgspec.DecodeError, RecursionError):
             return self._read_other(body, sent_us)
         if (operated := typed[1](found)) is None:
             return self._read_other(body, sent_us)
-        header, remote_ms, send_ms = found.request_header, found.remote_time_ms, found.send_time_ms
-        wait_us = round(remote_ms * 1000)
-        start_us = sent_us - round((found.response_queue_time_ms + send_ms) * 1000) - wait_us
-        times = found.local_time_ms, send_ms, found.throttle_time_ms
-        return header.request_api_key_name, start_us, wait_us, remote_ms > 0, header.client_id or None, *times, operated
+        return _read(found, sent_us, operated)
 
     def request(self, line: bytes) -> ApiRequest | None:
         """Return a line as `LineParser` does, its bodies as they are; None where that has to look at it."""
@@ -196,6 +211,16 @@ class TypedParser:
 
     def _common(self, line: bytes) -> tuple[bytes, int] | None:
         """Return the JSON of a line of a common form, and when the line was written."""
+        digits_at, middle_at = len(self._before), len(self._before) + 3
+        if (  # it differs from the line before in its milliseconds and its JSON alone, as most do
+            line.startswith(self._middle, middle_at)
+            and line.startswith(self._before)
+            and line.endswith(self._end)
+            and (digits := line[digits_at:middle_at]).isdigit()
+            and line.isascii()
+        ):
+            body = line[middle_at + len(self._middle) - 1 : len(line) - len(self._end) + 1]
+            return body, self._second_us + int(digits) * 1000
         marked = line.find(MARKER)
         begin, end = marked + len(MARKER), line.rfind(b"}") + 1
         if marked < 0 or not line.startswith(b"{", begin):
@@ -208,6 +233,13 @@ class TypedParser:
         return line[begin:end], sent_us
 
     def _read_other(self, body: bytes, sent_us: int) -> Read | None:
+        try:
+            found = self._counted(body)
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        api = found.request_header.request_api_key_name
+        if not found.remote_time_ms and api not in DELAYABLE:  # it is only counted
+            return _read(found, sent_us, None) if API_NAME.fullmatch(api) else None
         if (request := self._request(body, sent_us)) is None:
             return None
         try:
@@ -239,7 +271,7 @@ class TypedParser:
     def _is_trailer(self, trailer: bytes) -> bool:
         if not trailer.isascii() or TRAILER.match(trailer.decode()) is None:
             return False
-        self._trailer = trailer
+        self._trailer, self._end = trailer, b"}" + trailer
         return True
 
     def _sent(self, head: bytes) -> int | None:
@@ -255,7 +287,7 @@ class TypedParser:
         except ValueError:
             return None
         if (one := _ONE_TIME.fullmatch(head)) is not None:
-            self._before, self._after = one[1], one[3]
+            self._before, self._after, self._middle = one[1], one[3], one[3] + MARKER + b"{"
             self._second_us = sent_us - int(one[2]) * 1000
         return sent_us
 
@@ -328,6 +360,15 @@ class TypedParser:
     def _name(self, topic: _Topic) -> str | None:
         """Return the name of a topic that a line names by its id, if at all."""
         return None if topic.topic_id is None else self._topics.get(topic.topic_id, topic.topic_id)
+
+
+def _read(line: Any, sent_us: int, operated: Operated | None) -> Read:
+    """Return what a line and its bodies say."""
+    header, remote_ms, send_ms = line.request_header, line.remote_time_ms, line.send_time_ms
+    wait_us = round(remote_ms * 1000)
+    start_us = sent_us - round((line.response_queue_time_ms + send_ms) * 1000) - wait_us
+    times = line.local_time_ms, send_ms, line.throttle_time_ms
+    return header.request_api_key_name, start_us, wait_us, remote_ms > 0, header.client_id or None, *times, operated
 
 
 def _is_utf8(line: bytes) -> bool:
