@@ -57,6 +57,7 @@ FLOORS = (
     ("broker.replica",),
     ("broker.delayed.operation",),
     ("broker.controller",),
+    ("broker.leaders",),
     (
         *("broker.acls", "broker.delegation_tokens", "broker.features", "broker.group_settings", "broker.loggers"),
         *("broker.quotas", "broker.scram_users", "broker.telemetry"),

@@ -190,7 +190,7 @@ class NothingLost(RuleBasedStateMachine):
     def elect_preferred(self) -> None:
         def elect() -> None:
             try:
-                self.cluster.controller.elect_preferred(self.state())
+                self.cluster.controller.leaders.elect_preferred(self.state())
             except ApiError:
                 return
             self.cluster.network.settle()

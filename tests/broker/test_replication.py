@@ -169,7 +169,7 @@ def test_a_leader_that_appended_nothing_follows_again() -> None:
         kafka.clock.advance(1)
         assert kafka.in_sync(TOPIC) == (1, 2)
         log = kafka.brokers[2].partitions[TOPIC, 0].log
-        kafka._on_loop(lambda: kafka.controller.elect_preferred(kafka.controller.topics[TOPIC].partitions[0]))
+        kafka._on_loop(lambda: kafka.controller.leaders.elect_preferred(kafka.controller.topics[TOPIC].partitions[0]))
         kafka.clock.advance(1)
         assert kafka.leader(TOPIC) == 1
         assert settle(producer, send(producer, TOPIC, b"second")) == [None]

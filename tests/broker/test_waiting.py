@@ -98,7 +98,7 @@ def test_k2_a_leader_that_loses_its_lead_says_so(kafka: Cluster) -> None:
 
         def move() -> None:
             partition = kafka.controller.topics[TOPIC].partitions[0]
-            kafka.controller.reassign(partition, (2, 3), factor_may_change=True)
+            kafka.controller.leaders.reassign(partition, (2, 3), factor_may_change=True)
 
         kafka._on_loop(move)
         assert produced(wire, number) is ErrorCode.not_leader_or_follower

@@ -1,4 +1,4 @@
-"""The controller: topics, partition leaders and in-sync sets. One object, no consensus.
+"""The controller: topics, brokers and settings; `leaders` has the partitions. One object, no consensus.
 
 It keeps one immutable `PartitionState` per partition, replaces it at every change, and sends it to the brokers that
 have a replica, as Kafka's controller does with its records. So a paused broker gets all changes later, in order.
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from abeyant.broker.acls import Acls
 from abeyant.broker.definitions import ConfigError
@@ -20,9 +20,10 @@ from abeyant.broker.delegation_tokens import DelegationTokens
 from abeyant.broker.errors import ApiError
 from abeyant.broker.features import ELIGIBLE_REPLICAS, Features, Update
 from abeyant.broker.group_settings import GroupSettings
+from abeyant.broker.leaders import Leaders, Member
 from abeyant.broker.loggers import Loggers
 from abeyant.broker.metadata_store import MetadataStore
-from abeyant.broker.network import Network, Receiver
+from abeyant.broker.network import Network
 from abeyant.broker.partition_state import NO_LEADER, PartitionState, Topic
 from abeyant.broker.placement import check_assignments, check_name, check_replicas, place_replicas
 from abeyant.broker.quotas.limits import MutationQuotas, Record
@@ -40,27 +41,6 @@ if TYPE_CHECKING:
     from abeyant.broker.clock import Clock
     from abeyant.broker.log.journal import Journal
     from abeyant.broker.settings import Settings, TopicSettings
-
-
-class Member(Receiver, Protocol):
-    """A broker registered with the controller. The methods are sent as messages, which a paused broker gets later."""
-
-    id: int
-
-    def apply_state(self, state: PartitionState, topic: Topic) -> None:
-        """Apply the new state of a partition of which this broker has or had a replica."""
-
-    def keep_only(self, topic_ids: frozenset[uuid.UUID]) -> None:
-        """Delete the replicas of all other topics. They were deleted while this broker was away."""
-
-    def forget_topic(self, topic: Topic) -> None:
-        """Delete the replicas of a deleted topic."""
-
-    def apply_settings(self) -> None:
-        """Apply the settings of brokers and of all topics, which may have changed."""
-
-    def apply_topic_settings(self, topic: Topic) -> None:
-        """Apply the settings of a topic."""
 
 
 class Controller:
@@ -86,7 +66,6 @@ class Controller:
         self._settings = settings
         self._next_producer = 0
         self._sessions: dict[int, TimerTask] = {}  # of paused brokers
-        self._rebalance: TimerTask | None = None
         self.members: dict[int, Member] = {}  # brokers that are registered and not fenced
         self.topics: dict[str, Topic] = {}
         self.by_id: dict[uuid.UUID, Topic] = {}
@@ -94,7 +73,6 @@ class Controller:
         """How many topics were created since the start."""
         # In Kafka's form of ids.
         self.cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        self.changed: Callable[[PartitionState], object] | None = None  # called after every change; for tests
         self._store = MetadataStore(journal)
         self.groups = GroupSettings(settings, self._store)
         self.client_metrics = Subscriptions(self._store)
@@ -107,7 +85,7 @@ class Controller:
         self.tokens = DelegationTokens(credentials, settings, self._store, clock)
         self.mutation_quotas = MutationQuotas(self.quotas, settings, clock.now)
         self._restore()
-        self._schedule_rebalance()
+        self.leaders = Leaders(self.topics, self.by_id, self.members, brokers, self._store, network, settings, clock)
 
     def _restore(self) -> None:
         """Read the journal. Partitions get a leader, with a new epoch, when their brokers register."""
@@ -139,22 +117,14 @@ class Controller:
         self.members[member.id] = member
         self._network.send(member, member.keep_only, frozenset(self.by_id))
         self._network.send(member, member.apply_settings)
-        for topic in self.topics.values():
-            for state in list(topic.partitions):
-                if member.id not in state.replicas:
-                    continue
-                if state.leader != NO_LEADER or not self._try_put(self._elect(state, topic), topic):
-                    self._network.send(member, member.apply_state, state, topic)
+        self.leaders.returned(member)
 
     def unregister(self, broker: int) -> None:
         """Remove a broker that is stopping, or whose session expired, and elect new leaders for its partitions."""
         self._cancel_session(broker)
         if self.members.pop(broker, None) is None:
             return
-        for topic in self.topics.values():
-            for state in list(topic.partitions):
-                if broker in state.isr:
-                    self._try_put(state.shrink(broker, self.members, unclean=self._unclean(topic)), topic)
+        self.leaders.left(broker)
 
     def start_session(self, broker: int) -> None:
         """Start the session time-out of a paused broker."""
@@ -225,7 +195,7 @@ class Controller:
             self.by_id[topic.id] = topic
             self.topics_version += 1
             for state in topic.partitions:
-                self._send(state, topic)
+                self.leaders.send(state, topic)
         return topic
 
     def _new_partition(self, topic: Topic, index: int, brokers: tuple[int, ...]) -> PartitionState:
@@ -310,7 +280,7 @@ class Controller:
                 self._store.put_partition(state)
             topic.partitions.extend(states)
             for state in states:
-                self._send(state, topic)
+                self.leaders.send(state, topic)
 
     def configure(self, topic: Topic, config: Mapping[str, str | None]) -> None:
         """Replace the settings of a topic. Raises ApiError.
@@ -322,7 +292,7 @@ class Controller:
         topic.settings = settings
         for member in self.members.values():
             self._network.send(member, member.apply_topic_settings, topic)
-        self._elect_missing_leaders(topic)
+        self.leaders.elect_missing(topic)
 
     def configure_brokers(self, broker: int | None, changes: Mapping[str, str]) -> None:
         """Replace the dynamic settings of a broker, or with None those of all brokers. Raises ApiError."""
@@ -332,7 +302,7 @@ class Controller:
         for member in self.members.values():
             self._network.send(member, member.apply_settings)
         for topic in self.topics.values():
-            self._elect_missing_leaders(topic)
+            self.leaders.elect_missing(topic)
 
     def update_features(self, updates: Iterable[Update], *, validate_only: bool) -> None:
         """Change the levels of features, all or none. Raises ApiError.
@@ -347,106 +317,6 @@ class Controller:
                 own = self._settings.dynamic(broker)
                 if own.pop(MIN_ISR, None) is not None:
                     self.configure_brokers(broker, own)
-
-    def _elect_missing_leaders(self, topic: Topic) -> None:
-        for state in list(topic.partitions):
-            if state.leader == NO_LEADER:
-                self._try_put(self._elect(state, topic), topic)
-
-    def _elect(self, state: PartitionState, topic: Topic) -> PartitionState:
-        return state.elect(self.members, unclean=self._unclean(topic))
-
-    # -- leaders and in-sync sets
-
-    def alter_isr(self, state: PartitionState, isr: Iterable[int]) -> PartitionState | None:
-        """Change the in-sync set as proposed by a leader that knows `state`; return the new state.
-
-        Return None, and change nothing, if the leader's state is outdated or a fenced broker would join. Kafka:
-        AlterPartition.
-        """
-        topic = self.by_id.get(state.topic_id)
-        if topic is None:
-            return None
-        current = topic.partitions[state.partition]
-        if current.partition_epoch != state.partition_epoch or current.leader not in self.members:
-            return None
-        wanted = set(isr)
-        if any(broker not in self.members for broker in wanted - set(current.isr)):
-            return None
-        ordered = tuple(broker for broker in current.replicas if broker in wanted)
-        changed = current.change(isr=ordered).finish_reassignment(self.members, unclean=self._unclean(topic))
-        try:
-            self._put(changed, topic)
-        except ApiError:  # for instance a full disk; the leader will propose it again
-            return None
-        return changed
-
-    def elect_preferred(self, state: PartitionState) -> PartitionState:
-        """Elect the preferred replica. Raises ApiError."""
-        topic = self.topics[state.topic]
-        preferred = state.replicas[0]
-        if state.leader == preferred:
-            raise ApiError(ErrorCode.election_not_needed, None)
-        if preferred not in state.isr or preferred not in self.members:
-            raise ApiError(ErrorCode.preferred_leader_not_available, "The preferred leader was not available.")
-        elected = state.change(leader=preferred)
-        self._put(elected, topic)
-        return elected
-
-    def move_leader(self, state: PartitionState, leader: int) -> PartitionState:
-        """Elect another in-sync replica, as a reassignment or a controlled shutdown does. Raises ApiError."""
-        topic = self.topics[state.topic]
-        if leader == state.leader:
-            raise ApiError(ErrorCode.election_not_needed, None)
-        if leader not in state.isr or leader not in self.members:
-            raise ApiError(ErrorCode.eligible_leaders_not_available, f"Broker {leader} is not in sync, or not alive.")
-        elected = state.change(leader=leader)
-        self._put(elected, topic)
-        return elected
-
-    def elect_unclean(self, state: PartitionState) -> PartitionState:
-        """Elect any live replica of a partition without a leader, in sync or not. Raises ApiError."""
-        topic = self.topics[state.topic]
-        if state.leader != NO_LEADER:
-            raise ApiError(ErrorCode.election_not_needed, None)
-        elected = state.elect(self.members, unclean=True)
-        if elected is state:
-            raise ApiError(
-                ErrorCode.eligible_leaders_not_available, "Eligible topic partition leaders are not available."
-            )
-        self._put(elected, topic)
-        return elected
-
-    def _schedule_rebalance(self) -> None:
-        if self._settings["auto.leader.rebalance.enable"]:
-            interval: float = self._settings["leader.imbalance.check.interval.seconds"]
-            self._rebalance = self._clock.timer.call_later(interval, self._rebalance_leaders)
-
-    def _rebalance_leaders(self) -> None:
-        """Elect preferred replicas that are in sync again."""
-        for topic in self.topics.values():
-            for state in list(topic.partitions):
-                preferred = state.replicas[0]
-                if state.leader not in (preferred, NO_LEADER) and preferred in state.isr and preferred in self.members:
-                    self._try_put(state.change(leader=preferred), topic)
-        self._schedule_rebalance()
-
-    # -- reassignments
-
-    def reassign(self, state: PartitionState, replicas: Sequence[int] | None, *, factor_may_change: bool) -> None:
-        """Reassign a partition to these brokers, or cancel its reassignment with None. Raises ApiError."""
-        topic = self.topics[state.topic]
-        if replicas is None:
-            self._put(state.cancel_reassignment(self.members, unclean=self._unclean(topic)), topic)
-            return
-        check_replicas(replicas, self._brokers, None)
-        if not factor_may_change and len(replicas) != len(state.original):
-            raise ApiError(
-                ErrorCode.invalid_replication_factor,
-                f"The replication factor is changed from {len(state.original)} to {len(replicas)}",
-            )
-        after = state.reassign(replicas).finish_reassignment(self.members, unclean=self._unclean(topic))
-        self._put(after, topic)
 
     # -- other
 
@@ -469,40 +339,7 @@ class Controller:
         """Cancel all timers, and restore the levels of loggers."""
         self.loggers.close()
         self.tokens.close()
-        for task in [*self._sessions.values(), self._rebalance]:
-            if task is not None:
-                task.cancel()
+        self.leaders.close()
+        for task in self._sessions.values():
+            task.cancel()
         self._sessions.clear()
-
-    def _put(self, state: PartitionState, topic: Topic) -> None:
-        """Store a partition's new state and send it to its old and new brokers. Raises ApiError."""
-        before = topic.partitions[state.partition]
-        if before is state:
-            return
-        self._store.put_partition(state)
-        topic.partitions[state.partition] = state
-        self._send(state, topic, before.replicas)
-        if self.changed is not None:
-            self.changed(state)
-
-    def _try_put(self, state: PartitionState, topic: Topic) -> bool:
-        """Like `_put`, but log an error, as no client gets it. Return whether the state changed."""
-        if topic.partitions[state.partition] is state:
-            return False
-        try:
-            self._put(state, topic)
-        except ApiError as error:
-            logger("broker").error("%s-%d: cannot store its new state: %s", state.topic, state.partition, error.message)
-            return False
-        return True
-
-    def _send(self, state: PartitionState, topic: Topic, also: tuple[int, ...] = ()) -> None:
-        for broker in dict.fromkeys((*state.replicas, *also)):
-            member = self.members.get(broker)
-            if member is not None:
-                self._network.send(member, member.apply_state, state, topic)
-
-    def _unclean(self, topic: Topic) -> bool:
-        """Return whether an out-of-sync replica may lead if no other is left, by the controller's settings."""
-        allowed: bool = topic.settings.value("unclean.leader.election.enable", self.controller_id)
-        return allowed

@@ -108,8 +108,8 @@ def test_who_waits_for_a_coordinator_that_moves_is_sent_to_the_next_one() -> Non
         def move() -> None:
             state = kafka.controller.topics[OFFSETS.name].partitions[partition]
             replicas = (following, *(broker for broker in state.replicas if broker != following))
-            kafka.controller.reassign(state, replicas, factor_may_change=False)
-            kafka.controller.elect_preferred(kafka.controller.topics[OFFSETS.name].partitions[partition])
+            kafka.controller.leaders.reassign(state, replicas, factor_may_change=False)
+            kafka.controller.leaders.elect_preferred(kafka.controller.topics[OFFSETS.name].partitions[partition])
             kafka.network.settle()
 
         kafka._on_loop(move)

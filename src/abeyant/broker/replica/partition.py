@@ -336,7 +336,7 @@ class Partition:
 
     def _propose_isr(self, isr: tuple[int, ...]) -> None:
         before = self.state
-        changed = self.broker.cluster.controller.alter_isr(before, isr)
+        changed = self.broker.cluster.controller.leaders.alter_isr(before, isr)
         if changed is None:
             return
         self.broker.answered["AlterPartition"] += 1

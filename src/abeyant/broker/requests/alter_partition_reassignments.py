@@ -44,5 +44,5 @@ def _reassign(call: Call, moved: Any, move: Any) -> Message:
         what = "a topic named " + moved.name if topic is None else f"partition {moved.name}:{move.partition_index}"
         raise ApiError(ErrorCode.unknown_topic_or_partition, f"Unable to find {what}.")
     state = topic.partitions[move.partition_index]
-    controller.reassign(state, move.replicas, factor_may_change=call.request.allow_replication_factor_change)
+    controller.leaders.reassign(state, move.replicas, factor_may_change=call.request.allow_replication_factor_change)
     return Message(partition_index=move.partition_index)

@@ -117,7 +117,7 @@ def _elect(controller: Controller, key: _Key, *, unclean: bool) -> PartitionStat
     if not 0 <= index < len(topic.partitions):
         raise ApiError(ErrorCode.unknown_topic_or_partition, f"No such partition as {name}-{index}")
     state = topic.partitions[index]
-    return controller.elect_unclean(state) if unclean else controller.elect_preferred(state)
+    return controller.leaders.elect_unclean(state) if unclean else controller.leaders.elect_preferred(state)
 
 
 def _leads(call: Call, state: PartitionState) -> bool:

@@ -222,7 +222,7 @@ class FaultRunner:
             return
         state, broker = moves[int(fault.where * len(moves))]
         try:
-            controller.move_leader(state, broker)
+            controller.leaders.move_leader(state, broker)
         except ApiError:  # it is being fenced at this moment
             return
         self._kafka.network.settle()
