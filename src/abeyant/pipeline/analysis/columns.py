@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, overload
@@ -121,7 +122,8 @@ def run_starts(columns: Sequence[npt.NDArray[Any]]) -> Integers:
 
 def sum_rows(columns: Sequence[Integers], values: Sequence[Integers]) -> tuple[list[Integers], list[Integers]]:
     """Return the distinct rows of `columns`, sorted, and the sums of `values` over each. O(n log n)."""
-    order = np.lexsort(columns[::-1])
+    number = _one_number(columns)
+    order = np.lexsort(columns[::-1]) if number is None else np.argsort(number)
     ordered = [column[order] for column in columns]
     starts = run_starts(ordered)
     if not len(starts):
@@ -129,15 +131,28 @@ def sum_rows(columns: Sequence[Integers], values: Sequence[Integers]) -> tuple[l
     return [column[starts] for column in ordered], [np.add.reduceat(value[order], starts) for value in values]
 
 
+def _one_number(columns: Sequence[Integers]) -> Integers | None:
+    """Return numbers that sort as the rows of `columns` do, in one sort in place of several; None beyond 63 bits."""
+    if not len(columns[0]):
+        return None
+    least = [int(column.min()) for column in columns]
+    spans = [int(column.max()) - low + 1 for column, low in zip(columns, least, strict=True)]
+    if math.prod(spans) >= 1 << 63:
+        return None
+    number = np.zeros(len(columns[0]), np.int64)
+    for column, low, span in zip(columns, least, spans, strict=True):
+        number = number * span + (column - low)
+    return number
+
+
 def keys_of(table: pa.Table) -> tuple[Integers, pa.Array]:
     """Return each operation's distinct keys: the row of the operation, and the key. Null is none."""
     lists = table["keys"].combine_chunks()
     rows, keys = pc.list_parent_indices(lists), pc.list_flatten(lists)
-    numbers, _ = codes(keys)
-    is_key = keys.is_valid().to_numpy(zero_copy_only=False)
     at = rows.to_numpy(zero_copy_only=False).astype(np.int64)
-    order = np.lexsort((numbers, at))
-    starts = run_starts([at[order], numbers[order]])
-    kept = np.sort(order[starts])
-    kept = kept[is_key[kept]]
-    return at[kept], keys.take(pa.array(kept))
+    kept = np.arange(len(at))
+    if (at[1:] == at[:-1]).any():  # an operation has several
+        numbers, values = codes(keys)
+        kept = np.sort(np.unique(at * len(values) + numbers, return_index=True)[1])
+    kept = kept[keys.is_valid().to_numpy(zero_copy_only=False)[kept]]
+    return (at, keys) if len(kept) == len(at) else (at[kept], keys.take(pa.array(kept)))

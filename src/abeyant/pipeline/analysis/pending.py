@@ -99,7 +99,11 @@ def plot_rows(pending: pa.Table, first_us: int, last_us: int, points: int = PLOT
     (instance, _), (kind, _) = codes(pending["instance"]), codes(pending["kind"])
     at, number = pending["at"].cast(pa.int64()).to_numpy(), pending["pending"].to_numpy()
     place = np.floor((at - first_us) * bins / (last_us - first_us + 1)).astype(np.int64)
-    order = np.lexsort((at, place, kind, instance))
+    one, other = kind[1:] * (1 << 20) + instance[1:], kind[:-1] * (1 << 20) + instance[:-1]
+    if ((one > other) | ((one == other) & (at[1:] >= at[:-1]))).all():  # as the sweep leaves them
+        order = np.arange(len(at))
+    else:
+        order = np.lexsort((at, place, kind, instance))
     starts = run_starts([column[order] for column in (instance, kind, place)])
     if not len(starts):
         return pending
@@ -154,6 +158,9 @@ def _sweeps(shard: dict[str, pa.Table]) -> Iterator[pa.Table]:
     schema, table = arrow_schema(PENDING), shard["changes"]
     (kind, kinds), (instance, instances) = codes(table["kind"]), codes(table["instance"])
     at, change = table["at"].to_numpy(), table["change"].to_numpy()
+    known = at != _BEFORE
+    before_us = at[known].min() - 1 if known.any() else _BEFORE
+    at = np.where(known, at, before_us)  # near the others, one number holds kind, instance and time (`sum_rows`)
     everywhere = pa.concat_arrays([instances, pa.array([ALL_INSTANCES], instances.type)])
     for who in (instance, np.full(len(instance), len(instances))):
         (kind_of, who_of, when), (sums,) = sum_rows((kind, who, at), [change])
@@ -161,7 +168,7 @@ def _sweeps(shard: dict[str, pa.Table]) -> Iterator[pa.Table]:
         total = np.cumsum(sums)
         before = (total - sums)[starts]
         total -= np.repeat(before, np.diff(np.append(starts, len(total))))
-        kept = (when != _BEFORE) & (sums != 0)
+        kept = (when != before_us) & (sums != 0)
         columns = {
             "instance": everywhere.take(pa.array(who_of[kept])),
             "kind": kinds.take(pa.array(kind_of[kept])),

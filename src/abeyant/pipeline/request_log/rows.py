@@ -99,7 +99,10 @@ def named_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iter
 
 def observed_rows(operations: pa.Table, more: Sequence[str] = ()) -> pa.Table:
     """Return the operations whose wait is known, with the columns that analyses take: see `columns.observed`."""
-    rows = operations.filter(operations["waited_ms"].is_valid()).combine_chunks()
+    rows = operations
+    if rows["waited_ms"].null_count:
+        rows = rows.filter(rows["waited_ms"].is_valid())
+    rows = rows.combine_chunks()
     columns = {
         **{name: rows[name] for name in ("instance", "kind")},
         "start_us": rows["start"].cast(pa.int64()),
