@@ -234,10 +234,11 @@ def test_files_put_together_are_read_to_the_end(tmp_path: Path, packed: bytes) -
     assert read(put(tmp_path / "kafka-request.log", packed)) == (LINES * 2, "")
 
 
+@pytest.mark.parametrize("mark", ["\ufeff", ""])
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_read_as_powershell_writes_it(tmp_path: Path, encoding: str) -> None:
+def test_utf_16_is_read_as_powershell_writes_it_or_without_its_mark(tmp_path: Path, encoding: str, mark: str) -> None:
     lines = [f"line {number} é \U0001f600" for number in range(3000)]
-    path = put(tmp_path / "kafka-request.log", ("\ufeff" + "\r\n".join(lines)).encode(encoding)[:-1])
+    path = put(tmp_path / "kafka-request.log", (mark + "\r\n".join(lines)).encode(encoding)[:-1])
     found, wrong = read(path)
     assert found[:-1] == [one.encode() for one in lines[:-1]]
     assert (found[-1], wrong) == (lines[-1][:-1].encode(), "")  # without the half of a letter

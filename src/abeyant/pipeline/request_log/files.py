@@ -12,6 +12,7 @@ import codecs
 import gzip
 import io
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -49,14 +50,17 @@ CHUNK_BYTES: Final = 64 << 20
 MAX_LINE_BYTES: Final = 32 << 20
 _BLOCK_BYTES: Final = 1 << 18  # what is done to a block one after the other finds it in the processor's cache
 
+_UTF_16: Final = "UTF-16"
 _COMPRESSIONS: Final = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bzip2",
     b"\x28\xb5\x2f\xfd": "zstd",
     **{bytes([0x50 + number]) + b"\x2a\x4d\x18": "zstd" for number in range(16)},  # a skippable frame is the first
-    codecs.BOM_UTF16_LE: "UTF-16",  # as PowerShell writes what `docker logs` prints
-    codecs.BOM_UTF16_BE: "UTF-16",
+    codecs.BOM_UTF16_LE: _UTF_16,  # as PowerShell writes what `docker logs` prints
+    codecs.BOM_UTF16_BE: _UTF_16,
 }
+# A file of UTF-16 without a byte order mark: its first two characters, as of any line that is read, are of ASCII.
+_UNMARKED: Final = re.compile(rb"(?:(?P<LE>[^\0]\0[^\0]\0)|(?P<BE>\0[^\0]\0[^\0]))", re.DOTALL)
 _UNREAD: Final = {b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
 
 
@@ -80,7 +84,7 @@ class LogFile:
     size: int
     """Bytes, as they were when the file was found: what a live broker appends later is left alone."""
     compression: str
-    """`gzip`, `bzip2` or `zstd`, "" for plain text, and `UTF-16` for that."""
+    """`gzip`, `bzip2` or `zstd`, "" for plain text, and Python's name for UTF-16: of what order, without a mark."""
     reach: Reach = field(default=(), repr=False)
     """How to reach a URI, as arguments: of `hdfs://` of `WebHdfs`, else of Arrow's file system. Maybe keys."""
     folder: str = ""
@@ -111,7 +115,9 @@ class Chunk:
     @property
     def cost(self) -> int:
         """How many bytes of text there are, about: request logs shrink twentyfold."""
-        return (self.end - self.start) * (1 if self.file.compression in ("", "UTF-16") else 20)
+        return (self.end - self.start) * (
+            1 if not self.file.compressed or self.file.compression.startswith(_UTF_16) else 20
+        )
 
 
 def need_session(paths: Paths) -> bool:
@@ -247,8 +253,8 @@ def _decompressed(raw: IO[bytes], compression: str) -> IO[bytes]:
         return cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
     if compression == "bzip2":
         return cast("IO[bytes]", bz2.BZ2File(raw))
-    if compression == "UTF-16":
-        return cast("IO[bytes]", io.BufferedReader(_Recoded(raw), 1 << 20))
+    if compression.startswith(_UTF_16):
+        return cast("IO[bytes]", io.BufferedReader(_Recoded(raw, compression), 1 << 20))
     import pyarrow as pa
 
     return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", pa.CompressedInputStream(raw, "zstd")), 1 << 20))
@@ -257,9 +263,9 @@ def _decompressed(raw: IO[bytes], compression: str) -> IO[bytes]:
 class _Recoded(io.RawIOBase):
     """A file that converts UTF-16 to UTF-8 as it is read."""
 
-    def __init__(self, raw: IO[bytes]) -> None:
+    def __init__(self, raw: IO[bytes], encoding: str) -> None:
         self._raw = raw
-        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
         self._text = b""
 
     def readable(self) -> bool:
@@ -317,6 +323,8 @@ def _look(path: str, reach: Reach) -> tuple[int, str]:
         with _open(path, reach) as stream:
             magic = stream.read(4)
             compression = next((name for first, name in _COMPRESSIONS.items() if magic.startswith(first)), "")
+            if not compression and (unmarked := _UNMARKED.match(magic)) is not None:
+                compression = f"{_UTF_16}-{unmarked.lastgroup}"
             return stream.seek(0, os.SEEK_END), compression
     except OSError as error:
         raise AbeyantError(f"cannot read {path}: {error.strerror or error}") from error
