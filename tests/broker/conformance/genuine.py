@@ -53,6 +53,9 @@ class GenuineKafka:
     def hasten(self, seconds: float) -> None:
         pass
 
+    def raise_epoch(self, transactional_id: str, epoch: int) -> None:
+        pass
+
     def await_read(self, broker: int) -> None:
         time.sleep(0.1)
 

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from abeyant.broker import Cluster
+from abeyant.broker.transactions.shard import TransactionShard
 
 from .client import Connection
 from .settings import ADMIN, GUARDED, PASSWORDS, SETTINGS
@@ -38,6 +39,17 @@ class OurKafka:
 
     def hasten(self, seconds: float) -> None:
         self._cluster.clock.advance(seconds)
+
+    def raise_epoch(self, transactional_id: str, epoch: int) -> None:
+        """Tens of thousands of requests would take a minute to do so. The next one writes it to the log."""
+
+        def change() -> None:
+            shard = self._cluster.brokers[1].transaction_coordinator.shard(transactional_id)
+            assert isinstance(shard, TransactionShard)
+            transaction = shard.transactions[transactional_id]
+            transaction.now = transaction.now._replace(epoch=epoch)
+
+        self._cluster._on_loop(change)
 
     def await_read(self, broker: int) -> None:
         """One loop reads for all brokers, and what was sent is there: at the second answer that has been read too."""

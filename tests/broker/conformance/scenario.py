@@ -41,6 +41,9 @@ class Brokers(Protocol):
     def hasten(self, seconds: float) -> None:
         """Let that much time pass at once where time can be held; elsewhere it passes by itself."""
 
+    def raise_epoch(self, transactional_id: str, epoch: int) -> None:
+        """Raise a producer's epoch at once where that can be done; broker 1 coordinates it. Elsewhere do nothing."""
+
     def await_read(self, broker: int) -> None:
         """Return once a broker has read what was sent to it; where nobody can tell, a moment later."""
 

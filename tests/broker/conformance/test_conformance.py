@@ -18,8 +18,7 @@ from .record import Written, load, play
 from .scenario import Scenario
 
 SET = all_scenarios()
-SLOW = {"exhausted_epochs"}  # families whose scenarios take tens of thousands of requests
-QUICK = 4  # one in so many of each other family is quick
+QUICK = 4  # one in so many of each family is quick
 recorded = functools.cache(load)
 
 
@@ -27,7 +26,7 @@ def marked() -> list[Any]:
     found, before = [], Counter[str]()
     for scenario in SET:
         family = scenario.family
-        marks = [pytest.mark.slow] if family in SLOW or before[family] % QUICK else []
+        marks = [pytest.mark.slow] if before[family] % QUICK else []
         before[family] += 1
         found.append(pytest.param(scenario, marks=marks, id=f"{family}: {scenario.title}"))
     return found
