@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 LAWS = {"T": 10, "P": 8, "O": 4, "K": 12}
 """How many laws there are of timers, purgatories, outcomes and the broker (docs/laws.md, docs/resolve.md)."""
@@ -24,7 +25,18 @@ def all_laws() -> Iterator[str]:
 def laws_of(name: str, *docstrings: str | None) -> set[str]:
     """Return the laws that a test of this name and with these docstrings checks."""
     found = {f"{letter.upper()}{number}" for letter, number in _IN_NAME.findall(name)}
-    for text in docstrings:
-        for letter, first, last in _NAMED.findall(text or ""):
-            found.update(f"{letter}{number}" for number in range(int(first), int(last or first) + 1))
-    return found & set(all_laws())
+    return (found & _every()).union(*(_named_in(text) for text in docstrings if text))
+
+
+@cache
+def _every() -> frozenset[str]:
+    return frozenset(all_laws())
+
+
+@cache
+def _named_in(text: str) -> frozenset[str]:
+    """A module's docstring is that of each of its tests, and is looked at once."""
+    found = set[str]()
+    for letter, first, last in _NAMED.findall(text):
+        found.update(f"{letter}{number}" for number in range(int(first), int(last or first) + 1))
+    return _every() & found

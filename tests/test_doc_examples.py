@@ -6,6 +6,7 @@ import ast
 import doctest
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,11 @@ CODE = re.compile(r"\n\n {4,}(?!>>>|\.\.\.)[^\n]*[=(]")  # indented as code is
 FLAGS = doctest.ELLIPSIS | doctest.FAIL_FAST
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
 def docstrings() -> Iterator[tuple[str, str, str]]:
     """Public module, name and docstring: of each public module, name, method and attribute, as the source has it."""
     seen: list[object] = []  # some are in two modules
@@ -34,7 +40,7 @@ def docstrings() -> Iterator[tuple[str, str, str]]:
             if not home.startswith("abeyant") or thing in seen:
                 continue
             seen.append(thing)
-            tree = ast.parse(SRC.joinpath(*home.split(".")).with_suffix(".py").read_text())
+            tree = parsed(SRC.joinpath(*home.split(".")).with_suffix(".py"))
             own = next((node for node in tree.body if getattr(node, "name", None) == thing.__name__), None)
             for node in ast.walk(own) if own is not None else ():
                 if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
