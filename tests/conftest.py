@@ -76,6 +76,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Sharing
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until all tests are there: little of what is made meanwhile is garbage
     for law in all_laws():
         config.addinivalue_line("markers", f"{law}: a law of the design: tests/laws.py")
     worker = getattr(config, "workerinput", None)
@@ -107,6 +108,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Leave what all the test modules have imported out of every later collection: some tests make thousands."""
+    gc.enable()
     gc.collect()
     if hasattr(gc, "freeze"):  # GraalPy has none
         gc.freeze()
