@@ -19,6 +19,7 @@ from abeyant.pipeline.resolver.tables.from_spark import _pack_events, _pack_oper
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, Sample
 from abeyant.pipeline.resolver.tables.packing import (
     ALONE,
+    COARSE,
     COMBINED,
     CONDITION,
     EVENTS,
@@ -70,11 +71,11 @@ def values_of(packed: Sequence[pa.RecordBatch], *kinds: int) -> Iterator[tuple[i
                 yield order, memoryview(value)
 
 
-def steps_of(packed: Sequence[pa.RecordBatch]) -> array[int]:
+def steps_of(packed: Sequence[pa.RecordBatch], together: int = 1) -> array[int]:
     steps = array("q")
     for order, value in values_of(packed, EVENTS):
         some = unpacked_events(value, order // KINDS % SHARDS)
-        assert {(place >> 54) + SHARDS // 2 for place in some[::4]} == {order // KINDS % SHARDS}
+        assert {(place >> 54) + SHARDS // 2 & -together for place in some[::4]} == {order // KINDS % SHARDS}
         steps += some
     return steps
 
@@ -87,12 +88,13 @@ def op_ids(packed: Sequence[pa.RecordBatch], kind: int) -> list[str]:
     )
 
 
-def test_packed_events_are_the_steps_of_their_shards() -> None:
+@pytest.mark.parametrize("together", [1, COARSE])
+def test_packed_events_are_the_steps_of_their_shards(together: int) -> None:
     """The map side: what comes out is the staircases of what goes in, by shard, whatever the batches were."""
     rows, batches = keyed_events(5000, 7)
-    packed = list(_pack_events([batches[0][:0], *batches], NONE))
+    packed = list(_pack_events([batches[0][:0], *batches], NONE, together))
     whole = Staircases(array("q", [value for row in rows for value in row]))
-    assert list(steps_of(packed)) == list(whole.steps)
+    assert list(steps_of(packed, together)) == list(whole.steps)
 
 
 def test_operations_of_one_watch_are_told_from_others() -> None:
@@ -168,22 +170,23 @@ def with_profile(packed: Sequence[pa.RecordBatch], profile: dict[str, object] | 
     return batches
 
 
-def test_hot_keys_are_cut_and_others_are_handed_on() -> None:
+@pytest.mark.parametrize("together", [1, COARSE])
+def test_hot_keys_are_cut_and_others_are_handed_on(together: int) -> None:
     hot, cold = 5 << 54, -(9 << 54)
     events = [[place, place, n, n] for n in range(200) for place in (hot, cold)]
     both = [pa.record_batch([pa.array(events, NUMBERS)], ["numbers"])]
     rows = [watch(hot, "hot"), watch(cold, "cold"), watch(cold, "two", flags=0)]
-    packed = [*_pack_events(both, NONE), *_pack_operations([rows_of(rows)], NONE, ids=True)]
+    packed = [*_pack_events(both, NONE, together), *_pack_operations([rows_of(rows)], NONE, True, together)]
     identity = hot & 0xFFFFFFFF
-    shards = shards_of(np.array([hot])).tolist()
+    shards = shards_of(np.array([hot]), together).tolist()
     profile: dict[str, object] = {"cuts": [hot, identity, 3, 50, 100, 150], "shards": shards}
-    again = list(cut_hot_keys(with_profile(packed, profile)))
-    steps = np.array(steps_of(again)).reshape(-1, 4)
+    again = list(cut_hot_keys(with_profile(packed, profile), together))
+    steps = np.array(steps_of(again, together)).reshape(-1, 4)
     assert len(set(steps[steps[:, 0] != cold, 0].tolist())) == 4
     assert (steps[:, 0] == cold).sum() == 200
     assert (op_ids(again, ALONE), op_ids(again, RIVALS), op_ids(again, COMBINED)) == (["hot"], ["cold"], ["two"])
     for found, ways in (({}, DIRECT), ({"several": True}, DIRECT + SLOW), ({"shards": [], "repeated": [b""]}, SLOW)):
-        cut = cut_hot_keys(with_profile(packed, profile | found))
+        cut = cut_hot_keys(with_profile(packed, profile | found), together)
         assert {order // ORDERS for batch in cut for order in batch["order"].to_pylist()} == {ways}
 
 

@@ -29,10 +29,12 @@ from pyspark.sql.types import StructType
 from abeyant import pipeline
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKeys, Sample
 from abeyant.pipeline.resolver.tables.packing import (
+    COARSE,
     COMBINED,
     EVENTS,
     KINDS,
     PROFILE,
+    SHARDS,
     EventPacker,
     Watches,
     binary,
@@ -560,18 +562,22 @@ def packed_rows(batches: list[pa.RecordBatch]) -> list[tuple[int, ...]]:
     return sorted(found)
 
 
-def test_events_are_reduced_while_that_is_worth_it_and_dealt_out_otherwise() -> None:
+@pytest.mark.parametrize("together", [1, COARSE])
+def test_events_are_reduced_while_that_is_worth_it_and_dealt_out_otherwise(together: int) -> None:
     dice = np.random.default_rng(1)
     place, identity = dice.integers(-(2**63), 2**63 - 1, (2, 4000))
     progress, at = dice.integers(-5, 10**6, 4000), dice.integers(0, 10**15, 4000)
-    pack = EventPacker()
+    pack = EventPacker(together)
     packed = [pack(place, identity, progress, at).batch() for _ in range(2)]
     assert not pack._reduces
     assert packed_rows(packed[:1]) == packed_rows(packed[1:])
+    assert packed[0]["order"].sort() == packed[1]["order"].sort()
+    assert {order // KINDS % together for order in packed[0]["order"].to_pylist()} == {0}
+    assert SHARDS // together * 0.9 < packed[0].num_rows <= SHARDS // together
     assert packed_rows(packed[:1]) == sorted(
         zip(place.tolist(), (identity % 2**32).tolist(), progress, at, strict=True)
     )
-    pack = EventPacker()
+    pack = EventPacker(together)
     same = np.full(4000, 7)
     packed = [pack(same, same, progress, at).batch() for _ in range(2)]
     assert pack._reduces

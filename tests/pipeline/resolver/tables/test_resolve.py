@@ -22,10 +22,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyant import pipeline
 from abeyant import tables as in_process
 from abeyant.kernels.resolve import Staircases
+from abeyant.pipeline.resolver.tables import batch
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample, cuts_of_keys
 from abeyant.pipeline.resolver.tables.packing import KINDS, PROFILE
 from abeyant.pipeline.resolver.tables.profile import _pack_ids, is_repeated, profile_ids
-from abeyant.pipeline.resolver.tables.small import small_table_plan
+from abeyant.pipeline.resolver.tables.small import are_moderate, small_table_plan
 from abeyant.pipeline.schemas import OPERATIONS, OUTCOMES, SchemaError
 from abeyant.pipeline.spark.chunks import chunks
 from abeyant.pipeline.spark.columns import check_table
@@ -153,6 +154,19 @@ def test_cutting_hot_keys_changes_no_outcome_nor_does_a_sample_that_misses_them(
         assert cut[shape] == whole[shape] == hot_outcomes(shape), shape
     ends = Counter(outcome for shape in made for outcome, _ in hot_outcomes(shape).values())
     assert min(ends["completed"], ends["expired"]) > 100
+
+
+def test_shards_that_are_packed_together_change_no_outcome(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As tables of moderate size are, here with a key that is cut, and so shuffled a second time."""
+    shape = "mostly one value"
+    trace = hot_traces()[shape]
+    operations = operations_table(spark, [operation_row(op, shape) for op in trace.operations])
+    events = events_table(spark, [event_row(event, shape) for event in trace.events])
+    monkeypatch.setattr(batch, "small_table_plan", lambda *_: None)
+    monkeypatch.setattr(batch, "DEFAULT_SAMPLE", Sample(fraction=0.2, piece=10))
+    assert by_spark(pipeline.resolve(operations, events)) == {shape: hot_outcomes(shape)}
 
 
 def test_the_pieces_of_a_hot_key_are_of_one_size() -> None:
@@ -423,6 +437,9 @@ def test_rows_that_are_in_the_plan_themselves_are_small_however_many(spark: Spar
     assert small_table_plan(spark, [rows, file]) is None
     assert small_table_plan(spark, [file, file]) is not None
     assert small_table_plan(spark, [file, None]) is None
+    # Of these two a quarter of the shards is enough, unless there are many partitions to fill.
+    assert [are_moderate([file, file], count) for count in (4, 64, 65)] == [True, True, False]
+    assert not any(are_moderate(sizes, 4) for sizes in ([file, None], [file, Size(2**36, False)], []))
     table = spark.createDataFrame(pa.table({"n": [1, 2]}))
     sizes = [estimated_size(some) for some in (table, table.union(table), spark.range(2))]
     assert [size and size.in_plan for size in sizes] == [True, False, False]

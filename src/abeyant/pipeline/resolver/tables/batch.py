@@ -29,6 +29,7 @@ from abeyant.pipeline.resolver.tables.from_spark import packed_by_spark
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, Sample
 from abeyant.pipeline.resolver.tables.packing import (
     ALONE,
+    COARSE,
     CONDITION,
     EVENTS,
     IS_ONE,
@@ -38,7 +39,7 @@ from abeyant.pipeline.resolver.tables.packing import (
     PACKED,
     PROFILE,
     SHARDS,
-    SPOT,
+    spot,
 )
 from abeyant.pipeline.resolver.tables.plain_parquet import (
     Files,
@@ -55,7 +56,13 @@ from abeyant.pipeline.resolver.tables.reaching import (
     first_reached,
     reached_to_combine,
 )
-from abeyant.pipeline.resolver.tables.small import SmallTablePlan, are_large, reached_by_spark, small_table_plan
+from abeyant.pipeline.resolver.tables.small import (
+    SmallTablePlan,
+    are_large,
+    are_moderate,
+    reached_by_spark,
+    small_table_plan,
+)
 from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
 from abeyant.pipeline.resolver.words import asks_more
@@ -165,7 +172,9 @@ def resolve(
         )
     if small is not None:
         return _plain_of_small(operations, events, deadline, small)
-    return _plain(operations, events, files_of(plain, ours[1]), deadline, unique_ids=unique_ids, sample=sample)
+    together = COARSE if are_moderate(sizes, shuffle_partitions(operations.sparkSession)) else 1
+    files = files_of(plain, ours[1])
+    return _plain(operations, events, files, deadline, unique_ids=unique_ids, sample=sample, together=together)
 
 
 def _has_steps(operations: DataFrame, plain: PlainTable | None) -> bool:
@@ -188,16 +197,22 @@ def _plain(
     *,
     unique_ids: bool,
     sample: Sample | None,
+    together: int,
 ) -> DataFrame:
-    """Do so for tables of any size; where they are plain `files`, these are read in their place."""
+    """Do so for tables of any size; where they are plain `files`, these are read in their place.
+
+    So many neighbouring shards are packed `together`.
+    """
     ids, sample = not unique_ids, sample or DEFAULT_SAMPLE
-    packed = files.packed(sample, ids=ids) if files else packed_by_spark(operations, events, sample, ids=ids)
-    partitions = shuffle_partitions(operations.sparkSession)
-    by_shard = packed.repartition(F.expr(spread(SPOT, SHARDS, partitions)))
+    if files:
+        packed = files.packed(sample, ids=ids, together=together)
+    else:
+        packed = packed_by_spark(operations, events, sample, ids=ids, together=together)
+    place = F.expr(spread(spot(together), SHARDS // together, shuffle_partitions(operations.sparkSession)))
+    by_shard = packed.repartition(place)
     profiled = _part_of(by_shard, F.expr(f"`order` % {KINDS} = {PROFILE}"))
-    profile = (
-        merge_profiles(profiled, sample).select(F.struct("*")).scalar()
-    )  # computed once, however often it is named
+    # Computed once, however often it is named.
+    profile = merge_profiles(profiled, sample, together).select(F.struct("*")).scalar()
 
     def going(way: int) -> DataFrame:
         ways = profile.getField("ways")[F.expr(f"int(`order` % {ORDERS})")]
@@ -205,8 +220,8 @@ def _plain(
 
     reach = partial(first_reached, deadline=deadline)
     direct = _with_profile(going(DIRECT), profile).mapInArrow(reach, REACHED).selectExpr(*_OUTCOME)
-    cut = _with_profile(going(SLOW), profile).mapInArrow(cut_hot_keys, PACKED)
-    again = cut.repartition(F.expr(spread(SPOT, SHARDS, partitions)))
+    cut = _with_profile(going(SLOW), profile).mapInArrow(partial(cut_hot_keys, together=together), PACKED)
+    again = cut.repartition(place)
     way = F.expr(f"`order` div {ORDERS}")
     of_one = F.expr(f"`order` % {KINDS}").isin(EVENTS, ALONE)
     of_hot = _part_of(again, of_one & (way.bitwiseAND(DIRECT) > 0)).sortWithinPartitions("order")

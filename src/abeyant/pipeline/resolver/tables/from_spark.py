@@ -53,9 +53,12 @@ _WATCH: Final = (*_SHARED, "nth", "watch.key AS key", "watch.required AS require
 _NUMBERS: Final = (PLACE, IDENTITY, "required", "start_us", "deadline_us", f"flags + {NTH}L * nth", "id", "version")
 
 
-def packed_by_spark(operations: DataFrame, events: DataFrame, sample: Sample, *, ids: bool) -> DataFrame:
+def packed_by_spark(
+    operations: DataFrame, events: DataFrame, sample: Sample, *, ids: bool, together: int = 1
+) -> DataFrame:
     """Return `packing.PACKED`, and what the profile is made from; ids are not looked at unless `ids`."""
-    packed_events = valid_events(events).selectExpr(_EVENT).mapInArrow(partial(_pack_events, sample=sample), PACKED)
+    pack_events = partial(_pack_events, sample=sample, together=together)
+    packed_events = valid_events(events).selectExpr(_EVENT).mapInArrow(pack_events, PACKED)
     shared = f"{ID_HASH if ids else '0L'} AS id"
     of_each = valid_operations(operations).selectExpr(shared, *_OPERATION)
     watches = of_each.selectExpr(*_SHARED, "posexplode(watches) AS (nth, watch)").selectExpr(*_WATCH)
@@ -63,7 +66,8 @@ def packed_by_spark(operations: DataFrame, events: DataFrame, sample: Sample, *,
         f"array({', '.join(_NUMBERS)}) AS numbers",
         f"array(instance, op_id, kind{', key' if ids else ''}) AS texts",
     )
-    return packed_events.union(rows.mapInArrow(partial(_pack_operations, sample=sample, ids=ids), PACKED))
+    pack = partial(_pack_operations, sample=sample, ids=ids, together=together)
+    return packed_events.union(rows.mapInArrow(pack, PACKED))
 
 
 # -- in the workers ------------------------------------------------------------------------------------------------
@@ -75,16 +79,18 @@ def profiler(sample: Sample) -> Profiler:
     return Profiler(sample, task.partitionId() if task else 0)
 
 
-def _pack_events(batches: Iterable[pa.RecordBatch], sample: Sample) -> Iterator[pa.RecordBatch]:
+def _pack_events(batches: Iterable[pa.RecordBatch], sample: Sample, together: int = 1) -> Iterator[pa.RecordBatch]:
     """(`numbers`) -> PACKED."""
     freeze_imports()
-    pack, profiled = EventPacker(), profiler(sample)
+    pack, profiled = EventPacker(together), profiler(sample)
     for some in gathered(batches):
         place, identity, progress, at_us = np.ascontiguousarray(_columns(some, _EVENT_NUMBERS))
         yield from profiled(pack(place, identity, progress, at_us), place, identity, progress)
 
 
-def _pack_operations(batches: Iterable[pa.RecordBatch], sample: Sample, ids: bool) -> Iterator[pa.RecordBatch]:
+def _pack_operations(
+    batches: Iterable[pa.RecordBatch], sample: Sample, ids: bool, together: int = 1
+) -> Iterator[pa.RecordBatch]:
     """(`numbers`, `texts`) -> PACKED."""
     freeze_imports()
     profiled = profiler(sample)
@@ -102,7 +108,7 @@ def _pack_operations(batches: Iterable[pa.RecordBatch], sample: Sample, ids: boo
             columns = {name: texts.take(pa.array(of + n)) for n, name in enumerate(names)}
             rows = watches.select(slice(begin, end))
             several = bool(np.any(rows.flags & IS_ONE == 0))
-            packed = pack_operations(pa.record_batch(columns), rows)
+            packed = pack_operations(pa.record_batch(columns), rows, together)
             yield from profiled(packed, rows.place, rows.identity, rows.required, several)
 
 

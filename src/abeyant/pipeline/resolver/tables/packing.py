@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALONE",
+    "COARSE",
     "COMBINED",
     "CONDITION",
     "EVENTS",
@@ -47,19 +48,23 @@ __all__ = [
     "PROFILE",
     "RIVALS",
     "SHARDS",
-    "SPOT",
     "EventPacker",
     "Packed",
     "Watches",
     "binary",
     "pack_operations",
     "shards_of",
+    "spot",
     "unpacked_events",
     "unpacked_operations",
 ]
 
 SHARDS: Final = 1024
 """Shards are many, so that the events of one are few."""
+
+COARSE: Final = 4
+"""So many neighbouring shards are packed as one, under the first one's number, where tables are not that large: a value
+costs the same whatever it holds. At most as many as differ in bits that are packed (`_PLACE_BYTES`)."""
 
 PACKED: Final = "order long, packed binary"
 """`order`: `KINDS` times the shard, and one of the kinds; and `ORDERS` times a number of the task, other than 0, where
@@ -71,8 +76,6 @@ EVENTS, ALONE, COMBINED, PROFILE = range(KINDS)
 RIVALS: Final = PROFILE
 """In the second shuffle: operations of one watch, of which only those count whose id may be there twice."""
 
-SPOT: Final = f"(`order` div {KINDS} + `order` div {ORDERS}) % {SHARDS}"
-"""Where an `order` goes in the shuffle, a number below `SHARDS`."""
 
 # `flags` of a watch. Above them stands which watch of its operation it is, from 0.
 IS_ONE: Final = 1  # the operation has no other
@@ -103,18 +106,20 @@ _WORTH: Final = 0.75  # of the rows of a chunk: if more are steps, it was not wo
 class EventPacker:
     """Packs the events of a task, chunk after chunk."""
 
-    def __init__(self) -> None:
+    def __init__(self, together: int = 1) -> None:
+        """So many neighbouring shards are one: 1 or `COARSE`."""
+        self._together = together
         self._reduces = True
 
     def __call__(self, place: Integers, identity: Integers, progress: Integers, at_us: Integers) -> Packed:
         """Pack a chunk, which has rows."""
         if self._reduces:
-            packed, steps = _steps(np.column_stack((place, identity, progress, at_us)))
+            packed, steps = _steps(np.column_stack((place, identity, progress, at_us)), self._together)
             self._reduces = steps < _WORTH * len(place)
             return packed
-        rows, ends = np.empty((len(place), 4), np.int64), np.empty(SHARDS, np.int64)
+        rows, ends = np.empty((len(place), 4), np.int64), np.empty(SHARDS // self._together, np.int64)
         deal(place.data, identity.data, progress.data, at_us.data, ends.data, rows.ravel().data)
-        return _packed_events(_DEALT_SHARDS, rows, ends, (progress, at_us))
+        return _packed_events(_DEALT_SHARDS[:: self._together], rows, ends, (progress, at_us))
 
 
 class Packed(NamedTuple):
@@ -130,16 +135,21 @@ class Packed(NamedTuple):
         return pa.record_batch({"order": pa.array(order), "packed": self.values})
 
 
-def shards_of(places: Integers) -> Integers:
-    """Return the shard of each place."""
-    return (places >> (64 - _SHARD_BITS)) + SHARDS // 2
+def spot(together: int) -> str:
+    """Return where an `order` goes in the shuffle, in SQL: a number below `SHARDS` // `together`."""
+    return f"(`order` div {KINDS * together} + `order` div {ORDERS}) % {SHARDS // together}"
 
 
-def _steps(events: Integers) -> tuple[Packed, int]:
+def shards_of(places: Integers, together: int = 1) -> Integers:
+    """Return the shard of each place, where so many neighbouring shards are one."""
+    return ((places >> (64 - _SHARD_BITS)) + SHARDS // 2) & -together
+
+
+def _steps(events: Integers, together: int) -> tuple[Packed, int]:
     """Pack the steps of events, rows of place, identity, progress and time; return how many there are, too."""
     rows = np.frombuffer(Staircases(events.ravel().data).steps, np.int64).reshape(-1, 4)
-    ends = np.append(np.searchsorted(rows[:, 0], _FIRST_PLACES), len(rows))
-    return _packed_events(np.arange(SHARDS), rows, ends, (rows[:, 2], rows[:, 3])), len(rows)
+    ends = np.append(np.searchsorted(rows[:, 0], _FIRST_PLACES[together - 1 :: together]), len(rows))
+    return _packed_events(np.arange(0, SHARDS, together), rows, ends, (rows[:, 2], rows[:, 3])), len(rows)
 
 
 def _packed_events(shards: Integers, rows: Integers, ends: Integers, others: Sequence[Integers]) -> Packed:
@@ -166,9 +176,9 @@ class Watches(NamedTuple):
         return Watches(*(column[rows] for column in self))
 
 
-def pack_operations(texts: pa.RecordBatch, watches: Watches) -> Packed:
+def pack_operations(texts: pa.RecordBatch, watches: Watches, together: int = 1) -> Packed:
     """Pack a chunk of watches, which has rows; `texts` has the columns of `_TEXTS`."""
-    order = shards_of(watches.place) * KINDS + np.where(watches.flags & IS_ONE, ALONE, COMBINED)
+    order = shards_of(watches.place, together) * KINDS + np.where(watches.flags & IS_ONE, ALONE, COMBINED)
     sorting = np.argsort(order.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort
     order = order[sorting]
     firsts = np.flatnonzero(np.diff(order, prepend=-1))

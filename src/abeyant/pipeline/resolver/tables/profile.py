@@ -79,14 +79,15 @@ _WAYS: Final = f"""transform(sequence(0, {ORDERS - 1}), o -> CASE
             OR repeated IS NOT NULL AND o % {KINDS} IN ({EVENTS}, {ALONE}), {SLOW}, 0) END)"""
 
 
-def merge_profiles(by_shard: DataFrame, sample: Sample) -> DataFrame:
+def merge_profiles(by_shard: DataFrame, sample: Sample, together: int = 1) -> DataFrame:
     """Merge what each task found (`PACKED`, shuffled, of the kind `PROFILE`) into the one row.
 
     `ways`: see above. `shards`: those with a hot key, or that a task dealt out. `cuts`: the hot keys and where they are
     cut, see hot_keys. `repeated`: the groups of ids in which one may be there twice, by part; null where none is.
     `several`: whether an operation has several watches.
     """
-    merged = by_shard.sortWithinPartitions("order").mapInArrow(partial(_merge, piece=sample.piece), _MERGED)
+    merge = partial(_merge, piece=sample.piece, together=together)
+    merged = by_shard.sortWithinPartitions("order").mapInArrow(merge, _MERGED)
     row = merged.selectExpr(
         "flatten(collect_list(cuts)) AS cuts",
         "array_distinct(flatten(collect_list(shards))) AS shards",
@@ -171,7 +172,7 @@ def _batch(parts: npt.NDArray[np.integer], lengths: npt.ArrayLike, values: objec
     return pa.record_batch({"order": pa.array(parts * KINDS + PROFILE, pa.int64()), "packed": binary(lengths, values)})
 
 
-def _merge(batches: Iterable[pa.RecordBatch], piece: int) -> Iterator[pa.RecordBatch]:
+def _merge(batches: Iterable[pa.RecordBatch], piece: int, together: int = 1) -> Iterator[pa.RecordBatch]:
     """PACKED, sorted by order -> a row for each part in which anything was found."""
     freeze_imports()
     columns = ((batch.column("order").to_pylist(), batch.column("packed")) for batch in batches)
@@ -186,7 +187,7 @@ def _merge(batches: Iterable[pa.RecordBatch], piece: int) -> Iterator[pa.RecordB
             groups = _repeated_groups(np.sort(np.frombuffer(packed, np.uint64)))
         elif part < _DEALT:
             cuts = cuts_of_keys(np.frombuffer(packed, np.int64).reshape(-1, 3), piece, piece)
-            shards = shards_of(HotKeys.read(np.array(cuts, np.int64)).places)
+            shards = shards_of(HotKeys.read(np.array(cuts, np.int64)).places, together)
         elif part == _DEALT:
             shards = np.frombuffer(packed, np.int64)
         if groups is not None or len(shards) or part == _SEVERAL:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain, groupby, pairwise
 from typing import Final, Literal, NamedTuple
 
@@ -69,7 +70,7 @@ def reached_to_combine(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -
         )
 
 
-def cut_hot_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def cut_hot_keys(batches: Iterable[pa.RecordBatch], together: int = 1) -> Iterator[pa.RecordBatch]:
     """PACKED, sorted by `order`, and the profile -> PACKED for the second shuffle, hot keys being cut.
 
     Of shards that come for other reasons only, operations of one watch become `RIVALS`. `order` div `ORDERS` has the
@@ -79,10 +80,10 @@ def cut_hot_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if profile is None:
         return
     hot = HotKeys.read(np.array(profile["cuts"].as_py(), np.int64))
-    whole, to_cut = set(profile["shards"].as_py()), set(shards_of(hot.places).tolist())
+    whole, to_cut = set(profile["shards"].as_py()), set(shards_of(hot.places, together).tolist())
     combines = profile["several"].as_py() or profile["repeated"].is_valid
     ways = ORDERS * ((DIRECT if whole else 0) + (SLOW if combines else 0))
-    packers: defaultdict[int, EventPacker] = defaultdict(EventPacker)
+    packers: defaultdict[int, EventPacker] = defaultdict(partial(EventPacker, together))
     waiting: defaultdict[tuple[int, int], list[memoryview]] = defaultdict(list)
     size = 0
 
@@ -94,7 +95,7 @@ def cut_hot_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             else:
                 watches, texts = unpacked_operations(values, shard)
                 hot.cut_operations(watches.place, watches.identity, watches.required)
-                packed = pack_operations(texts, watches)
+                packed = pack_operations(texts, watches, together)
             yield packed._replace(order=packed.order + ways).batch()
         waiting.clear()
 

@@ -10,6 +10,7 @@ window finds it in one walk over a key's sorted rows. A key has one task, whatev
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,10 +20,12 @@ from abeyant.pipeline.resolver.tables.hot_keys import PLACE
 from abeyant.pipeline.spark.plans import Size
 from abeyant.pipeline.spark.session import adapts_partitions, shuffle_partitions
 
-__all__ = ["SmallTablePlan", "are_large", "reached_by_spark", "small_table_plan"]
+__all__ = ["SmallTablePlan", "are_large", "are_moderate", "reached_by_spark", "small_table_plan"]
 
 _SMALL_BYTES: Final = 96 << 20
 _LARGE_BYTES: Final = 16 * _SMALL_BYTES
+_MODERATE_BYTES: Final = 1 << 35  # a 256th of their rows is 100 MB or so, as steps
+_MODERATE_PARTITIONS: Final = 64  # four shards for each
 _PARTITION_BYTES: Final = 1 << 20  # of a small table, as Spark's own least partition
 
 _WATCH: Final = (
@@ -43,6 +46,12 @@ def are_large(sizes: list[Size | None]) -> bool:
     Below that, a look for hot keys takes longer than what an even job saves.
     """
     return any(size is None for size in sizes) or sum(size.bytes for size in sizes if size) > _LARGE_BYTES
+
+
+def are_moderate(sizes: Sequence[Size | None], partitions: int) -> bool:
+    """Return whether a quarter of the shards is enough: for the memory of a task, and to keep all partitions busy."""
+    known = [size.bytes for size in sizes if size is not None]
+    return 0 < len(known) == len(sizes) and sum(known) <= _MODERATE_BYTES and partitions <= _MODERATE_PARTITIONS
 
 
 class SmallTablePlan(NamedTuple):

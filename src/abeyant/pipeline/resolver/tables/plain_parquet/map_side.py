@@ -61,10 +61,10 @@ class Files:
     def __init__(self, spark: SparkSession, tasks: Sequence[Task], seed: bytes) -> None:
         self._spark, self._tasks, self._seed = spark, tasks, seed
 
-    def packed(self, sample: Sample, *, ids: bool) -> DataFrame:
+    def packed(self, sample: Sample, *, ids: bool, together: int = 1) -> DataFrame:
         """Return `packing.PACKED`, and what the profile is made from; ids are not looked at unless `ids`."""
         hot = look_for_hot_keys(self._tasks, self._seed, sample)
-        pack = partial(_pack, seed=self._seed, hot=hot, sample=sample, ids=ids)
+        pack = partial(_pack, seed=self._seed, hot=hot, sample=sample, ids=ids, together=together)
         return read_by_workers(self._spark, self._tasks, pack, PACKED)
 
 
@@ -90,15 +90,18 @@ def _each(
             yield from pack(tasks[number], number)
 
 
-def _pack(task: Task, number: int, seed: bytes, hot: HotKeys, sample: Sample, ids: bool) -> Iterator[pa.RecordBatch]:
+def _pack(
+    task: Task, number: int, seed: bytes, hot: HotKeys, sample: Sample, ids: bool, together: int
+) -> Iterator[pa.RecordBatch]:
     pairs, profiled = PairHash(seed), Profiler(sample, number)
     if task.table == "events":
-        return _pack_events(task, pairs, hot, profiled)
-    return _pack_operations(task, pairs, hot, profiled, ids=ids)
+        return _pack_events(task, pairs, hot, profiled, EventPacker(together))
+    return _pack_operations(task, pairs, hot, profiled, ids=ids, together=together)
 
 
-def _pack_events(task: Task, pairs: PairHash, hot: HotKeys, profiled: Profiler) -> Iterator[pa.RecordBatch]:
-    pack = EventPacker()
+def _pack_events(
+    task: Task, pairs: PairHash, hot: HotKeys, profiled: Profiler, pack: EventPacker
+) -> Iterator[pa.RecordBatch]:
     for table in chunks_of(task, EVENTS.fieldNames(), BATCH_ROWS):
         valid = valid_events(table)
         if valid.num_rows:
@@ -110,16 +113,16 @@ def _pack_events(task: Task, pairs: PairHash, hot: HotKeys, profiled: Profiler) 
 
 
 def _pack_operations(
-    task: Task, pairs: PairHash, hot: HotKeys, profiled: Profiler, *, ids: bool
+    task: Task, pairs: PairHash, hot: HotKeys, profiled: Profiler, *, ids: bool, together: int = 1
 ) -> Iterator[pa.RecordBatch]:
     for table in chunks_of(task, OPERATIONS.fieldNames()):
         operations = valid_operations(table)
         if operations.table.num_rows:
-            yield from _packed(operations, pairs, hot, profiled, ids=ids)
+            yield from _packed(operations, pairs, hot, profiled, ids=ids, together=together)
 
 
 def _packed(
-    operations: Operations, pairs: PairHash, hot: HotKeys, profiled: Profiler, *, ids: bool
+    operations: Operations, pairs: PairHash, hot: HotKeys, profiled: Profiler, *, ids: bool, together: int
 ) -> Iterator[pa.RecordBatch]:
     """Pack a row a watch, in chunks: each has all texts of its operation."""
     table, watches = operations.table, operations.watches
@@ -154,7 +157,7 @@ def _packed(
         texts_of = _one_batch(some.append_column("key", key) if ids else some)
         several = not watches.single
         hot.cut_operations(place, identity, numbers.required)
-        packed = pack_operations(texts_of, numbers)
+        packed = pack_operations(texts_of, numbers, together)
         yield from profiled(packed, place, identity, numbers.required, several)
 
 
