@@ -7,7 +7,7 @@
     ...     server.start()
     ...     await server.wait()
     >>> async def serve():
-    ...     await asyncio.sleep(60.0)
+    ...     await asyncio.sleep(1.0)
     >>> simulation.search(main, seeds=range(20), any_hashes=True)
     20
 
