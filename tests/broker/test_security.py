@@ -340,6 +340,7 @@ def test_nonsense_is_refused_before_anything_starts(tmp_path: Path) -> None:
 
 def test_only_the_mechanisms_that_are_set_are_there() -> None:
     with Cluster(security="SASL_PLAINTEXT", users=USERS, settings={"sasl.enabled.mechanisms": "PLAIN"}) as kafka:
+        assert kafka.settings.value("sasl.enabled.mechanisms", 1) == ("PLAIN",)
         (answer,) = asked(kafka, [request(HANDSHAKE, 1, text("SCRAM-SHA-256"))])
         assert answer == struct.pack(">ihi", 7, UNSUPPORTED_MECHANISM, 1) + text("PLAIN")
 

@@ -264,6 +264,8 @@ class Cluster(ClusterApi):
             "listeners": f"{protocol}://{broker.host}:{broker.port}",
             "advertised.listeners": f"{protocol}://{broker.address}",
         }
+        if mechanisms := self.security.mechanisms:
+            own["sasl.enabled.mechanisms"] = ",".join(mechanisms)
         if self._racks:
             own["broker.rack"] = self._racks[(broker.id - min(self._ports)) % len(self._racks)]
         return own
