@@ -67,7 +67,7 @@ def genuine_kafka(folder: Path, guarded: bool = False, plugin: bool = False) -> 
     With `plugin` they take clients' metrics.
     """
     # A frozen broker stays a member of the cluster for as long as a scenario freezes it.
-    settings = (GUARDED | _sasl() if guarded else SETTINGS) | {"broker.session.timeout.ms": "18000"}
+    settings = (GUARDED | sasl() if guarded else SETTINGS) | {"broker.session.timeout.ms": "18000"}
     kafka = fetch()
     if plugin:
         settings |= {"metric.reporters": _PLUGIN}
@@ -89,7 +89,7 @@ def _compiled(kafka: Kafka, folder: Path) -> Path:
     return folder
 
 
-def _sasl() -> dict[str, str]:
+def sasl() -> dict[str, str]:
     """SASL for clients and between brokers, by the listener that is named PLAINTEXT; controllers stay without."""
     users = " ".join(f'user_{name}="{password}"' for name, password in PASSWORDS.items())
     module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
