@@ -80,7 +80,8 @@ def test_the_page_runs_it_in_a_browser(address: str) -> None:
     with browse(program) as page:
         page.show()
         page.visit(f"{address}/wheel.html")
-        said = page.wait_for("/^Ready|cannot/.test(state.textContent) && state.textContent")
+        # As long as Node has: on a busy machine Pyodide's start has taken more than a minute.
+        said = page.wait_for("/^Ready|cannot/.test(state.textContent) && state.textContent", patience_s=300)
         assert said.startswith("Ready: abeyant"), said
         page.run("start.click()")
         page.run("delay.value = 3; start.click()")

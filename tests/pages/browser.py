@@ -93,9 +93,9 @@ class Page:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def wait_for(self, expression: str, seen: str = "null") -> Any:
+    def wait_for(self, expression: str, seen: str = "null", patience_s: float = _PATIENCE_S) -> Any:
         """Evaluate JavaScript until it is truthy. Where it never is, tell what `seen` gives, and what the page said."""
-        end = time.monotonic() + _PATIENCE_S
+        end = time.monotonic() + patience_s
         while not (value := self.run(expression)):
             if time.monotonic() >= end:
                 raise AssertionError(f"never true: {expression}; seen: {self.run(seen)}; said: {self.complaints}")
