@@ -1,7 +1,7 @@
 """The controller: topics, brokers and settings; `leaders` has the partitions. One object, no consensus.
 
-It keeps one immutable `PartitionState` per partition, replaces it at every change, and sends it to the brokers that
-have a replica, as Kafka's controller does with its records. So a paused broker gets all changes later, in order.
+What changes is sent to the brokers as messages, as Kafka's controller does with its records. So a paused broker gets
+all changes later, in order.
 
 A paused broker sends no heartbeats. To model that, pausing starts a timer of `broker.session.timeout.ms`. When it
 expires, the broker is fenced: it leads no partition and is in no in-sync set until it is resumed.
@@ -146,7 +146,7 @@ class Controller:
     @property
     def controller_id(self) -> int:
         """Return the id that responses give for the controller: the lowest one of the live brokers."""
-        return min(self.members, default=NO_LEADER)
+        return self.leaders.controller_id
 
     @property
     def changes(self) -> int:

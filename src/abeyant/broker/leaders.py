@@ -71,6 +71,11 @@ class Leaders:
         self._rebalance: TimerTask | None = None
         self._schedule_rebalance()
 
+    @property
+    def controller_id(self) -> int:
+        """Return the id that responses give for the controller: the lowest one of the live brokers."""
+        return min(self._members, default=NO_LEADER)
+
     def close(self) -> None:
         """Cancel the timer of the preferred leaders."""
         if self._rebalance is not None:
@@ -216,5 +221,5 @@ class Leaders:
 
     def _unclean(self, topic: Topic) -> bool:
         """Return whether an out-of-sync replica may lead if no other is left, by the controller's settings."""
-        allowed: bool = topic.settings.value("unclean.leader.election.enable", min(self._members, default=NO_LEADER))
+        allowed: bool = topic.settings.value("unclean.leader.election.enable", self.controller_id)
         return allowed
