@@ -84,7 +84,8 @@ def widen(packed: ReadableBuffer, columns: int, first_least: int = 0) -> array[i
         raise ValueError(f"packed has {len(blocks)} bytes, which are no whole blocks of {columns} columns")
     rows = zeros("q", count * columns)
     if count:
-        _widen(blocks, columns, first_least, zeros("q", columns), zeros("q", columns), rows)
+        widths, masks, least = zeros("q", columns), zeros("Q", columns), zeros("q", columns)
+        _widen(blocks, columns, first_least, widths, masks, least, rows)
     return rows
 
 
@@ -101,21 +102,34 @@ def _rises(ends: Integers, count: int) -> bool:
 # -- in C when compiled, without the interpreter's lock --------------------------------------------------------------
 
 
+# Each of the two inner loops stands whole: a call would copy the descriptions of the buffers for each number.
+
+
 def _narrow(rows: Integers, ends: Integers, widths: Integers, least: Integers, packed: memoryview) -> None:
     with cython.nogil:
         columns = len(widths)
+        last = len(packed) - _WORD  # where a word may begin
         place = row = 0
         for block in range(len(ends)):
             end = ends[block]
             if end == row:
                 continue
-            place = _write(packed, place, end - row, _WORD)
+            _write(packed, place, end - row)
+            place += _WORD
             for column in range(columns):
-                place = _write(packed, place, widths[column], _WORD)
-                place = _write(packed, place, least[column], _WORD)
+                _write(packed, place, widths[column])
+                _write(packed, place + _WORD, least[column])
+                place += 2 * _WORD
             while row < end:
                 for column in range(columns):
-                    place = _write_less(packed, place, rows[row * columns + column], least[column], widths[column])
+                    value = (rows[row * columns + column] - least[column]) & _ALL
+                    if place <= last:  # a C compiler sees one store in it; what follows mends the rest
+                        for number in range(8):
+                            packed[place + number] = (value >> (8 * number)) & 0xFF
+                    else:
+                        for number in range(widths[column]):
+                            packed[place + number] = (value >> (8 * number)) & 0xFF
+                    place += widths[column]
                 row += 1
 
 
@@ -126,11 +140,11 @@ def _count(blocks: memoryview, columns: int) -> int:
         while place < len(blocks):
             if len(blocks) - place < _WORD * (1 + 2 * columns):
                 return -1
-            rows = _read(blocks, place, _WORD)
+            rows = _read(blocks, place)
             place += _WORD
             width = 0
             for _ in range(columns):
-                one = _read(blocks, place, _WORD)
+                one = _read(blocks, place)
                 if one < 0 or one > _WORD:
                     return -1
                 width += one
@@ -143,57 +157,59 @@ def _count(blocks: memoryview, columns: int) -> int:
 
 
 def _widen(
-    blocks: memoryview, columns: int, first_least: int, widths: Integers, least: Integers, rows: Integers
+    blocks: memoryview,
+    columns: int,
+    first_least: int,
+    widths: Integers,
+    masks: Integers,
+    least: Integers,
+    rows: Integers,
 ) -> None:
     with cython.nogil:
+        last = len(blocks) - _WORD  # where a word may begin
         place = to = 0
         while place < len(blocks):
-            end = to + columns * _read(blocks, place, _WORD)
+            end = to + columns * _read(blocks, place)
             place += _WORD
             for column in range(columns):
-                widths[column] = _read(blocks, place, _WORD)
-                least[column] = _read(blocks, place + _WORD, _WORD)
+                widths[column] = _read(blocks, place)
+                masks[column] = _ALL >> (64 - 8 * widths[column]) if widths[column] else 0
+                least[column] = _read(blocks, place + _WORD)
                 place += 2 * _WORD
-            least[0] = _sum(least[0], first_least)
+            least[0] = _signed(least[0] + first_least)
             while to < end:
                 for column in range(columns):
-                    rows[to] = _sum(_read(blocks, place, widths[column]), least[column])
+                    value = 0
+                    if place <= last:  # a C compiler sees one load in it
+                        for number in range(8):
+                            byte = blocks[place + number]
+                            value |= byte << (8 * number)
+                        value &= masks[column]
+                    else:
+                        for number in range(widths[column]):
+                            byte = blocks[place + number]
+                            value |= byte << (8 * number)
+                    value = (value + least[column]) & _ALL
+                    rows[to] = (value ^ _TOP) - _TOP
                     place += widths[column]
                     to += 1
 
 
-def _write_less(packed: memoryview, place: int, value: int, less: int, width: int) -> int:
-    """Write the difference of two values."""
-    return _write(packed, place, value - less, width)
+def _write(packed: memoryview, place: int, value: int) -> None:
+    """Write a number of eight bytes, the lowest first."""
+    for number in range(8):
+        packed[place + number] = (value >> (8 * number)) & 0xFF
 
 
-def _write(packed: memoryview, place: int, value: int, width: int) -> int:
-    """Write the lowest bytes of a value, the lowest first; return where they end. What is behind may be spoilt."""
-    if len(packed) - place >= _WORD:  # so many that a C compiler sees one store in it
-        for number in range(8):
-            packed[place + number] = (value >> (8 * number)) & 0xFF
-    else:
-        for number in range(width):
-            packed[place + number] = (value >> (8 * number)) & 0xFF
-    return place + width
-
-
-def _read(packed: memoryview, place: int, width: int) -> int:
-    """Read so many bytes; eight are a number with a sign."""
+def _read(packed: memoryview, place: int) -> int:
+    """Read a number of eight bytes, with a sign."""
     value = 0
-    if width > 0 and len(packed) - place >= _WORD:  # so many that a C compiler sees one load in it
-        for number in range(8):
-            byte = packed[place + number]
-            value |= byte << (8 * number)
-        value = ((value << (64 - 8 * width)) & _ALL) >> (64 - 8 * width)
-    else:
-        for number in range(width):
-            byte = packed[place + number]
-            value |= byte << (8 * number)
-    return (value ^ _TOP) - _TOP
+    for number in range(8):
+        byte = packed[place + number]
+        value |= byte << (8 * number)
+    return _signed(value)
 
 
-def _sum(one: int, other: int) -> int:
+def _signed(value: int) -> int:
     """As 64 bits with a sign hold it, whatever it is."""
-    total = (one + other) & _ALL
-    return (total ^ _TOP) - _TOP
+    return ((value & _ALL) ^ _TOP) - _TOP
