@@ -114,9 +114,13 @@ def pytest_collection_finish() -> None:
         gc.freeze()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def little_to_collect() -> None:
-    """Leave out of a module's many full collections what all tests before have left, Spark's objects for instance."""
+    """Leave out of a module's many full collections what all tests before have left, Spark's objects for instance.
+
+    For every module, since then each looks at what the one before has left only. So no test may call `gc.unfreeze()`:
+    from there on a full collection of its process would take a second.
+    """
     gc.collect()
     if hasattr(gc, "freeze"):  # GraalPy has none
         gc.freeze()

@@ -9,8 +9,6 @@ import pytest
 from abeyant.engine import is_compiled
 from engine import soak
 
-pytestmark = pytest.mark.usefixtures("little_to_collect")
-
 OPERATIONS = 400_000 if is_compiled() else 40_000
 
 

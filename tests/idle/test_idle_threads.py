@@ -19,8 +19,6 @@ from seeds import with_slow
 from timer.guard import join
 from waiting import wait_until
 
-pytestmark = pytest.mark.usefixtures("little_to_collect")
-
 
 @pytest.fixture(autouse=True)
 def switch_often() -> Iterator[None]:
@@ -119,35 +117,32 @@ def test_a_finaliser_may_use_a_detector_in_the_middle_of_anything(action: str, w
     """The sizes are those at which the chains widen, and the slots, those of two or three wheels among them, grow."""
     gc.collect()
     gc.freeze()
-    try:
-        at = 0
-        more = True
-        while more:
-            at += 1
-            timer = ManualTimer(wheel_size=16)
-            idle = IdleDetector(30, lambda _: None, timer)
-            for peer in range(watched):
-                idle.seen(peer)
+    at = 0
+    more = True
+    while more:
+        at += 1
+        timer = ManualTimer(wheel_size=16)
+        idle = IdleDetector(30, lambda _: None, timer)
+        for peer in range(watched):
+            idle.seen(peer)
 
-            def finaliser(idle: IdleDetector = idle) -> None:
-                if not idle.closed:
-                    idle.seen("finaliser")
-                idle.forget(0)
-                if action == "seen and forgotten":
-                    idle.forget("new")
-                    idle.forget("finaliser")
+        def finaliser(idle: IdleDetector = idle) -> None:
+            if not idle.closed:
+                idle.seen("finaliser")
+            idle.forget(0)
+            if action == "seen and forgotten":
+                idle.forget("new")
+                idle.forget("finaliser")
 
-            with collecting(at, finaliser) as count:
-                if action.startswith("seen"):
-                    idle.seen("new")
-                elif action == "forget":
-                    idle.forget(watched - 1)
-                else:
-                    idle.close()
-            more = count[0] >= at
-            idle._check()
-            assert len(timer) == bool(len(idle))
-            timer.advance(100)
-            assert len(idle) == len(timer) == 0
-    finally:
-        gc.unfreeze()
+        with collecting(at, finaliser) as count:
+            if action.startswith("seen"):
+                idle.seen("new")
+            elif action == "forget":
+                idle.forget(watched - 1)
+            else:
+                idle.close()
+        more = count[0] >= at
+        idle._check()
+        assert len(timer) == bool(len(idle))
+        timer.advance(100)
+        assert len(idle) == len(timer) == 0

@@ -24,8 +24,6 @@ from abeyant.aio import Purgatory as AioPurgatory
 from abeyant.metrics import Collector
 from waiting import wait_until
 
-pytestmark = pytest.mark.usefixtures("little_to_collect")
-
 
 @pytest.fixture
 def registry() -> CollectorRegistry:

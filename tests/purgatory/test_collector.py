@@ -19,8 +19,6 @@ from abeyant.timer import ManualTimer
 from collecting import collecting
 from purgatory.waits import Wait, in_thread
 
-pytestmark = pytest.mark.usefixtures("little_to_collect")
-
 
 class Key:
     """A key that refers to whatever it is told, equal to itself only."""

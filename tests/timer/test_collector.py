@@ -11,7 +11,6 @@ import gc
 import random
 import sys
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,20 +20,16 @@ from collecting import collecting
 from seeds import with_slow
 from timer.guard import join, threads_named
 
-pytestmark = pytest.mark.usefixtures("little_to_collect")
-
 
 def nothing() -> None:
     pass
 
 
 @pytest.fixture(autouse=True)
-def few_objects() -> Iterator[None]:
+def few_objects() -> None:
     """Hide all other objects from the collector, for the tests call for very many collections."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.skipif("t" in sys.abiflags, reason="a free-threaded interpreter collects when it has time to")

@@ -16,8 +16,6 @@ from abeyant import ManualTimer, SystemTimer, TimerTask
 from timer.guard import in_turn, threads_named, wait_for
 from waiting import wait_until
 
-pytestmark = pytest.mark.usefixtures("little_to_collect")
-
 
 class Thing:
     """Callable, and able to be watched by a weak reference."""
