@@ -38,26 +38,17 @@ from abeyant.tables.validity import read_operations, valid_events
 from abeyant.tables.words import ALL_CONDITIONS, Words
 from abeyant.timer import ManualTimer
 from questions.oracles import ORACLES, Ends
-from questions.test_questions import COMMANDS, folder, pytestmark, read
+from questions.test_questions import COMMANDS, few, folder, pytestmark, read
 from scripts.draw_questions import run
 
-__all__ = ["Rows", "folder", "live", "pytestmark", "streamed"]
+__all__ = ["Rows", "few", "folder", "live", "pytestmark", "streamed"]
 
 LATENESS = timedelta(hours=2)
 
 
-LARGE = ("flights", "weather", "clicks")  # seconds of processor time each
-
-
-def some_slow() -> list[Any]:
-    """Return the questions, those over large tables marked as slow."""
-    large = {question for question in ORACLES if any(f"/{name}.parquet" in COMMANDS[question] for name in LARGE)}
-    return [pytest.param(one, marks=[pytest.mark.slow] if one in large else []) for one in ORACLES]
-
-
-@pytest.fixture(params=some_slow())
-def question(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.chdir(folder)
+@pytest.fixture(params=ORACLES)
+def question(request: pytest.FixtureRequest, few: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(few)
     return str(request.param)
 
 

@@ -39,6 +39,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+LARGE = ("flights", "weather", "clicks")
+FEW = 2000
+
+
+@pytest.fixture(scope="module")
+def few(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same tables, but the first rows of the large ones: for what takes seconds of processor time over all."""
+    made = tmp_path_factory.mktemp("few")
+    (made / "examples").symlink_to(ROOT / "examples")
+    (made / "questions").mkdir()
+    for path in (folder / "questions").iterdir():
+        table = pq.read_table(path)
+        pq.write_table(table[:FEW] if path.stem in LARGE else table, made / "questions" / path.name)
+    return made
+
+
 def read(name: str) -> pd.DataFrame:
     """A table as the page reads it, in the folder of the test."""
     path = Path(f"questions/{name}.parquet")
@@ -115,11 +131,11 @@ def test_details_count_the_clicks_of_a_session(folder: Path, monkeypatch: pytest
 @pytest.mark.slow
 @pytest.mark.parametrize("question", COMMANDS)
 def test_a_command_answers_as_by_hand(
-    question: str, folder: Path, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    question: str, few: Path, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(folder)
+    monkeypatch.chdir(few)
     words = shlex.split(COMMANDS[question].replace("\\\n", " "))[1:]
-    words = [str(folder / word) if word.startswith("questions/") else word for word in words]
+    words = [str(few / word) if word.startswith("questions/") else word for word in words]
     for engine in ("auto", "spark"):
         place = str(tmp_path / engine)
         assert cli.main([*(place if word == "result" else word for word in words), "--engine", engine]) == 0
