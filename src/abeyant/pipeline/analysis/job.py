@@ -152,7 +152,7 @@ class _Run:
     def tables(self, log: KafkaRequestLog) -> None:
         """Write every table; the log is parsed once."""
         with self._steps.step(f"surveying {_files(len(log.files))}"):
-            if not log.begun.any_request:
+            if not log.survey.any_request:
                 raise AbeyantError(f"no request in {_files(len(log.files))}: {_named(log)}{_damage(log)}")
         # What is packed has few rows that are large: as many of them as so many bytes go to Python at once.
         limit = self._spark.conf.get(_BATCH_BYTES)

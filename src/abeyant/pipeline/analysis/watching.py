@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 
 from abeyant.pipeline.analysis.activity import NEAR_S, Incident, activity_of, incidents_of
 from abeyant.pipeline.analysis.incidents import LONG_MS, SUFFERING, gap_s, incident_rows, long_waits, paused, suffering
-from abeyant.pipeline.analysis.late_names import renamed_key
 from abeyant.pipeline.analysis.pauses import READING, joined_reading, reading, unfinished
 from abeyant.pipeline.analysis.ranked import count_waits, known_groups, rank
 from abeyant.pipeline.analysis.suspects import Suspect, find_suspects
@@ -235,8 +234,15 @@ def _named(struck: pa.Table, topics: Mapping[str, str]) -> pa.Table:
     """Return rows of suffering with the names of topics whose ids became known after a line with them was read."""
     if not topics or not struck.num_rows:
         return struck
-    keys = [renamed_key(key, topics) for key in struck["key"].to_pylist()]
+    keys = [_renamed(key, topics) for key in struck["key"].to_pylist()]
     return struck.set_column(struck.column_names.index("key"), "key", pa.array(keys, pa.string()))
+
+
+def _renamed(key: str | None, topics: Mapping[str, str]) -> str | None:
+    if key is None:
+        return None
+    topic, dash, partition = key.rpartition("-")
+    return f"{topics[topic]}{dash}{partition}" if topic in topics else key
 
 
 def _summed_up(struck: pa.Table, cut: int) -> pa.Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,9 +19,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from abeyant.pipeline.analysis.columns import LogRows
-from abeyant.pipeline.analysis.late_names import late_names, rename_keys
 from abeyant.pipeline.analysis.shards import ShardRows
-from abeyant.pipeline.request_log.rows import COUNTED, NAMES, learning_chunk
+from abeyant.pipeline.request_log.rows import COUNTED, named_chunk
 from abeyant.pipeline.request_log.tables import KafkaRequestLog, Survey
 from abeyant.pipeline.results.local import check_shared
 from abeyant.pipeline.results.sink import ResultWriter
@@ -53,8 +51,6 @@ _REPEATED: Final = (
 )
 _COUNTED: Final = ".requests"
 """Of the requests counted by the second, which are no table of the result."""
-_NAMED: Final = ".names"
-"""Of the names of topics that parsing learned, which are none either."""
 
 Tell = Callable[[pa.Table], pa.RecordBatch]
 
@@ -87,20 +83,20 @@ class WrittenLog:
             "rejected": _Table(partial(_number, name="rejected"), arrow_schema(REJECTED), _folder(result, "rejected")),
             "requests": _Table(partial(_number, name="requests"), COUNTED, self._counted),
         }
-        cut = log.packed if self._counted is None else {}
+        cut = log.packed
         if self._counted is None:
             self.operations = cut["operations"]
             self.operations.packed.persist()
             columns = {name: table.schema.names for name, table in tables.items()}
-            told = self.operations.map_named(partial(_write_named, tables=tables), columns, _TOLD).toArrow()
+            rows = self.operations.map_named(partial(_write_named, tables=tables), columns, _TOLD)
         else:
             folders = {name: Path(table.folder) for name, table in tables.items() if table.folder is not None}
             self.operations = PartRows(log.spark, folders, "operations")
-            names = _Table(partial(_number, name="names"), NAMES, str(result.folder / _NAMED))
-            told = _parsed(log, tables | {"names": names})
+            rows = log.mapped(partial(_parsing, tables=tables), _TOLD)
+        told = rows.toArrow()
         found = {name: getattr(pc, merge)(told[name]).as_py() for name, merge in _MERGED.items()}
         for name, schema in (("operations", OBSERVED), ("rejected", REJECTED)):
-            _complete(result, name, partial(_cut, cut, name, schema), schema, found[name] or 0)
+            _complete(result, name, partial(cut[name].table, schema), schema, found[name] or 0)
         self.times = {**found, "operations": found["operations"] or 0, "rejected": found["rejected"] or 0}
 
     def close(self) -> None:
@@ -109,29 +105,6 @@ class WrittenLog:
             self.operations.packed.unpersist()
         if self._counted is not None:
             shutil.rmtree(self._counted, ignore_errors=True)
-
-
-def _parsed(log: KafkaRequestLog, tables: Mapping[str, _Table]) -> pa.Table:
-    """Let workers parse and write a log by what its files' beginnings tell; return what is told of the rows.
-
-    Topics that only the rest of the log names get their names afterwards; where that is not enough, by a whole survey.
-    """
-    folders = {name: Path(table.folder) for name, table in tables.items() if table.folder is not None}
-    told = log.mapped(partial(_parsing, tables=tables), _TOLD, log.begun).toArrow()
-    names = late_names(folders["names"].glob("*.parquet"), log.begun.topics)
-    shutil.rmtree(folders["names"], ignore_errors=True)
-    if names == {}:
-        return told
-    if names is not None:
-        with ThreadPoolExecutor(2) as pool:
-            rename = partial(rename_keys, names=names, writer=_writer)
-            if all(pool.map(rename, sorted(folders["operations"].glob("*.parquet")))):
-                return told
-    for folder in folders.values():
-        shutil.rmtree(folder, ignore_errors=True)
-    told = log.mapped(partial(_parsing, tables=tables), _TOLD).toArrow()
-    shutil.rmtree(folders["names"], ignore_errors=True)
-    return told
 
 
 def write_rows(result: ResultWriter, name: str, rows: ShardRows, schema: StructType, tell: Tell, told: str) -> pa.Table:
@@ -147,10 +120,6 @@ def write_rows(result: ResultWriter, name: str, rows: ShardRows, schema: StructT
 
 def _folder(result: ResultWriter, name: str) -> str | None:
     return None if isinstance(result.report, str) else str(result.folder / name)
-
-
-def _cut(cut: Mapping[str, PackedRows], name: str, schema: StructType) -> DataFrame:
-    return cut[name].table(schema)
 
 
 def _complete(result: ResultWriter, name: str, table: Callable[[], DataFrame], schema: StructType, rows: int) -> None:
@@ -172,7 +141,7 @@ def _parse_and_write(
     batches: Iterator[pa.RecordBatch], *, survey: Survey, zone: ZoneInfo, tables: Mapping[str, _Table]
 ) -> Iterator[pa.RecordBatch]:
     numbers = (number for batch in batches for number in batch.column(0).to_pylist())
-    pieces = (learning_chunk(survey.chunks[number], survey.topics, zone) for number in numbers)
+    pieces = (named_chunk(survey.chunks[number], survey.topics, zone) for number in numbers)
     return _write_named((rows for piece in pieces for rows in piece), tables=tables)
 
 
@@ -227,13 +196,11 @@ class _Part:
         self._waiting, self._rows = [], 0
         if self._passing is not None:
             self._passing.parent.mkdir(exist_ok=True)
-            self._writer = self._writer or _writer(self._passing, schema)
+            self._writer = self._writer or pq.ParquetWriter(
+                self._passing, schema, compression="zstd", use_dictionary=_REPEATED
+            )
             self._writer.write_table(rows)
         return self._table.tell(rows)
-
-
-def _writer(file: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    return pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=_REPEATED)
 
 
 def _number(rows: pa.Table, name: str) -> pa.RecordBatch:

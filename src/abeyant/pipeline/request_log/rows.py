@@ -14,23 +14,14 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyant.pipeline.request_log.brokers import broker_named
 from abeyant.pipeline.request_log.files import Chunk, LogFile
-from abeyant.pipeline.request_log.line import LineParser, excerpt, naming_lines, topic_names
+from abeyant.pipeline.request_log.line import LineParser, excerpt
 from abeyant.pipeline.request_log.operation import Read, read_request
 from abeyant.pipeline.request_log.requests import read_requests, typed_parser
 from abeyant.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.packed import packed_rows
 
-__all__ = [
-    "COUNTED",
-    "NAMES",
-    "PARSED",
-    "learning_chunk",
-    "named_chunk",
-    "observed_rows",
-    "packed_chunk",
-    "parse_chunk",
-]
+__all__ = ["COUNTED", "PARSED", "named_chunk", "observed_rows", "packed_chunk", "parse_chunk"]
 
 PARSED: Final = StructType(
     [
@@ -64,18 +55,12 @@ _COLUMNS: Final[Mapping[str, list[str]]] = {
     "requests": COUNTED.names,
 }
 
-NAMES: Final = pa.schema(dict.fromkeys(("topic_id", "name"), pa.string()))
-"""Names of topic ids, as lines of the log tell them."""
-
-_NAMELESS: Final = ("FETCH", "PRODUCE")  # nearly all lines; their responses tell no names
 _BATCH_ROWS: Final = 8192
 _COUNTED_US: Final = 1_000_000  # requests are counted by the second
 
 
-def parse_chunk(
-    chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo, learnt: set[tuple[str, str]] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a chunk, of the schema `PARSED`; add the names that its lines tell to `learnt`."""
+def parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a chunk, of the schema `PARSED`."""
     own = _Rows(chunk.file)
     by_name: dict[str | None, _Rows] = {None: own, chunk.file.instance: own}
     typed, parse = typed_parser(zone, topics), LineParser(zone).parse
@@ -86,8 +71,6 @@ def parse_chunk(
             rows = by_name[name] = _Rows(replace(chunk.file, instance=str(name)))
         elif chunk.file.by_line:
             rows = by_name[name]
-        if learnt is not None and (isinstance(found, Exception) or found[0] not in _NAMELESS):
-            learnt.update(pair for one in naming_lines(line) for pair in topic_names(one))
         if isinstance(found, Exception):
             rows.rejected.append((number, str(found), excerpt(line)))
         else:
@@ -104,20 +87,9 @@ def packed_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Ite
     return (packed_rows(name, rows) for name, rows in named_chunk(chunk, topics, zone))
 
 
-def learning_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[tuple[str, pa.Table]]:
-    """Yield what `named_chunk` does, and the names that differ from `topics`, or are not there (`names`: `NAMES`)."""
-    learnt = set[tuple[str, str]]()
-    yield from named_chunk(chunk, topics, zone, learnt)
-    pairs = sorted((topic_id, name) for topic_id, name in learnt if topics.get(topic_id) != name)
-    if pairs:
-        yield "names", pa.table([pa.array(column, pa.string()) for column in zip(*pairs, strict=True)], schema=NAMES)
-
-
-def named_chunk(
-    chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo, learnt: set[tuple[str, str]] | None = None
-) -> Iterator[tuple[str, pa.Table]]:
+def named_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[tuple[str, pa.Table]]:
     """Yield some rows at a time of `operations`, `rejected`, and `requests` (`COUNTED`), with the table's name."""
-    for batch in parse_chunk(chunk, topics, zone, learnt):
+    for batch in parse_chunk(chunk, topics, zone):
         name = _TABLES[batch.column("record")[0].as_py()]
         rows = pa.Table.from_batches([batch])
         if name == "requests":

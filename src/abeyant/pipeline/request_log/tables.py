@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
@@ -62,8 +61,6 @@ _LOCAL_TASK_BYTES: Final = 256 << 20
 
 # A batch of rows is so many tuples and lists, which hold no cycles: to look for some takes a twelfth of the parsing.
 _COLLECTED_AFTER: Final = 1 << 18
-# So much of each file is looked into before it is parsed, where parsing learns the rest.
-_BEGIN_BYTES: Final = 1 << 20
 _NEWLINE: Final = ord("\n")
 
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -124,26 +121,15 @@ class KafkaRequestLog:
     @cached_property
     def survey(self) -> Survey:
         """The log read once, without parsing: line numbers, names of topics, any request. Not for users."""
-        return self._surveyed([_Look(piece) for piece in chunks(self.files)])
-
-    @cached_property
-    def begun(self) -> Survey:
-        """The survey, but for names of topics that no file's beginning tells: parsing learns them. Not for users."""
         pieces = chunks(self.files)
-        last = [*(one.file != other.file for one, other in pairwise(pieces)), True][: len(pieces)]
-        found = self._surveyed([_Look(*one, most=_BEGIN_BYTES) for one in zip(pieces, last, strict=True)])
-        return found if found.any_request else self.survey
-
-    def _surveyed(self, looks: list[_Look]) -> Survey:
-        pieces = [look.chunk for look in looks]
         rows: list[Any]
         most = _DRIVER_SURVEY_BYTES if default_partitions(self.spark) is None else _LOCAL_SURVEY_BYTES
-        if sum(look.cost for look in looks) <= most:
+        if sum(piece.cost for piece in pieces) <= most:
             with ThreadPoolExecutor(2) as pool:
-                surveyed = pool.map(_survey_chunk, range(len(looks)), looks)
+                surveyed = pool.map(_survey_chunk, range(len(pieces)), pieces)
                 rows = [row for found in surveyed for row in found]
         else:
-            rows = [tuple(row) for row in self._map(_survey_batches(looks), pieces, _SURVEYED).collect()]
+            rows = [tuple(row) for row in self._map(_survey_batches(pieces), pieces, _SURVEYED).collect()]
         lines = {chunk: count for chunk, count, *_ in rows if count is not None}
         numbered: list[Chunk] = []
         for at, piece in enumerate(pieces):
@@ -185,12 +171,9 @@ class KafkaRequestLog:
         """All requests counted, by instance and kind (`schemas.REQUESTS_BY_KIND`)."""
         return self.of(self.parsed)["requests_by_kind"]
 
-    def mapped(
-        self, work: Callable[[Survey, ZoneInfo], Work], schema: StructType | str, survey: Survey | None = None
-    ) -> DataFrame:
-        """Return what `work`, given a survey and the log's zone, makes of the log's pieces. Not for users."""
-        survey = survey or self.survey
-        return self._map(work(survey, self._zone), survey.chunks, schema)
+    def mapped(self, work: Callable[[Survey, ZoneInfo], Work], schema: StructType | str) -> DataFrame:
+        """Return what `work`, given the survey and the log's zone, makes of its pieces. Not for users."""
+        return self._map(work(self.survey, self._zone), self.survey.chunks, schema)
 
     @staticmethod
     def of(parsed: DataFrame) -> dict[str, DataFrame]:
@@ -252,62 +235,38 @@ class _Dealt:
 
 def topics_of(chunk: Chunk) -> dict[str, str]:
     """Return the names of topic ids that a piece of a log tells."""
-    return {row[3]: row[4] for row in _survey_chunk(0, _Look(chunk)) if row[3] is not None and row[4] is not None}
+    return {row[3]: row[4] for row in _survey_chunk(0, chunk) if row[3] is not None and row[4] is not None}
 
 
-@dataclass(frozen=True)
-class _Look:
-    """How much of a piece is surveyed."""
-
-    chunk: Chunk
-    is_last: bool = False
-    """Whether it is the last of its file: its lines need not be counted."""
-    most: int | None = None
-    """How many bytes are looked into, of the first piece of a file alone; all of each piece by default."""
-
-    @property
-    def cost(self) -> int:
-        """How many bytes of text are read, about."""
-        return self.chunk.cost if self.most is None or not self.is_last else min(self.chunk.cost, self.most)
-
-
-def _survey_chunk(number: int, look: _Look) -> list[tuple[int, int | None, bool | None, str | None, str | None]]:
+def _survey_chunk(number: int, chunk: Chunk) -> list[tuple[int, int | None, bool | None, str | None, str | None]]:
     topics: dict[str, str] = {}
     lines = 0
     any_request = any_cut = False
-    chunk, left = look.chunk, look.most
-    if left is not None and chunk.start:
-        left = 0
     try:
         for block in read_blocks(chunk):
-            if left is not None and left <= 0 and look.is_last:
-                break
             if isinstance(block, LongLineError):
                 lines += 1
                 continue
             # NumPy counts at thrice the speed of bytes.count.
             lines += int(np.count_nonzero(np.frombuffer(block, np.uint8) == _NEWLINE)) + (not block.endswith(b"\n"))
-            if left is not None and left <= 0:
-                continue
-            left = None if left is None else left - len(block)
             any_request = any_request or MARKER in block or any(map(may_be_request, lines_of(block)))
             for line in naming_lines(block):
                 any_cut = any_cut or bool(open_parts([line]))
                 topics.update(topic_names(line))
     except DamagedFileError:
         pass  # what cannot be read is rejected, once, when the log is parsed
-    if any_cut and left is None:  # by a container's runtime
+    if any_cut:  # by a container's runtime
         for _, whole in numbered_lines(chunk):
             topics.update(topic_names(whole) if isinstance(whole, bytes) else ())
     return [(number, lines, any_request, None, None), *((number, None, None, *pair) for pair in topics.items())]
 
 
-def _survey_batches(looks: list[_Look]) -> Work:
+def _survey_batches(pieces: list[Chunk]) -> Work:
     def survey(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         types = [pa.int64(), pa.int64(), pa.bool_(), pa.string(), pa.string()]
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                columns = zip(*_survey_chunk(number, looks[number]), strict=True)
+                columns = zip(*_survey_chunk(number, pieces[number]), strict=True)
                 arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
                 yield pa.record_batch(arrays, ["chunk", "lines", "any_request", "topic_id", "name"])
 
