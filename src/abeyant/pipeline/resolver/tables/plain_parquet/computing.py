@@ -43,7 +43,8 @@ Cast = Callable[[pa.Array, pa.DataType], pa.Array]
 def kept(condition: Expression, batch: pa.RecordBatch, cast: Cast) -> pa.RecordBatch:
     """Return the rows for which a condition is true. `cast` converts a column as it was read."""
     found = compute(condition, batch, cast)
-    return batch.filter(found if isinstance(found, pa.Array) else pa.repeat(found, batch.num_rows))
+    mask = found if isinstance(found, pa.Array) else pa.repeat(found, batch.num_rows)
+    return batch if mask.true_count == batch.num_rows else batch.filter(mask)  # a filter copies what it keeps
 
 
 def compute(expression: Expression, batch: pa.RecordBatch, cast: Cast) -> Any:
