@@ -162,6 +162,25 @@ CLAIMS: Final[list[Claim]] = [
 ]
 
 
+_NEAR: Final = 0.08
+"""Of a panel's height: what a line of small text needs."""
+
+
+def _labels(run: Run, column: str, near: float) -> list[tuple[str, float]]:
+    """Return the numbers of keys beside the ends of Kafka's lines, and where: one text for ends that are near."""
+    ends = []
+    for keys in run.choices("keys"):
+        last = run.of("kafka", keys=keys).sort_values("purge_interval").tail(1)
+        ends += [(log10(value), str(keys)) for value in last[column]]
+    together: list[list[tuple[float, str]]] = []
+    for end in sorted(ends):
+        if together and end[0] - together[-1][-1][0] <= near:
+            together[-1].append(end)
+        else:
+            together.append([end])
+    return [(", ".join(keys for _, keys in some), sum(at for at, _ in some) / len(some)) for some in together]
+
+
 def figure(run: Run) -> Figure:
     """Memory and CPU against the purge interval, a line for each number of keys."""
     panels = [
@@ -193,13 +212,13 @@ def figure(run: Run) -> Figure:
                     hovertemplate=hover_words(f"{title(design)}, {keys} keys", panel.unit, "%{x:,}"),
                     **axes,
                 )
-            label = run.of("kafka", keys=keys).sort_values("purge_interval").tail(1)
-            if len(label):
-                x_axis, y_axis = axes["xaxis"], axes["yaxis"]
-                plot.add_annotation(
-                    x=log10(label["purge_interval"].iloc[0]), y=log10(label[panel.y].iloc[0]), text=f"{keys} keys",
-                    xref=x_axis, yref=y_axis, showarrow=False, xanchor="left", xshift=6, font={"size": 11},
-                )  # fmt: skip
+        values = run.cells[panel.y]
+        near = _NEAR * log10(values.max() / values.min())
+        for keys, at in _labels(run, panel.y, near):
+            plot.add_annotation(
+                x=log10(intervals[-1]), y=at, text=f"{keys} keys", xref=axes["xaxis"], yref=axes["yaxis"],
+                showarrow=False, xanchor="left", xshift=6, font={"size": 11},
+            )  # fmt: skip
 
     return figure_of(panels, draw, "purge interval, operations", rows=1, across=measured_axis(intervals))
 

@@ -11,6 +11,7 @@ from lab.experiment import Measure, Parameters
 from lab.experiments import EXPERIMENTS, cost, enqueue, geometry, idle, precision, purge
 from lab.experiments.workload import LOADS, arrivals, latencies, timed_out_share
 from lab.jvm import why_no_jvm
+from lab.run import Run
 
 
 def named(measures: list[Measure]) -> Mapping[str, float]:
@@ -93,6 +94,27 @@ def test_precision_is_as_promised(design: str, delay: int) -> None:
 def test_the_kernels_wheel_is_later_than_an_eighth_where_a_level_begins() -> None:
     told = named(precision.measure("kernel-wheel", {"delay_us": 63_000}))
     assert 0.125 < told["of the delay"] <= 8 / 63
+
+
+@pytest.mark.parametrize(("ends", "labels"), [([8, 8.1], {"1, 10 keys"}), ([2, 8], {"1 keys", "10 keys"})])
+def test_labels_of_lines_that_end_near_each_other_are_one(ends: list[float], labels: set[str]) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("plotly")
+    cells = pandas.DataFrame(
+        [
+            {
+                "design": "kafka",
+                "keys": keys,
+                "purge_interval": at,
+                "memory, most": end / at,
+                "CPU an operation": end * at,
+            }
+            for keys, end in zip((1, 10), ends, strict=True)
+            for at in (10, 1)
+        ]
+    )
+    drawn = purge.figure(Run("purge", pandas.Timestamp("2026-01-02"), "", "", cells))
+    assert {label.text for label in drawn.layout.annotations if str(label.text).endswith("keys")} == labels
 
 
 def test_purge_ours_keeps_only_what_waits() -> None:
