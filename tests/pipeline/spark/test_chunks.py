@@ -14,7 +14,7 @@ from abeyant.pipeline.spark.chunks import freeze_imports
 def test_a_worker_s_imports_are_frozen_once_and_the_driver_s_never(spark: SparkSession) -> None:
     before = gc.get_freeze_count()
     freeze_imports()
-    assert gc.get_freeze_count() == before
+    assert gc.get_freeze_count() <= before  # what was frozen may go, and is counted no more
 
     def counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_imports()
@@ -28,5 +28,4 @@ def test_a_worker_s_imports_are_frozen_once_and_the_driver_s_never(spark: SparkS
         del held
 
     rows = spark.range(0, 4, 1, 4).mapInArrow(counted, "id long, first long, then long, on boolean").collect()
-    # What was frozen may go, and is counted no more.
     assert all(10_000 < row.then <= row.first and row.on for row in rows)
