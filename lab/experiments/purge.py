@@ -213,6 +213,7 @@ def figure(run: Run) -> Figure:
                     **axes,
                 )
         values = run.cells[panel.y]
+        values = values[values > 0]  # those that have a place on the axis
         near = _NEAR * log10(values.max() / values.min())
         for keys, at in _labels(run, panel.y, near):
             plot.add_annotation(

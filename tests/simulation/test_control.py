@@ -64,7 +64,7 @@ def test_the_machines_own_is_back_afterwards() -> None:
     assert random.getstate() == before[0]
     assert before[1] <= time.time() < EPOCH
     assert gc.isenabled() == before[2]
-    assert gc.get_freeze_count() <= before[3]  # what was frozen may go, and is counted no more
+    assert before[3] // 2 <= gc.get_freeze_count() <= before[3], "what was frozen may go, but stays frozen"
     time.sleep(0)
     assert os.urandom(8) != os.urandom(8)
     subprocess.run([sys.executable, "-c", ""], check=True)
