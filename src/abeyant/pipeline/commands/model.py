@@ -21,6 +21,7 @@ from abeyant.pipeline.commands.arguments import (
     whole_number,
 )
 from abeyant.pipeline.commands.command_line import redacted_command_line
+from abeyant.pipeline.commands.nothing_there import check_log, is_acks_all
 from abeyant.pipeline.commands.running import end_with, spark_for
 from abeyant.pipeline.request_log.files import find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
@@ -83,11 +84,16 @@ def run(args: argparse.Namespace) -> int:
     check_place(args)
     time_zone(args.timezone)
     if not need_session(args.logs):
-        find_logs(args.logs, left_out=say_left_out(args))
+        files = find_logs(args.logs, left_out=say_left_out(args))
+        check_log(args, files, is_acks_all, _nothing(args))
     check_extra("model", report=True)
     with spark_for(args, "abeyant model", brief=True) as spark:
         result = _model(spark, args)
     return end_with(args, result, lambda folder: print(_summary(folder)), _found)
+
+
+def _nothing(args: argparse.Namespace) -> str:
+    return f"nothing to predict: no produce with acks=all was appended in {named(args.logs)}"
 
 
 def _model(spark: SparkSession, args: argparse.Namespace) -> ResultWriter:
@@ -112,7 +118,7 @@ def _model(spark: SparkSession, args: argparse.Namespace) -> ResultWriter:
     try:
         with Steps(quiet=args.quiet).step("reading the logs"):
             if not any_acks_all(replication):
-                raise AbeyantError(f"nothing to predict: no produce with acks=all was appended in {named(args.logs)}")
+                raise AbeyantError(_nothing(args))
         return write_result(
             spark,
             args.out,

@@ -28,6 +28,7 @@ from abeyant.pipeline.commands.arguments import (
 )
 from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.commands.durations import duration_or, milliseconds
+from abeyant.pipeline.commands.nothing_there import check_log, check_outcome, check_tables, is_operation
 from abeyant.pipeline.commands.running import end_with, spark_for
 from abeyant.pipeline.request_log.files import find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
@@ -172,15 +173,22 @@ def run(args: argparse.Namespace) -> int:
     time_zone(args.timezone)
     path = _table(args)
     if path is None and not need_session(args.logs):
-        find_logs(args.logs, instance=args.instance, left_out=say_left_out(args))
+        files = find_logs(args.logs, instance=args.instance, left_out=say_left_out(args))
+        check_log(args, files, is_operation, _nothing(args))
     check_extra("replay", report=True)
     table = None if path is None else table_source(args, "operations", path)
     events = None if path is None or args.events is None else table_source(args, "events", args.events)
+    if table is not None:
+        check_tables(table.given, None if events is None else events.given, _nothing(args))
     settings = _settings(args)
     with spark_for(args, "abeyant replay", brief=table is None) as spark:
         result = _replay(spark, args, table, events, settings)
     wheels = not {"tick", "wheel_size"}.isdisjoint(getattr(args, "named", ()))
     return end_with(args, result, lambda folder: print(_summary(folder, wheels=wheels)), _found)
+
+
+def _nothing(args: argparse.Namespace) -> str:
+    return f"nothing to replay: no operation is in {named(args.logs)}"
 
 
 def _settings(args: argparse.Namespace) -> list[Configuration]:
@@ -253,7 +261,7 @@ def _replay(
         with Steps(quiet=args.quiet).step("reading the operations"):
             _check_kinds(args.kind, operations, everything)
             if operations.isEmpty():
-                raise AbeyantError(f"nothing to replay: no operation is in {named(args.logs)}")
+                raise AbeyantError(_nothing(args))
         return write_result(
             spark,
             args.out,
@@ -299,9 +307,8 @@ def _operations(
     from abeyant.pipeline.sources.tables import events_from, operations_from
 
     operations = table.queried(spark)
-    if events is None and "outcome" not in operations.columns:
-        raise AbeyantError(f"{table.given.name} has no column 'outcome': give the table of events with --events")
     if events is None:
+        check_outcome(table.given.name, operations.columns)
         return with_sync_limits(operations) if set(OPERATIONS.fieldNames()) <= set(operations.columns) else operations
     operations = operations_from(operations, table.given.columns)
     # Computed once for all tables.

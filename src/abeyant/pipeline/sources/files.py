@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.sources.arrival import first_file, list_at_once, pattern_of
+from abeyant.pipeline.sources.empty import no_columns
 from abeyant.pipeline.sources.source import Facts, Input, Source
 from abeyant.pipeline.spark.errors import says_nanoseconds
 from abeyant.pipeline.spark.location import is_text, is_uri, location
@@ -153,10 +154,7 @@ class FileSource(Source):
                 ) from error
             if error.getCondition() != "UNABLE_TO_INFER_SCHEMA":
                 raise
-            raise AbeyantError(
-                f"{self.given.name}: found no {self.called} file with columns (names that begin with _ or . are "
-                "ignored)"
-            ) from error
+            raise no_columns(self.given.name, self.called) from error
 
     def _load(self, spark: SparkSession, schema: StructType | None) -> DataFrame:
         reader = spark.read.format(self.format)

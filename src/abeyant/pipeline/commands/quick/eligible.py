@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 from typing import Final
 
 from abeyant.pipeline.spark.location import is_text, is_uri
 
-__all__ = ["NeedsSparkError", "check_eligible", "column_of", "constant_of", "format_of", "number_of"]
+__all__ = ["NeedsSparkError", "check_eligible", "check_mapping", "column_of", "constant_of", "format_of", "number_of"]
 
 _MOST_BYTES: Final = 64 << 20
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|`[^`]+`", re.ASCII)
@@ -45,10 +46,15 @@ def check_eligible(args: argparse.Namespace) -> None:
         format_of(name, args.format)
     if os.path.getsize(args.operations) + os.path.getsize(args.events) > _MOST_BYTES:
         raise NeedsSparkError(f"the files have more than {_MOST_BYTES >> 20} MB")
-    for table, columns in (("operations", args.operation), ("events", args.event)):
-        for column, sql in columns:
-            if constant_of(sql) is None and number_of(sql) is None and column_of(sql) is None:
-                raise NeedsSparkError(f"{table}: {column}={sql} is more than a column or a constant")
+    check_mapping("operations", dict(args.operation))
+    check_mapping("events", dict(args.event))
+
+
+def check_mapping(table: str, columns: Mapping[str, str]) -> None:
+    """Raise `NeedsSparkError` for SQL that is more than a column or a constant."""
+    for column, sql in columns.items():
+        if constant_of(sql) is None and number_of(sql) is None and column_of(sql) is None:
+            raise NeedsSparkError(f"{table}: {column}={sql} is more than a column or a constant")
 
 
 def format_of(name: str, form: str | None) -> str:

@@ -16,6 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, format_of
+from abeyant.pipeline.sources.empty import no_columns
 
 __all__ = ["read_file"]
 
@@ -28,9 +29,14 @@ _BOM: Final = b"\xef\xbb\xbf"
 def read_file(name: str, form: str | None) -> pa.Table:
     """Return the rows of a file, those of CSV as text. `form` is its format, by default that of its ending.
 
-    Raises `NeedsSparkError` for what is no such file, or may be read differently by Spark. Memory: the file's rows.
+    Raises `NeedsSparkError` for what is no such file, or may be read differently by Spark, `AbeyantError` for a Parquet
+    file without a byte. Memory: the file's rows.
     """
     path, form = Path(name), format_of(name, form)
+    if not path.stat().st_size:
+        if form == "csv":
+            return pa.table({})
+        raise no_columns(name, "Parquet")
     try:
         return _csv(path) if form == "csv" else pq.ParquetFile(path).read()
     except (pa.ArrowException, OSError, ValueError) as error:

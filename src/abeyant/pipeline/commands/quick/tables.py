@@ -34,7 +34,7 @@ from abeyant.tables.words import ALL_CONDITIONS
 if TYPE_CHECKING:
     from abeyant.pipeline.spark.progress import Steps
 
-__all__ = ["QuickTables"]
+__all__ = ["QuickTables", "completed"]
 
 _SPARK_TYPES: Final = {"text": "string", "a timestamp": "timestamp", "an integer": "bigint"}
 _TOO_MUCH: Final = ("watches", "extend", "extend_ms")
@@ -59,8 +59,8 @@ class QuickTables:
         self._options = {**words, "deadline": args.deadline, "unique_ids": args.unique_ids}
         self._column = key_column([*map(str.lower, files["operations"].column_names), *mappings["operations"]])
         self._given = {
-            "operations": _completed(files["operations"], mappings["operations"], OPERATIONS, "operations"),
-            "events": _completed(files["events"], mappings["events"], EVENTS, "events"),
+            "operations": completed(files["operations"], mappings["operations"], OPERATIONS, "operations"),
+            "events": completed(files["events"], mappings["events"], EVENTS, "events"),
         }
         self._operations = _plain(normalize_table(self._given["operations"], OPERATIONS), OPERATIONS)
         self._events = _plain(normalize_table(self._given["events"], EVENTS), EVENTS)
@@ -106,10 +106,13 @@ class QuickTables:
         return bool(valid_events(self._events).num_rows)
 
 
-def _completed(
+def completed(
     table: pa.Table, columns: Mapping[str, str], wanted: Mapping[str, str], name: Literal["operations", "events"]
 ) -> pa.Table:
-    """Return the columns of ours that the table has, converted, and why rows are rejected (`REJECT_REASON`)."""
+    """Return the columns of ours that the table has, converted, and why rows are rejected (`REJECT_REASON`).
+
+    Raises `AbeyantError` for columns that are missing, `NeedsSparkError` for those that need Spark.
+    """
     given = table.column_names
     warn_of_ignored([*map(str.lower, given)], columns_of(wanted), name)
     table = mapped(table, wanted, columns, name)

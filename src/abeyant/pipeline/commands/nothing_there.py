@@ -1,0 +1,105 @@
+"""Refuse small local input that holds nothing for a command, before Spark starts, which takes seconds.
+
+What is not refused here (large, on a store, or only for Spark to read) is refused by Spark's job, in the same words.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.request_log.files import LogFile, chunks
+from abeyant.pipeline.request_log.line import KNOWN_TOPICS, ApiRequest, BadLineError, LineParser
+from abeyant.pipeline.request_log.operation import read_request
+from abeyant.pipeline.request_log.replication import facts
+from abeyant.pipeline.request_log.requests import read_requests
+from abeyant.pipeline.request_log.time_zone import time_zone
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from abeyant.pipeline.sources.source import Input
+
+__all__ = ["check_log", "check_outcome", "check_tables", "is_acks_all", "is_operation"]
+
+_MOST_BYTES: Final = 1 << 20  # some milliseconds to read
+
+
+def check_log(
+    args: argparse.Namespace, files: Sequence[LogFile], wanted: Callable[[ApiRequest], bool], why: str
+) -> None:
+    """Raise `AbeyantError(why)` if the files are small, and no request in them is wanted. Reads up to the first."""
+    pieces = chunks(files)
+    if sum(piece.cost for piece in pieces) > _MOST_BYTES:
+        return
+    parse = LineParser(time_zone(args.timezone)).parse
+    for piece in pieces:
+        for *_, request in read_requests(piece, None, parse):
+            with suppress(BadLineError):
+                if isinstance(request, ApiRequest) and wanted(request):
+                    return
+    raise AbeyantError(why)
+
+
+def is_operation(request: ApiRequest) -> bool:
+    """Return whether a request is an operation. Raise `BadLineError` for a body that Kafka does not write."""
+    *_, operated = read_request(request, KNOWN_TOPICS)
+    return operated is not None
+
+
+def is_acks_all(request: ApiRequest) -> bool:
+    """Return whether a request is a produce with acks=all that was appended. Raises as `is_operation` does."""
+    return any(fact.what == "appended" and fact.timeout_ms is not None for fact in facts(request, KNOWN_TOPICS))
+
+
+def check_tables(operations: Input, events: Input | None, why: str) -> None:
+    """Raise `AbeyantError` if a small table lacks a column, and `AbeyantError(why)` if no operation is there."""
+    with suppress(_LaterError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Spark's job warns
+        table = _small_table(operations)
+        if events is None:
+            check_outcome(operations.name, table.column_names)
+        else:
+            _check_columns(table, operations)
+            with suppress(_LaterError):
+                _check_columns(_small_table(events), events)
+        if not table.num_rows:
+            raise AbeyantError(why)
+
+
+def check_outcome(name: str, columns: Sequence[str]) -> None:
+    """Raise `AbeyantError` unless a table of operations has outcomes, which it needs where no events are given."""
+    if "outcome" not in columns:
+        raise AbeyantError(f"{name} has no column 'outcome': give the table of events with --events")
+
+
+class _LaterError(Exception):
+    """Only Spark can tell."""
+
+
+def _small_table(given: Input) -> pa.Table:
+    from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, format_of
+    from abeyant.pipeline.commands.quick.files import read_file
+
+    try:
+        format_of(given.name, given.format)
+        if given.query is not None or os.path.getsize(given.name) > _MOST_BYTES:
+            raise _LaterError
+        return read_file(given.name, given.format)
+    except NeedsSparkError as error:
+        raise _LaterError from error
+
+
+def _check_columns(table: pa.Table, given: Input) -> None:
+    from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, check_mapping
+    from abeyant.pipeline.commands.quick.tables import completed
+    from abeyant.tables.schemas import EVENTS, OPERATIONS
+
+    with suppress(NeedsSparkError):
+        check_mapping(given.table, given.columns)
+        completed(table, given.columns, OPERATIONS if given.table == "operations" else EVENTS, given.table)
