@@ -14,6 +14,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from abeyant.broker import Cluster
+from abeyant.broker.replica.ports import Observer
 from broker.groups.members import ALL, TOPIC, Aiokafka, Confluent, KafkaPython, fill, share
 from broker.wire import WireClient
 from clients.java import Programs
@@ -115,7 +116,7 @@ def of_group(kafka: Cluster, group: str, **values: str) -> None:
     assert answer.error_code is ErrorCode.none, answer
 
 
-class Heard:
+class Heard(Observer):
     """An observer of a cluster's answers: what a member is told once another one is out of their group."""
 
     def __init__(self, client_id: str, other: str) -> None:
@@ -124,7 +125,7 @@ class Heard:
         self.answers: list[tuple[float, int | None]] = []
         """When, on the cluster's clock, and how many partitions it has then, where that is news."""
 
-    def answered(self, call: Any, response: Any) -> None:
+    def log_response(self, call: Any, response: Any) -> None:
         """Called by the broker, on its loop."""
         if call.client_id != self._client_id or call.api.name != "ConsumerGroupHeartbeat":
             return
@@ -134,10 +135,10 @@ class Heard:
             parts = None if given is None else sum(len(row.partitions) for row in given.topic_partitions)
             self.answers.append((call.broker.now(), parts))
 
-    def _nothing(self, *_: object) -> None:
+    def _nothing(self, *_: Any, **__: Any) -> None:
         """What else a cluster tells its observer."""
 
-    replicated = in_sync_changed = close = _nothing
+    log_replica_fetch = log_isr_change = close = _nothing
 
 
 @pytest.mark.parametrize("place", ["brokers", "group"])
@@ -161,8 +162,8 @@ def test_k5_the_rest_take_over_with_their_next_heartbeat(place: str) -> None:
                 killed.wait()
             time.sleep(0.1)  # a heartbeat may be on its way
             [session] = kafka.waiting("Heartbeat", client_id="killed")
-            heard: Any = Heard("stays", "killed")
-            kafka._observer = heard
+            heard = Heard("stays", "killed")
+            kafka._observer = heard  # type: ignore[assignment]
             wait_until(lambda: share(stays))
             seen = kafka.clock.now()
         first, parts = heard.answers[0]
