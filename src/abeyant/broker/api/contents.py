@@ -16,7 +16,8 @@ from abeyant.broker.coordinator.topics import OFFSETS, ensure_topic
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.group import ClassicGroup
 from abeyant.broker.groups.offsets.records import Offset, OffsetKey
-from abeyant.broker.groups.shard import AnyGroup, GroupShard
+from abeyant.broker.groups.shard import GroupShard
+from abeyant.broker.groups.state import AnyGroup
 from abeyant.broker.log import LogError
 from abeyant.broker.log.batch import Batch, make_batch
 from abeyant.broker.log.records import Record, encode

@@ -1,19 +1,65 @@
-"""Which committed offsets are past their retention. Kafka: `OffsetExpirationCondition`."""
+"""Deletes committed offsets past their retention, and empty groups. Kafka: `OffsetExpirationCondition`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from abeyant.broker.coordinator.shard import Entry, ignore
 from abeyant.broker.groups.classic.group import ClassicGroup, State
 from abeyant.broker.groups.consumer.group import ConsumerGroup
+from abeyant.broker.groups.offsets import records as offset_records
+from abeyant.broker.groups.state import EMPTY, GroupsState
 from abeyant.broker.groups.streams.group import StreamsGroup
 from abeyant.broker.groups.subscription import CONSUMER
 
 if TYPE_CHECKING:
     from abeyant.broker.groups.offsets.committed import Offsets
     from abeyant.broker.groups.offsets.records import OffsetKey
+    from abeyant.purgatory.ports import Stoppable
 
 WithOffsets = ClassicGroup | ConsumerGroup | StreamsGroup
+
+_MINUTE = 60_000  # ms
+
+
+class Retention:
+    """Looks for what is old every `offsets.retention.check.interval.ms`."""
+
+    def __init__(self, state: GroupsState) -> None:
+        """`begin` starts it."""
+        settings = state.broker.cluster.settings
+        self._state = state
+        self._seconds: float = settings["offsets.retention.check.interval.ms"] / 1000
+        self._retention_ms: int = settings["offsets.retention.minutes"] * _MINUTE
+        self._task: Stoppable | None = None
+
+    def begin(self) -> None:
+        """Look for the first time after one interval."""
+        self._task = self._state.broker.timer.call_later(self._seconds, self._look)
+
+    def end(self) -> None:
+        """Stop looking."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def _look(self) -> None:
+        self.begin()
+        state, now_ms = self._state, self._state.broker.now_ms()
+        entries: list[Entry] = []
+        found: list[WithOffsets] = [*state.groups.values(), *state.consumers.values(), *state.streams.values()]
+        for group in found:  # empty share groups stay, as in Kafka
+            keys = state.offsets.keys(group.id)
+            old = [
+                key for key in keys
+                if is_old(group, key, state.offsets, state.replicated, now_ms, self._retention_ms)
+            ]  # fmt: skip
+            entries += [(offset_records.offset_key(key), None) for key in old]
+            idle = group.state in EMPTY and not state.offsets.has_pending(group.id)
+            if idle and len(old) == len(keys) and not (isinstance(group, ClassicGroup) and group.pending):
+                entries += state.tombstones(group.id, offsets=False)
+        if entries:
+            state.write_and_replay(entries, ignore)
 
 
 def is_old(
