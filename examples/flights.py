@@ -1,4 +1,4 @@
-"""Which flights from New York had not left 15 minutes after schedule? A raw table, two mappings, outcomes, a plot.
+"""Which flights from New York had not left 15 minutes after schedule? A raw table, two mappings, outcomes, a report.
 
     make demo-flights        or: python examples/flights.py build/flights
 
@@ -62,41 +62,15 @@ def counts(result: Path) -> dict[str, int]:
     return {"in time": in_time, "late": len(outcomes) - in_time - cancelled, "cancelled": cancelled}
 
 
-def plot(result: Path, page: Path) -> None:
-    """Draw each airline's share of flights that had not left in time."""
-    import plotly.graph_objects as go
-
-    outcomes = pq.read_table(result / "outcomes", columns=["kind", "outcome"])
-    expired = outcomes.set_column(1, "expired", pc.cast(pc.equal(outcomes["outcome"], "expired"), "float64"))
-    shares = expired.group_by("kind").aggregate([("expired", "mean"), ("expired", "count")]).sort_by("expired_mean")
-    figure = go.Figure(
-        go.Bar(
-            x=shares["expired_mean"].to_pylist(),
-            y=shares["kind"].to_pylist(),
-            customdata=shares["expired_count"].to_pylist(),
-            orientation="h",
-            hovertemplate="%{y}: %{x:.1%} of %{customdata:,} flights<extra></extra>",
-        )
-    )
-    figure.update_layout(
-        title="Flights from New York, 2013: not gone 15 minutes after schedule, by airline",
-        xaxis_tickformat=".0%",
-        template="plotly_white",
-    )
-    figure.write_html(page, include_plotlyjs=True)
-
-
 def main() -> None:
     """Do as the module's docstring says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="where the table, the result and the plot go")
+    parser.add_argument("folder", type=Path, help="where the table and the result go")
     parser.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
     options = parser.parse_args()
     result = resolve(options.folder.resolve(), options.master)
     print(", ".join(f"{count:,} {what}" for what, count in counts(result).items()))
-    page = options.folder / "flights.html"
-    plot(result, page)
-    print(page)
+    print(f"by airline: {result / 'report.html'}")
 
 
 if __name__ == "__main__":

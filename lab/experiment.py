@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from abeyant.pages.style import Figure
+    from abeyant.pages.figure import Figure
     from lab.claim import Claim
     from lab.run import Run
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import log10
 from typing import Any, Final, NamedTuple
 
-from abeyant.pages.style import Figure, plotly
+from abeyant.pages.figure import Figure
 from abeyant.pages.words import duration
 from lab.look import ORDER, line, title
 from lab.run import Run
@@ -56,7 +56,7 @@ def figure_of(
     across: dict[str, Any],
 ) -> Figure:
     """Small plots in rows of two, with one legend below them."""
-    figure = plotly("graph_objects").Figure()
+    figure = Figure()
     gap, row = 66 if rows > 1 else 44, 236
     inner = rows * (row + gap) + 30
     titles = []
@@ -93,13 +93,13 @@ def figure_of(
 def _widen(figure: Figure, index: str) -> None:
     """Where all values of a logarithmic panel are close together, show enough around them for a tick at 1, 2 or 5."""
     axis = figure.layout[f"yaxis{index}"]
-    if axis.type != "log" or axis.range is not None:
+    if axis.get("type") != "log" or "range" in axis:
         return
-    traces = [trace for trace in figure.data if trace.yaxis == f"y{index}"]
-    values = [value for trace in traces for value in trace.y if value is not None and value > 0]
+    traces = [trace for trace in figure.data if trace["yaxis"] == f"y{index}"]
+    values = [value for trace in traces for value in trace["y"] if value is not None and value > 0]
     if values and max(values) < 3 * min(values):
         middle = log10(min(values) * max(values)) / 2
-        axis.range = [middle - log10(2), middle + log10(2)]
+        axis["range"] = [middle - log10(2), middle + log10(2)]
 
 
 def durations_axis(low: float, high: float) -> dict[str, Any]:

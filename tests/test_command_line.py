@@ -177,10 +177,10 @@ def test_an_output_that_is_not_ours_is_refused_before_spark_starts(
 def test_a_report_that_cannot_be_drawn_is_refused_before_spark_starts(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("pyspark", "plotly"):
+    for module in ("pyspark", "pandas"):
         monkeypatch.setitem(sys.modules, module, None)
     assert cli.main([command, str(LOG), "--out", str(tmp_path / "out")]) == 2
-    wanted = f"{command} needs pyspark and plotly: {install_command('spark', 'report')}"
+    wanted = f"{command} needs pyspark and pandas: {install_command('spark')}"
     assert capsys.readouterr().err == f"abeyant: error: {wanted}\n"
 
 

@@ -137,13 +137,13 @@ def test_info_names_each_extra_that_is_not_here_and_one_command(
     assert set(lacking_by_extra()) == set(declared) - {"dev"}
 
     def without(name: str) -> importlib.metadata.Distribution:
-        if name in ("h11", "plotly"):
+        if name in ("argcomplete", "h11"):
             raise importlib.metadata.PackageNotFoundError(name)
         return distribution(name)
 
     monkeypatch.setattr(importlib.metadata, "distribution", without)
-    assert {extra for extra, names in lacking_by_extra().items() if names} == {"report", "window"}
+    assert {extra for extra, names in lacking_by_extra().items() if names} == {"completion", "window"}
     assert cli.main(["info"]) == 0
     said = capsys.readouterr().out
-    assert "not here: report (plotly), window (h11); to have them: pip install" in said
-    assert "[report,window]" in said
+    assert "not here: completion (argcomplete), window (h11); to have them: pip install" in said
+    assert "[completion,window]" in said

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any, Final
 
-from abeyant.pages.style import Figure
+from abeyant.pages.figure import Figure
 from lab.claim import MATSUDA, VARGHESE, Claim, Finding
 from lab.experiment import Experiment, Measure, Parameters
 from lab.panels import (

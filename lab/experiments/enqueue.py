@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final
 from abeyant import DelayedOperation
 from abeyant.engine import TimingWheel, is_compiled
 from abeyant.errors import AbeyantError
-from abeyant.pages.style import Figure
+from abeyant.pages.figure import Figure
 from lab import jvm
 from lab.claim import MATSUDA, Claim, Finding, Verdict
 from lab.experiment import Experiment, Measure, Parameters

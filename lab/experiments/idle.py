@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from abeyant.engine import TimingWheel
-from abeyant.pages.style import Figure
+from abeyant.pages.figure import Figure
 from lab.claim import Claim, Finding, Verdict
 from lab.experiment import Experiment, Measure, Parameters
 from lab.look import colour, title

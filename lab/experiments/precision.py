@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from abeyant.pages.style import Figure
+from abeyant.pages.figure import Figure
 from lab.claim import VARGHESE, Claim, Finding
 from lab.experiment import Experiment, Measure, Parameters
 from lab.panels import (

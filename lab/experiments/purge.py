@@ -14,7 +14,7 @@ from math import log10
 from typing import Any, Final
 
 from abeyant import DelayedOperation
-from abeyant.pages.style import Figure
+from abeyant.pages.figure import Figure
 from lab.claim import Claim, Finding
 from lab.experiment import Experiment, Measure, Parameters
 from lab.look import line, title

@@ -98,7 +98,6 @@ def _info(args: argparse.Namespace) -> int:
         ("engine", engine),
         ("python", f"{platform.python_version()} ({sys.executable})"),
         ("spark", _version("pyspark")),
-        ("report", _version("plotly")),
         ("java", _java()),
         ("extras", _extras()),
     ]

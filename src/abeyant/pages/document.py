@@ -1,7 +1,7 @@
 """Build a self-contained HTML page: text, style, figures, and the script that draws them.
 
-Figures are drawn by plotly.js' basic bundle beside this module: lines, points and bars (1.2 MB; the bundle in plotly
-for Python has 4.8 MB). Heat maps are tables (`heat`).
+Figures are drawn by plotly.js' basic bundle beside this module: lines, points and bars (1.2 MB; the complete one
+has 4.8 MB). Heat maps are tables (`heat`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final
 
-from abeyant.pages.style import Figure
+from abeyant.pages.figure import Figure
 from abeyant.pages.words import escaped
 
 
@@ -56,7 +56,10 @@ def document(
     sections, contents = (sections, "") if inline else _with_anchors(sections)
     library = asset("plotly-basic.min.js") if figures else ""
     script = asset("page.js") + own_script
-    drawn = {plot: {scope: _json(figure) for scope, figure in scopes.items()} for plot, scopes in figures.items()}
+    drawn = {
+        plot: {scope: figure and figure.to_dict() for scope, figure in scopes.items()}
+        for plot, scopes in figures.items()
+    }
     return Template(asset("page.template")).substitute(
         look=' class="inline"' if inline else "",
         outside=" hidden" if inline else "",
@@ -117,14 +120,6 @@ def write_whole(text: str, destination: Path) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def _json(figure: Figure | None) -> object:
-    if figure is None:
-        return None
-    made: dict[str, Any] = json.loads(figure.to_json())
-    made["layout"].pop("template", None)  # plotly's default style, repeated in each figure; the page has its own
-    return made
 
 
 def data(value: object) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import Any, Final
 
 from abeyant.errors import AbeyantError
-from abeyant.installation import install_command
 from abeyant.pages.words import duration, tick_values
 
 
@@ -25,18 +23,6 @@ NEUTRAL: Final = PALETTE[7]
 """The colour of anything that is neither a kind nor an alarm."""
 SHORTEST_MS: Final = 0.1
 """The lowest start of a logarithmic axis of waits. Shorter waits are drawn at its edge."""
-
-Figure = Any
-"""A plotly figure; plotly has no type hints."""
-
-
-def plotly(module: str) -> Any:
-    """Return a module of plotly. Raises ReportError if plotly is not installed."""
-    try:
-        return importlib.import_module(f"plotly.{module}")
-    except ImportError as error:
-        why = "the report draws its figures with plotly, which is not installed"
-        raise ReportError(f"{why}: {install_command('report')}") from error
 
 
 def faint(colour: str, opacity: float) -> str:

@@ -337,8 +337,8 @@ def test_without_java_or_spark(tmp_path: Path) -> None:
     assert told.startswith("no Java that Spark supports (17 to 25): JAVA_HOME is not set; no java on the PATH; ")
     told = refused(log, "--out", tmp_path / "out", program="import sys; sys.modules['pyspark'] = None")
     assert told == f"analyze needs pyspark: {install_command('spark')}"
-    told = refused(log, "--out", tmp_path / "out", program="import sys; sys.modules['plotly'] = None")
-    assert told == f"analyze needs plotly: {install_command('report')}"
+    told = refused(log, "--out", tmp_path / "out", program="import sys; sys.modules['pandas'] = None")
+    assert told == f"analyze needs pandas: {install_command('spark')}"
     assert list(tmp_path.iterdir()) == [log]
 
 

@@ -101,9 +101,9 @@ def test_an_exclusive_deadline_and_a_result_that_is_replaced(
     out.mkdir()
     with monkeypatch.context() as without:
         for module in list(sys.modules):
-            if module.partition(".")[0] == "plotly" or module.startswith("abeyant.pipeline.report"):
+            if module.startswith("abeyant.pipeline.report"):
                 without.delitem(sys.modules, module)
-        without.setitem(sys.modules, "plotly", None)
+        without.setitem(sys.modules, "abeyant.pipeline.report.outcome_page", None)
         exclusive = [*MAPPING, "--deadline", "exclusive", "--engine", engine]
         assert main(["resolve", *files, "--out", str(out), *exclusive]) == 0
     said = capsys.readouterr()

@@ -23,7 +23,7 @@ before = set(sys.modules)  # PySpark 4.1 brings NumPy
 from abeyant.pipeline.spark import session
 
 def start(*_, **__):
-    raise SystemExit("heavy: " + " ".join(sorted({"numpy", "pandas", "plotly", "pyarrow"} & set(sys.modules) - before)))
+    raise SystemExit("heavy: " + " ".join(sorted({"numpy", "pandas", "pyarrow"} & set(sys.modules) - before)))
 
 session.command_session = start
 from abeyant.cli import main

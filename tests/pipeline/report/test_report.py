@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import json
 import math
 import re
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ import pandas as pd
 import pytest
 
 from abeyant.errors import AbeyantError
-from abeyant.installation import install_command
 from abeyant.pages.style import EXPIRED, ReportError
 from abeyant.pages.words import duration, escaped, label, percent, shortened, tick_values
 from abeyant.pipeline.report.analysis import ALL, COLUMNS, MOST_SCOPES, Analysis, read_analysis
@@ -382,15 +379,6 @@ def test_it_replaces_an_older_report_whole_or_not_at_all(
         write_report(written, destination)
     assert destination.read_bytes() == before
     assert list(destination.parent.iterdir()) == [destination]
-
-
-def test_without_plotly_it_says_what_to_install_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in list(sys.modules):
-        if module.partition(".")[0] == "plotly" or module.startswith("abeyant.pipeline.report"):
-            monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setitem(sys.modules, "plotly", None)
-    with pytest.raises(AbeyantError, match=re.escape(install_command("report"))):
-        importlib.import_module("abeyant.pipeline.report.page")
 
 
 def test_what_is_no_analysis_is_refused_in_one_line(tmp_path: Path, sample: Tables) -> None:

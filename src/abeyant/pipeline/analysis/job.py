@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from abeyant.errors import AbeyantError
-from abeyant.lazy import needs
 from abeyant.pipeline.analysis.activity import Incident, incidents_of
 from abeyant.pipeline.analysis.by_time import Slices
 from abeyant.pipeline.analysis.columns import LogRows, observed
@@ -116,7 +115,6 @@ def analyze(
     """
     sink = sink_of(out)
     sink.check(overwrite=overwrite)
-    write_report = _report_writer()
     log = KafkaRequestLog(spark, logs, timezone=timezone, instance=instance)
     steps = Steps(quiet=quiet)
     with sink.table(spark, overwrite=overwrite) as result:
@@ -126,6 +124,8 @@ def analyze(
             found = run.counts()
             write_marker(result.folder, _marker(spark, log, found, timezone, command) | title_entry(title))
             with steps.step("writing the report"):
+                from abeyant.pipeline.report.page import write_report
+
                 result.fetch("rejected")  # the others that it draws are there
                 write_report(result.folder, result.folder / REPORT)
     return AnalysisResult(out=sink.place, report=result.report, folder=result.folder, **found)
@@ -300,15 +300,6 @@ def _damage(log: KafkaRequestLog) -> str:
         except DamagedFileError as error:
             return f": {error}" if len(log.files) == 1 else f": {file.path}: {error}"
     return ""
-
-
-def _report_writer() -> Callable[[Path, Path], None]:
-    """Import the report before the work, not after: what it needs may not be installed."""
-    try:
-        from abeyant.pipeline.report.page import write_report
-    except ModuleNotFoundError as error:
-        raise needs("the report", {"report": [error.name or "plotly"]}) from error
-    return write_report
 
 
 def _marker(

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.watch:
         time_zone(args.timezone)
-        check_extra("analyze", report=True)
+        check_extra("analyze")
         from abeyant.pipeline.commands.analyze_watch import run as watch
 
         return watch(args)
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         text = sum(piece.cost for piece in chunks(files))
         brief = text <= _BRIEF_BYTES
         generate_java(args, text)
-    check_extra("analyze", report=True)
+    check_extra("analyze")
 
     with spark_for(args, "abeyant analyze", brief=brief) as spark:
         from abeyant.pipeline import analyze

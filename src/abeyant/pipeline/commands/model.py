@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     if not need_session(args.logs):
         files = find_logs(args.logs, left_out=say_left_out(args))
         check_log(args, files, is_acks_all, _nothing(args))
-    check_extra("model", report=True)
+    check_extra("model")
     with spark_for(args, "abeyant model", brief=True) as spark:
         result = _model(spark, args)
     return end_with(args, result, lambda folder: print(_summary(folder)), _found)

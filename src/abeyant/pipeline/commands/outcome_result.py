@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from abeyant.pages.style import ReportError
+from abeyant.lazy import needs
 from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.results.directory import REPORT, write_marker
 from abeyant.pipeline.results.ended import Ended
@@ -48,8 +48,8 @@ def write_summary(
     write_marker(directory, {**command, **about, **counts, "set_aside": dict(rejected), "tables": written})
     try:
         from abeyant.pipeline.report.outcome_page import write_outcome_report
-    except ReportError as error:
-        print(f"abeyant: no report: {error}", file=sys.stderr)
+    except ModuleNotFoundError as error:
+        print(f"abeyant: no report: {needs('it', {'report': [error.name or 'pandas']})}", file=sys.stderr)
         return False
     write_outcome_report(directory, directory / REPORT, kicker=kicker, no_keys=no_keys)
     return True

@@ -175,7 +175,7 @@ def run(args: argparse.Namespace) -> int:
     if path is None and not need_session(args.logs):
         files = find_logs(args.logs, instance=args.instance, left_out=say_left_out(args))
         check_log(args, files, is_operation, _nothing(args))
-    check_extra("replay", report=True)
+    check_extra("replay")
     table = None if path is None else table_source(args, "operations", path)
     events = None if path is None or args.events is None else table_source(args, "events", args.events)
     if table is not None:

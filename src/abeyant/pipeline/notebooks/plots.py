@@ -28,7 +28,7 @@ def plots(outcomes: Any, operations: Any = None) -> Plots:
     resolve twice. No row of either is collected, only counts. Percentiles are at most 0.5 % too long.
 
     Raises `SchemaError` for a table without the columns needed; `AbeyantError` for a stream, and for more than
-    some hundred thousand different kinds; `ReportError` without plotly; TypeError for an object that is not a table.
+    some hundred thousand different kinds; TypeError for an object that is not a table.
     """
     if _is_dataframe(outcomes):
         from abeyant.pipeline.notebooks import on_spark

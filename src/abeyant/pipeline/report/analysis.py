@@ -64,7 +64,7 @@ class Analysis:
     tables: Mapping[str, pd.DataFrame]
     made: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def instances(self) -> list[str]:
         """All instances of the log, those with most requests first."""
         requests = self.tables["requests_by_kind"]
@@ -72,7 +72,7 @@ class Analysis:
         totals = named.groupby("instance")["requests"].sum().sort_index()
         return [str(name) for name in totals.sort_values(ascending=False, kind="stable").index]
 
-    @property
+    @cached_property
     def scopes(self) -> list[str]:
         """What a reader may look at: everything together, then each instance (of very many, the busiest)."""
         names = self.instances
@@ -92,7 +92,7 @@ class Analysis:
         """Every API that was asked for, in order."""
         return sorted(str(api) for api in self.tables["requests_by_kind"]["api"].unique())
 
-    @property
+    @cached_property
     def drawn(self) -> list[str]:
         """The kinds that the figures draw, each in a colour of its own: not those of which a handful waited."""
         rows = self.within("summary", ALL)
@@ -156,7 +156,8 @@ class Analysis:
 
     def top(self, keys: pd.DataFrame, most: int, by: Sequence[str]) -> pd.DataFrame:
         """Return the first keys of each drawn kind: of all kinds together, the slowest would hide the rest."""
-        return pd.concat([keys[keys["kind"] == kind].nlargest(most, list(by)) for kind in self.drawn] or [keys])
+        ranked = keys.sort_values([*by], ascending=False, kind="stable").groupby("kind").head(most)
+        return pd.concat([ranked[ranked["kind"] == kind] for kind in self.drawn] or [keys])
 
 
 def read_analysis(tables: Path) -> Analysis:

@@ -1,4 +1,4 @@
-"""The figures by kind, one function each: a scope in, a plotly figure out, or None where there is nothing."""
+"""The figures by kind, one function each: a scope in, a figure out, or None where there is nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from abeyant.pages.style import EXPIRED, SHORTEST_MS, Figure, faint, plotly, wait_axis
+from abeyant.pages.figure import Figure
+from abeyant.pages.style import EXPIRED, SHORTEST_MS, faint, wait_axis
 from abeyant.pages.words import count, duration, label
 from abeyant.pipeline.report.analysis import Analysis
 from abeyant.pipeline.report.kinds import colours
@@ -38,8 +39,7 @@ def waits(analysis: Analysis, scope: str) -> Figure | None:
     kinds = [kind for kind in analysis.drawn if (did_wait["kind"] == kind).any()]
     if not kinds:
         return None
-    go, colour = plotly("graph_objects"), colours(analysis.drawn)
-    figure, titles = go.Figure(), list[str]()
+    figure, titles, colour = Figure(), list[str](), colours(analysis.drawn)
     edges = pd.concat([did_wait["low_ms"], did_wait["high_ms"]])
     least, most = max(float(edges[edges > 0].min()), SHORTEST_MS), float(edges.max())
     for i, kind in enumerate(kinds, start=1):
@@ -97,8 +97,7 @@ def timeout_curve(analysis: Analysis, scope: str) -> Figure | None:
     if later.empty:
         return None
     low, high = max(float(later.min()), SHORTEST_MS), float(later.max())
-    go, colour = plotly("graph_objects"), colours(analysis.drawn)
-    figure, kinds = go.Figure(), list[str]()
+    figure, kinds, colour = Figure(), list[str](), colours(analysis.drawn)
     for kind in analysis.drawn:
         curve = _from(low, rows[rows["kind"] == kind].sort_values("timeout_ms", kind="stable"))
         if curve.empty:

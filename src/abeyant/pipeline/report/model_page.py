@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from abeyant.pages.document import document, write_whole
-from abeyant.pages.style import EXPIRED, PALETTE, Figure, faint, plotly, wait_axis
+from abeyant.pages.figure import Figure
+from abeyant.pages.style import EXPIRED, PALETTE, faint, wait_axis
 from abeyant.pages.tables import Columns, nothing, table
 from abeyant.pages.tiles import Tile, tiles
 from abeyant.pages.words import count, counted, duration, escaped, percent
@@ -21,8 +22,6 @@ from abeyant.pipeline.report.tables import name_cell
 from abeyant.pipeline.results.directory import read_marker
 
 __all__ = ["model_tiles", "write_model_report"]
-
-plotly("graph_objects")  # fail now, before the work, if plotly is missing
 
 _LEAST_MS: Final = 0.1
 """Where the axes of waits begin."""
@@ -120,7 +119,7 @@ def _findings(explanations: pd.DataFrame, total: int) -> list[str]:
 def _agreement(rows: pd.DataFrame) -> Figure | None:
     if rows.empty:
         return None
-    figure = plotly("graph_objects").Figure()
+    figure = Figure()
     most = max(rows["logged_ms"].max(), rows["predicted_ms"].max()) * 1.3
     across = np.geomspace(_LEAST_MS, most, 200)
     edge: dict[str, Any] = {"mode": "lines", "line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
@@ -162,7 +161,7 @@ def _errors(rows: pd.DataFrame) -> Figure | None:
     """One row an explanation, each on its own scale; what the log's clock cannot tell apart is a band."""
     if rows.empty:
         return None
-    figure, kinds, titles = plotly("graph_objects").Figure(), list[str](), list[str]()
+    figure, kinds, titles = Figure(), list[str](), list[str]()
     for explanation, colour in _COLOURS.items():
         mine = rows[rows["explanation"] == explanation].groupby("low_ms")["produces"].sum().reset_index()
         if mine.empty:

@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from abeyant.pages.style import EXPIRED, NEUTRAL, SHORTEST_MS, Figure, faint, plotly, tick_durations
+from abeyant.pages.figure import Figure
+from abeyant.pages.style import EXPIRED, NEUTRAL, SHORTEST_MS, faint, tick_durations
 from abeyant.pages.tiles import Tile
 from abeyant.pages.words import count, counted, duration, label, shortened
 from abeyant.pipeline.report.analysis import ALL, Analysis
@@ -115,7 +116,7 @@ def over_time(analysis: Analysis, scope: str) -> Figure | None:
     suspects = set(analysis.tables["suspects"]["suspect"])
     colour = {name: EXPIRED if name in suspects else NEUTRAL for name in lines}
     highest = max(max(float(line["ms"].max()) for line in lines.values()), SHORTEST_MS)
-    figure, titles = plotly("graph_objects").Figure(), list[str]()
+    figure, titles = Figure(), list[str]()
     for number, name in enumerate(sorted(lines), start=1):
         line = lines[name]
         figure.add_scatter(

@@ -9,7 +9,7 @@ import pandas as pd
 
 from abeyant.pages.document import document, write_whole
 from abeyant.pages.places import redact_paths
-from abeyant.pages.style import EXPIRED, plotly
+from abeyant.pages.style import EXPIRED
 from abeyant.pages.tables import Column, facts, nothing, table
 from abeyant.pages.tiles import tiles
 from abeyant.pages.words import count, counted, duration, escaped, shortened
@@ -20,7 +20,6 @@ from abeyant.pipeline.report.parts import plot_place, section
 
 __all__ = ["inline_page", "write_outcome_report"]
 
-plotly("graph_objects")  # fail now, before the work, if plotly is missing
 
 _READ: Final = {
     "kinds": "An operation <em>completes</em> when its condition holds in time, else it <em>expires</em> at its "

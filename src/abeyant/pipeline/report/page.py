@@ -6,7 +6,6 @@ from pathlib import Path
 
 from abeyant.pages.document import document, write_whole
 from abeyant.pages.places import redact_paths
-from abeyant.pages.style import plotly
 from abeyant.pages.tables import facts
 from abeyant.pages.tiles import tiles
 from abeyant.pipeline.report import tables
@@ -17,9 +16,6 @@ from abeyant.pipeline.report.incident_drawing import drawing_script, drawing_sty
 from abeyant.pipeline.report.opening import opening_tiles, over_time, read_over_time
 from abeyant.pipeline.report.parts import plot_place
 from abeyant.pipeline.report.sections import SECTIONS, Section
-
-plotly("graph_objects")  # fail now, before the work, if plotly is missing
-
 
 _LOG_SETTINGS = (
     "Lines without a completed request are of other loggers, and do no harm. If others were rejected, let the "

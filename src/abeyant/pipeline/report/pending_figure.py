@@ -7,7 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from abeyant.pages.style import Figure, faint, plotly
+from abeyant.pages.figure import Figure
+from abeyant.pages.style import faint
 from abeyant.pages.words import count, label
 from abeyant.pipeline.report.small_plots import axis, layout_axis, milliseconds, small_plots, whole_ticks
 
@@ -19,7 +20,7 @@ def pending_figure(lines: Mapping[str, pd.DataFrame], colour: Mapping[str, str],
 
     `at_once` ends each title, after the most that was pending; `layout` is added to the figure's.
     """
-    figure, titles = plotly("graph_objects").Figure(), list[str]()
+    figure, titles = Figure(), list[str]()
     for number, (name, steps) in enumerate(lines.items(), start=1):
         highest = int(steps["pending"].max())
         figure.add_scatter(

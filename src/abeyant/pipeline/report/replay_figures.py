@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import pandas as pd
 
+from abeyant.pages.figure import Figure
 from abeyant.pages.heat import heat_map
-from abeyant.pages.style import NEUTRAL, PALETTE, Figure, faint, plotly, wait_axis
+from abeyant.pages.style import NEUTRAL, PALETTE, faint, wait_axis
 from abeyant.pages.words import label, percent
 from abeyant.pipeline.report.kinds import colours
 from abeyant.pipeline.report.pending_figure import pending_figure
@@ -56,7 +57,7 @@ def what_if(rows: pd.DataFrame, kinds: list[str], own: pd.DataFrame) -> Figure |
     rows = rows[rows["kind"].isin(kinds) & (rows["timeout_ms"] > 0)]
     if rows.empty:
         return None
-    figure, colour = plotly("graph_objects").Figure(), colours(kinds)
+    figure, colour = Figure(), colours(kinds)
     kinds = [kind for kind in kinds if (rows["kind"] == kind).any()]
     for number, kind in enumerate(kinds, start=1):
         mine = rows[rows["kind"] == kind].sort_values("timeout_ms")

@@ -8,7 +8,7 @@ from typing import Final
 import pandas as pd
 
 from abeyant.pages.document import document, write_whole
-from abeyant.pages.style import Figure, plotly
+from abeyant.pages.figure import Figure
 from abeyant.pages.tables import Columns, nothing, table
 from abeyant.pages.tiles import Tile, tiles
 from abeyant.pages.words import UNKNOWN, count, counted, duration, escaped, percent, shortened
@@ -33,8 +33,6 @@ from abeyant.pipeline.results.directory import read_marker
 
 __all__ = ["replay_tiles", "write_replay_report"]
 
-plotly("graph_objects")  # fail now, before the work, if plotly is missing
-
 
 def write_replay_report(tables: Path, destination: Path) -> None:
     """Write the page of the replay whose tables lie in `tables`; a reader never sees half of it."""
@@ -44,7 +42,7 @@ def write_replay_report(tables: Path, destination: Path) -> None:
     names = sorted(replayed["instance"].unique())
     scopes = [ALL, *names[:MOST_SCOPES]] if len(names) > 1 else names or [ALL]
     kinds, polls = _kinds(what_if)
-    drawn: dict[str, dict[str, object]] = {"plot-what-if": {}, "plot-polls": {}, "plot-pending": {}}
+    drawn: dict[str, dict[str, Figure | None]] = {"plot-what-if": {}, "plot-polls": {}, "plot-pending": {}}
     wheels, purges, whats, waits = [], [], [], []
     for i, scope in enumerate(scopes):
         rows = _within(replayed, scope).sort_values(SETTING, na_position="first")

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from abeyant.pages.style import EXPIRED, LONG_WAIT, Figure
+from abeyant.pages.figure import Figure
+from abeyant.pages.style import EXPIRED, LONG_WAIT
 from abeyant.pipeline.report import figures, tables
 from abeyant.pipeline.report.analysis import Analysis
 from abeyant.pipeline.report.headline import findings

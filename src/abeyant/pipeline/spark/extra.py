@@ -11,13 +11,13 @@ __all__ = ["BRINGS", "check_extra"]
 BRINGS: Final = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich", "msgspec")
 
 
-def check_extra(what: str, *, report: bool = False) -> None:
+def check_extra(what: str) -> None:
     """Raise AbeyantError with what to install for `what`, where the extra is missing. Imports none of its packages.
 
-    With `report` the extra `report` is required as well. A missing Java is named only if something else is missing too:
-    Spark Connect needs none, and starting a session looks for one anyway.
+    A missing Java is named only if something else is missing too: Spark Connect needs none, and starting a session
+    looks for one anyway.
     """
-    lacking = missing({"spark": BRINGS, **({"report": ("plotly",)} if report else {})})
+    lacking = missing({"spark": BRINGS})
     if not lacking:
         return
     from abeyant.pipeline.spark.java import NoJavaError, find_java  # which is a program of its own (`-m`)
