@@ -316,6 +316,15 @@ OWN_TIMEOUTS: Final = _table(
 )
 """The time-outs that operations had, of each instance (`*`: all) and kind."""
 
+CLIENT_TIMEOUTS: Final = _table(
+    kind=_STRING,
+    client_id=_STRING,
+    timeout_ms=_LONG,
+    operations=_LONG,
+    expired=_LONG,
+)
+"""The time-outs that each client's operations had, on all instances."""
+
 REPLICATION: Final = _table(
     instance=_STRING,
     op_id=_STRING,  # of the request that tells it

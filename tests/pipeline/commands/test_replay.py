@@ -22,6 +22,7 @@ from pipeline.long_known import Known
 
 LOG = Path(__file__).parents[2] / "data" / "kafka-request-debug.log.gz"
 PLOTS = ["plot-what-if", "plot-polls", "plot-pending"]
+TABLES = ["replay", "pending", "what_if", "own_timeouts"]
 SETTING = ("tick_ms", "wheel_size", "timeout_ms", "purge_interval")
 SHORT = ("--tick", "1ms,0.1s", "--wheel-size", "20", "--quiet")
 
@@ -55,7 +56,7 @@ def test_a_request_log(spark: SparkSession, tmp_path: Path, capsys: pytest.Captu
     assert {name: (found[name], own[name]) for name in own if found[name] != own[name]} == {}
     assert {row["timeout_ms"] for row in rows(out, "what_if")} >= {1, 30_000, 500, 2000}
     assert {row["timeout_ms"] for row in rows(out, "pending")} == {None, 500, 2000}
-    assert json.loads((out / MARKER).read_text())["tables"] == ["replay", "pending", "what_if", "own_timeouts"]
+    assert json.loads((out / MARKER).read_text())["tables"] == [*TABLES, "client_timeouts"]
     check_page(out / "report.html", PLOTS)
     found = json.loads(json.dumps(_found(out), allow_nan=False))
     assert set(found["conclusions"]) <= set(shown)
@@ -89,12 +90,16 @@ def test_the_result_of_an_analysis(
     spark: SparkSession, known: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     analysis, out = tmp_path / "analysis", tmp_path / "out"
-    known.log.where("instance < 't2'").write.parquet(f"file://{analysis / 'operations'}")
+    known.log.where("instance < 't2'").withColumn("client_id", F.lit("app")).write.parquet(
+        f"file://{analysis / 'operations'}"
+    )
     write_marker(analysis, {})
     assert main(["replay", str(analysis), "--out", str(out), "--kind", "TEST", *SHORT]) == 0
     assert {row["instance"] for row in rows(out, "replay")} == {
         row.instance for row in known.log.where("instance < 't2'").select("instance").distinct().collect()
     }
+    assert "clients_to_change" in json.loads(json.dumps(_found(out), allow_nan=False))
+    assert {row["client_id"] for row in rows(out, "client_timeouts")} == {"app"}
     before = rows(out, "replay")
     assert main(["replay", str(analysis), "--out", str(out), "--overwrite", "--kind", "TSET", *SHORT]) == 2
     line = capsys.readouterr().err.splitlines()[-1]

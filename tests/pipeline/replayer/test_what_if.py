@@ -7,12 +7,15 @@ from collections import defaultdict
 from functools import cache
 from typing import Any
 
+import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant import pipeline
-from abeyant.pipeline.schemas import WHAT_IF, SchemaError
+from abeyant.pipeline.replayer.what_if import client_timeouts
+from abeyant.pipeline.report.offers import Offer, to_change
+from abeyant.pipeline.schemas import CLIENT_TIMEOUTS, WHAT_IF, SchemaError
 from abeyant.pipeline.spark.columns import check_table
 from pipeline.long_known import Known, traces, with_timeout
 from pipeline.resolve_traces import MS, Deadline, Event, Op, Watch, by_brute_force
@@ -123,6 +126,34 @@ def test_kafka_expires_up_to_a_millisecond_early_and_that_is_no_time_out_left_un
     found = rows_of(pipeline.what_if(log, None, [10, 500, 501]))
     ends = {place[1]: (row["expired"], row["unknown"]) for place, row in found.items() if place[0] == "i"}
     assert ends == {10: (2, 0), 500: (1, 1), 501: (0, 2)}
+
+
+def test_whom_to_change(spark: SparkSession) -> None:
+    """The clients whose time-out is not the one offered, against a loop over the operations."""
+    waits = [
+        (f"app-{n % 5}" if n % 7 else None, timeout, float(n % 40 if n % 151 else timeout))
+        for n, timeout in enumerate([50, 100, 1_000] * 400)
+    ]
+    rows = [("PRODUCE", *wait) for wait in [*waits, ("unlimited", None, 1.0), ("as offered", 100, 1.0)]]
+    columns = "kind string, client_id string, timeout_ms long, waited_ms double"
+    operations = spark.createDataFrame([*rows, ("FETCH", "poller", 500, 500.0)], columns)
+    ended = F.expr("if(waited_ms >= timeout_ms, 'expired', 'completed')")
+    clients = client_timeouts(operations.withColumn("outcome", ended))
+    check_table(clients, CLIENT_TIMEOUTS, "client_timeouts")
+    offer = Offer("PRODUCE", 0.01, pd.Series({"timeout_ms": 100}), is_enough=True)
+    expected: dict[str, dict[str, Any]] = {}
+    for client, timeout, waited in waits:
+        if timeout != 100:
+            new = {"operations": 0, "expired": 0, "least_ms": timeout, "most_ms": 0}
+            mine = expected.setdefault(client or "", new)
+            mine["operations"] += 1
+            mine["expired"] += waited >= timeout
+            mine["least_ms"], mine["most_ms"] = min(mine["least_ms"], timeout), max(mine["most_ms"], timeout)
+    listed = sorted(expected.items(), key=lambda each: (-each[1]["expired"], -each[1]["operations"], each[0]))
+    found = to_change(offer, clients.toArrow().to_pandas())
+    assert found.to_dict("records") == [{"client_id": client} | numbers for client, numbers in listed]
+    assert to_change(offer._replace(is_enough=False), found).empty
+    assert to_change(offer, None).empty
 
 
 def test_what_resolve_sets_aside_is_rejected_here(spark: SparkSession) -> None:

@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from abeyant.pages.words import escaped
 from abeyant.pipeline.commands.replay import _summary
 from abeyant.pipeline.report.replay_page import write_replay_report
-from abeyant.pipeline.report.replay_words import conclusions
+from abeyant.pipeline.report.replay_words import conclusions, time_out_words
 from abeyant.pipeline.report.small_plots import milliseconds
 from abeyant.pipeline.results.directory import MARKER
+from abeyant.pipeline.schemas import CLIENT_TIMEOUTS
 from pages.browser import browse, installed
 from pages.legible import lasting_faults
 
@@ -63,6 +65,13 @@ def own() -> pd.DataFrame:
     )
 
 
+def clients() -> pd.DataFrame:
+    rows = [("PRODUCE", f"app-{n}", 1_500 + 100 * n, 10, n) for n in range(6)]
+    rows += [("PRODUCE", "app-5", 60_000, 90, 0), ("PRODUCE", "app-5", 2_500, 5, 1), ("PRODUCE", "", 120_000, 7, 0)]
+    rows += [("PRODUCE", "as offered", 60_000, 1_000, 9), ("FETCH", "poller", 500, 1_000, 900)]
+    return pd.DataFrame(rows, columns=CLIENT_TIMEOUTS.fieldNames())
+
+
 def pending() -> pd.DataFrame:
     at = pd.date_range("2026-01-01", periods=40, freq="s", tz="UTC")
     parts = [
@@ -81,6 +90,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "pending": pending(),
         "what_if": what_if(),
         "own_timeouts": own(),
+        "client_timeouts": clients(),
     }.items():
         (where / name).mkdir()
         table.to_parquet(where / name / "part.parquet")
@@ -131,7 +141,15 @@ def test_it_comes_to_sentences(report: Path) -> None:
         "At Kafka's tick, 512 buckets cascade least: 200 cascades, 87.5 % fewer than Kafka's tick of 1 ms with 20 "
         "buckets (1,600), in 64.0 KiB in place of 2.5 KiB of memory.",
     ]
+    whom = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in time_out_words(what_if(), own(), clients())]
+    assert whom[1:] == [
+        "PRODUCE: 6 clients have a shorter one today: app-5 (2 s to 2.5 s; 6 of 15 operations expired); app-4 "
+        "(1.9 s; 4 of 10 operations expired); app-3 (1.8 s; 3 of 10 operations expired); app-2 (1.7 s; 2 of 10 "
+        "operations expired); and 2 more, in the table client_timeouts.",
+        'PRODUCE: 1 client has a longer one today: "" (2 min; 0 of 7 operations expired).',
+    ]
     text = report.read_text(encoding="utf-8")
+    assert all(escaped(sentence) in text.replace("\N{NO-BREAK SPACE}", " ") for sentence in whom)
     assert "80\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}120</td>" in text, "of the wheels, too, what is unknown is a band"
 
 

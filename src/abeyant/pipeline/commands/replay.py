@@ -51,6 +51,8 @@ OWN: Final = "own"
 _TABLES: Final = (".parquet", ".orc", ".json", ".csv")
 _MOST_KINDS: Final = 20
 """Maximum kinds listed in an error message."""
+_MOST_CLIENTS: Final = 20
+"""Maximum clients of a kind in `--json`."""
 
 # Further time-outs cost nothing in what-if, and its curve needs them; up to a consumer's default for a rebalance.
 _LADDER_MS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
@@ -74,6 +76,7 @@ DIR gets the tables
   what_if   per instance and kind: how many would have expired under each
             time-out, and the waits' percentiles
   own_timeouts  per instance and kind: the time-outs that operations have
+  client_timeouts  the same per kind and client, if the table has client_id
 
 The terminal says first which time-out to set. It lists the ticks and wheels
 only if --tick or --wheel-size is given; the page always has them.
@@ -230,7 +233,7 @@ def _replay(
     from pyspark.sql import functions as F  # noqa: N812
 
     from abeyant.pipeline import replay, replay_pending, what_if
-    from abeyant.pipeline.replayer.what_if import own_timeouts
+    from abeyant.pipeline.replayer.what_if import client_timeouts, own_timeouts
     from abeyant.pipeline.report.replay_page import write_replay_report
     from abeyant.pipeline.results.tables import write_result
     from abeyant.pipeline.spark.progress import Steps
@@ -248,6 +251,8 @@ def _replay(
         "what_if": what_if(operations, None, timeouts, deadline=args.deadline),
         "own_timeouts": own_timeouts(operations if events is None else operations.withColumn("outcome", under_own)),
     }
+    if "client_id" in operations.columns:
+        tables["client_timeouts"] = client_timeouts(operations)
     about = {
         "command": redacted_command_line(),
         "logs": args.logs,
@@ -319,23 +324,32 @@ def _operations(
 def _found(out: Path) -> dict[str, Any]:
     """Return the contents of `--json`: those of the page, except pending operations over time."""
     from abeyant.pipeline.commands.summary_text import json_tables, json_tiles, plain
+    from abeyant.pipeline.report.offers import offers, read_clients, to_change
     from abeyant.pipeline.report.parts import read_table
     from abeyant.pipeline.report.replay_page import replay_tiles
     from abeyant.pipeline.report.replay_words import conclusions
 
     replayed, what_if, own = (read_table(out, name) for name in ("replay", "what_if", "own_timeouts"))
-    said = [plain(sentence) for sentence in conclusions(replayed, what_if, own)]
+    clients = read_clients(out)
+    said = [plain(sentence) for sentence in conclusions(replayed, what_if, own, clients)]
+    changes = [
+        {"kind": offer.kind, "timeout_ms": int(offer.row["timeout_ms"]), **client}
+        for offer in offers(what_if, own)
+        for client in to_change(offer, clients).head(_MOST_CLIENTS).to_dict("records")
+    ]
     rows = json_tables(out, ("replay", "what_if", "own_timeouts"))
-    return {"tiles": json_tiles(replay_tiles(replayed, what_if, own)), "conclusions": said, **rows}
+    tiles = json_tiles(replay_tiles(replayed, what_if, own))
+    return {"tiles": tiles, "conclusions": said, "clients_to_change": changes, **rows}
 
 
 def _summary(out: Path, *, wheels: bool) -> str:
     """Return which time-out to set, and what expires; with `wheels` also a line of figures for each setting."""
+    from abeyant.pipeline.report.offers import read_clients
     from abeyant.pipeline.report.parts import read_table
     from abeyant.pipeline.report.replay_words import expiring_words, time_out_words, wheel_words
 
     replayed, what_if, own = (read_table(out, name) for name in ("replay", "what_if", "own_timeouts"))
-    lines = [*time_out_words(what_if, own), *expiring_words(replayed)] or ["Nothing was replayed."]
+    lines = time_out_words(what_if, own, read_clients(out)) + expiring_words(replayed) or ["Nothing was replayed."]
     if wheels:
         lines += ["", *_setting_lines(replayed), "", *wheel_words(replayed)]
     return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")

@@ -26,7 +26,7 @@ from abeyant.pipeline.resolver.tables import resolve
 from abeyant.pipeline.schemas import ALL_INSTANCES, OBSERVED, WHAT_IF
 from abeyant.pipeline.spark.columns import check_table
 
-__all__ = ["own_timeouts", "what_if"]
+__all__ = ["client_timeouts", "own_timeouts", "what_if"]
 
 Deadline = Literal["inclusive", "exclusive"]
 
@@ -86,6 +86,17 @@ def own_timeouts(operations: DataFrame) -> DataFrame:
         F.max("timeout_ms").alias("most_ms"),
         F.min(F.when(expired, F.col("timeout_ms"))).alias("expired_least_ms"),
         F.max(F.when(expired, F.col("timeout_ms"))).alias("expired_most_ms"),
+    )
+
+
+def client_timeouts(operations: DataFrame) -> DataFrame:
+    """Return the time-outs that each client's operations have, and how many expired (`CLIENT_TIMEOUTS`). Lazy."""
+    named = {name: F.coalesce(name, F.lit("")) for name in ("kind", "client_id")}
+    return (
+        operations.where("timeout_ms is not null")
+        .withColumns(named)
+        .groupBy(*named, "timeout_ms")
+        .agg(F.count("*").alias("operations"), F.count(F.when(F.col("outcome") == "expired", 1)).alias("expired"))
     )
 
 

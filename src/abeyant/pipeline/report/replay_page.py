@@ -15,6 +15,7 @@ from abeyant.pages.words import UNKNOWN, count, counted, duration, escaped, perc
 from abeyant.pipeline.report import replay_figures as figures
 from abeyant.pipeline.report.analysis import ALL, MOST_KINDS, MOST_SCOPES
 from abeyant.pipeline.report.kinds import in_order, is_poll
+from abeyant.pipeline.report.offers import read_clients, shortest_enough
 from abeyant.pipeline.report.parts import made, plot_place, read_table, section
 from abeyant.pipeline.report.replay_words import (
     KAFKAS,
@@ -23,7 +24,6 @@ from abeyant.pipeline.report.replay_words import (
     by_time_out,
     expiring_words,
     setting,
-    shortest_enough,
     time_out_words,
     together,
     wheel_words,
@@ -64,7 +64,7 @@ def write_replay_report(tables: Path, destination: Path) -> None:
         tiles=tiles(replay_tiles(replayed, what_if, own)),
         lead=plot_place("plot-what-if", "Share that expires, by time-out", _NO_HARM)
         + f'<p class="read">{_READ["what_if"]}</p>',
-        findings=[escaped(sentence) for sentence in [*time_out_words(what_if, own), *expiring_words(replayed)]],
+        findings=[*map(escaped, time_out_words(what_if, own, read_clients(tables)) + expiring_words(replayed))],
         sections="\n".join(
             [
                 section("By time-out", _READ["time_outs"], tables=whats),

@@ -10,7 +10,7 @@ import pandas as pd
 
 from abeyant.pages.words import count, counted, duration, percent, shortened
 from abeyant.pipeline.report.analysis import ALL
-from abeyant.pipeline.report.kinds import is_poll
+from abeyant.pipeline.report.offers import FEW, offers, share, to_change
 
 __all__ = [
     "KAFKAS",
@@ -20,7 +20,6 @@ __all__ = [
     "expiring_words",
     "own_time_out",
     "setting",
-    "shortest_enough",
     "time_out_words",
     "together",
     "wheel",
@@ -35,15 +34,17 @@ _ADDED: Final = ("operations", "left_out", "completed", "expired", "unknown", "t
 _COUNTS: Final = (*_ADDED, "bucket_operations", "memory_bytes")
 _MOST_TIME_OUTS: Final = 4
 _MOST_KINDS: Final = 3
-_FEW: Final = 0.01
+_MOST_CLIENTS: Final = 4
 
 
-def conclusions(replayed: pd.DataFrame, what_if: pd.DataFrame, own: pd.DataFrame) -> list[str]:
+def conclusions(
+    replayed: pd.DataFrame, what_if: pd.DataFrame, own: pd.DataFrame, clients: pd.DataFrame | None = None
+) -> list[str]:
     """Return what a person would conclude, in plain text: which time-out, what expires, and which wheel.
 
-    `own` are the operations' own time-outs (`OWN_TIMEOUTS`).
+    `own` are the operations' own time-outs (`OWN_TIMEOUTS`), `clients` those of each client (`CLIENT_TIMEOUTS`).
     """
-    said = [*time_out_words(what_if, own), *expiring_words(replayed), *wheel_words(replayed)]
+    said = [*time_out_words(what_if, own, clients), *expiring_words(replayed), *wheel_words(replayed)]
     return said or ["Nothing was replayed."]
 
 
@@ -141,69 +142,50 @@ def _kib(size: float) -> str:
     return f"{size / 1024:,.1f}\N{NO-BREAK SPACE}KiB"
 
 
-def time_out_words(what_if: pd.DataFrame, own: pd.DataFrame) -> list[str]:
+def time_out_words(what_if: pd.DataFrame, own: pd.DataFrame, clients: pd.DataFrame | None = None) -> list[str]:
     """Name, of each kind that matters, the shortest time-out under which hardly any expire, today's, and its setting.
 
-    Where nothing else waited, long polls: whose time-out needs no change.
+    With `clients` (`CLIENT_TIMEOUTS`) also those that have another. Where nothing else waited, long polls: whose
+    time-out needs no change.
     """
-    matters = _that_matter(what_if)
-    if matters.empty:
+    offered = offers(what_if, own)
+    if not offered:
         return _poll_words(what_if, own)
-    weight = matters.groupby("kind")["expired"].sum().sort_values(ascending=False)
     said = []
-    for kind in weight.index[:_MOST_KINDS]:
-        mine = matters[matters["kind"] == kind].sort_values("timeout_ms")
-        name = shortened(kind) if str(kind) else "operations"
-        now = "".join(f" {words}" for words in (_today(own, str(kind)), _SET_BY.get(str(kind), "")) if words)
-        few = _few(mine, own)
-        enough = mine[mine["expired_share_most"] <= few]
-        if len(enough):
-            first = enough.iloc[0]
-            wanted = "at most 1\N{NO-BREAK SPACE}% expire" if few == _FEW else "no more expire than today"
+    for offer in offered:
+        name = shortened(offer.kind) if offer.kind else "operations"
+        now = "".join(f" {words}" for words in (_today(own, offer.kind), _SET_BY.get(offer.kind, "")) if words)
+        timeout = offer.row["timeout_ms"]
+        if offer.is_enough:
+            wanted = "at most 1\N{NO-BREAK SPACE}% expire" if offer.few == FEW else "no more expire than today"
             said.append(
                 f"{name}: the shortest time-out tried under which {wanted} is "
-                f"{duration(first['timeout_ms'])} ({_share(first)}).{now}"
+                f"{duration(timeout)} ({share(offer.row)}).{now}"
             )
         else:
-            last = mine.iloc[-1]
-            said.append(
-                f"{name}: even with {setting(last['timeout_ms'])}, the longest tried, {_share(last)} expire.{now}"
-            )
+            said.append(f"{name}: even with {setting(timeout)}, the longest tried, {share(offer.row)} expire.{now}")
+        said += _client_words(name, timeout, to_change(offer, clients))
     return said
 
 
-def _share(row: pd.Series[Any]) -> str:
-    """Return which share expires, in words: between two where the end of some is unknown."""
-    least, most = percent(row["expired_share"]), percent(row["expired_share_most"])
-    return least if least == most else f"{least} to {most}"
+def _client_words(name: str, timeout_ms: float, clients: pd.DataFrame) -> list[str]:
+    """Return a sentence each for the clients with a shorter time-out than the one offered, and for those with a longer.
 
-
-def shortest_enough(what_if: pd.DataFrame, own: pd.DataFrame) -> tuple[str, float, str] | None:
-    """Return the kind that would expire most, the shortest time-out under which few do, and which share does.
-
-    Few are no more than today, and at most 1 in 100. None where no time-out tried is long enough.
+    They name the first few, with today's time-outs.
     """
-    matters = _that_matter(what_if)
-    if matters.empty:
-        return None
-    kind = matters.groupby("kind")["expired"].sum().idxmax()
-    mine = matters[matters["kind"] == kind].sort_values("timeout_ms")
-    mine = mine[mine["expired_share_most"] <= _few(mine, own)]
-    if mine.empty:
-        return None
-    first = mine.iloc[0]
-    return str(kind), float(first["timeout_ms"]), _share(first)
-
-
-def _few(mine: pd.DataFrame, own: pd.DataFrame) -> float:
-    """Return the share of a kind that may expire: 1 in 100, or the share of today, where fewer expire today.
-
-    Today's is taken from the first time-out tried that is as long as today's median: nobody is to be advised to shorten
-    a time-out, and have more requests fail.
-    """
-    today = own.loc[(own["instance"] == ALL) & (own["kind"] == mine["kind"].iloc[0]), "median_ms"]
-    as_long = mine[mine["timeout_ms"] >= today.iloc[0]] if len(today) else mine.head(0)
-    return min([_FEW, *map(float, as_long["expired_share_most"].head(1))])
+    said = []
+    for longer, mine in clients.groupby(clients["least_ms"] > timeout_ms) if len(clients) else ():
+        some = []
+        for row in mine.head(_MOST_CLIENTS).to_dict("records"):
+            least, most = duration(float(row["least_ms"])), duration(float(row["most_ms"]))
+            today = least if least == most else f"{least} to {most}"
+            expired = f"{count(row['expired'])} of {counted(row['operations'], 'operation')} expired"
+            some.append(f"{shortened(row['client_id'])} ({today}; {expired})")
+        more = len(mine) - len(some)
+        rest = f"; and {count(more)} more, in the table client_timeouts" if more else ""
+        have, other = "has" if len(mine) == 1 else "have", "longer" if longer else "shorter"
+        said.append(f"{name}: {counted(len(mine), 'client')} {have} a {other} one today: {'; '.join(some)}{rest}.")
+    return said
 
 
 def own_time_out(own: pd.DataFrame, scope: str, kind: str, *, bounds: bool = True) -> str:
@@ -256,8 +238,3 @@ def _poll_words(what_if: pd.DataFrame, own: pd.DataFrame) -> list[str]:
         )
         for kind in kinds[:_MOST_KINDS]
     ]
-
-
-def _that_matter(what_if: pd.DataFrame) -> pd.DataFrame:
-    rows = what_if[(what_if["instance"] == ALL) & (what_if["timeout_ms"] > 0)]
-    return rows[~rows["kind"].map(is_poll).astype(bool)]

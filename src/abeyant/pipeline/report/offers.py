@@ -1,0 +1,91 @@
+"""The time-outs that a replay's report offers: of each kind the shortest under which few expire, and whom to change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pandas as pd
+
+from abeyant.pages.words import percent
+from abeyant.pipeline.report.analysis import ALL
+from abeyant.pipeline.report.kinds import is_poll
+from abeyant.pipeline.report.parts import read_table
+
+__all__ = ["FEW", "Offer", "offers", "read_clients", "share", "shortest_enough", "to_change"]
+
+FEW: Final = 0.01
+_MOST_KINDS: Final = 3
+
+
+class Offer(NamedTuple):
+    """What is said of a kind's time-out."""
+
+    kind: str
+    few: float
+    """The share that may expire: 1 in 100, or the share of today, where fewer expire today."""
+    row: pd.Series[Any]
+    """Of the table `what_if`: the shortest time-out that is enough, or the longest tried."""
+    is_enough: bool
+
+
+def offers(what_if: pd.DataFrame, own: pd.DataFrame) -> list[Offer]:
+    """Return an offer for each of the few kinds of which most would expire. None for long polls, which do no harm."""
+    rows = what_if[(what_if["instance"] == ALL) & (what_if["timeout_ms"] > 0)]
+    rows = rows[~rows["kind"].map(is_poll).astype(bool)]
+    found = []
+    for kind in rows.groupby("kind")["expired"].sum().sort_values(ascending=False).index[:_MOST_KINDS]:
+        mine = rows[rows["kind"] == kind].sort_values("timeout_ms")
+        few = _few(mine, own)
+        enough = mine[mine["expired_share_most"] <= few]
+        found.append(Offer(str(kind), few, (enough if len(enough) else mine.tail(1)).iloc[0], len(enough) > 0))
+    return found
+
+
+def shortest_enough(what_if: pd.DataFrame, own: pd.DataFrame) -> tuple[str, float, str] | None:
+    """Return the kind that would expire most, the shortest time-out under which few do, and which share does.
+
+    Few are no more than today, and at most 1 in 100. None where no time-out tried is long enough.
+    """
+    first = next(iter(offers(what_if, own)), None)
+    return (first.kind, float(first.row["timeout_ms"]), share(first.row)) if first and first.is_enough else None
+
+
+def share(row: pd.Series[Any]) -> str:
+    """Return which share expires, in words: between two where the end of some is unknown."""
+    least, most = percent(row["expired_share"]), percent(row["expired_share_most"])
+    return least if least == most else f"{least} to {most}"
+
+
+def _few(mine: pd.DataFrame, own: pd.DataFrame) -> float:
+    """Return the share of a kind that may expire: 1 in 100, or the share of today, where fewer expire today.
+
+    Today's is taken from the first time-out tried that is as long as today's median: nobody is to be advised to shorten
+    a time-out, and have more requests fail.
+    """
+    today = own.loc[(own["instance"] == ALL) & (own["kind"] == mine["kind"].iloc[0]), "median_ms"]
+    as_long = mine[mine["timeout_ms"] >= today.iloc[0]] if len(today) else mine.head(0)
+    return min([FEW, *map(float, as_long["expired_share_most"].head(1))])
+
+
+def read_clients(folder: Path) -> pd.DataFrame | None:
+    """Return a result's table of clients' time-outs; None where the operations did not name clients."""
+    return read_table(folder, "client_timeouts") if (folder / "client_timeouts").exists() else None
+
+
+def to_change(offer: Offer, clients: pd.DataFrame | None) -> pd.DataFrame:
+    """Return the clients of the kind that have another time-out than the one offered, those that expire most first.
+
+    With how many of their operations have another, how many of these expired, and their least and greatest time-out.
+    Empty without an offer or `clients` (`CLIENT_TIMEOUTS`).
+    """
+    if clients is None or not offer.is_enough:
+        return pd.DataFrame()
+    other = clients[(clients["kind"] == offer.kind) & (clients["timeout_ms"] != offer.row["timeout_ms"])]
+    named: pd.DataFrame = other.groupby("client_id", as_index=False).agg(
+        operations=("operations", "sum"),
+        expired=("expired", "sum"),
+        least_ms=("timeout_ms", "min"),
+        most_ms=("timeout_ms", "max"),
+    )
+    return named.sort_values(["expired", "operations", "client_id"], ascending=[False, False, True])
