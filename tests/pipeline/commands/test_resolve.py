@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from abeyant.cli import main
 from abeyant.errors import AbeyantError
-from abeyant.installation import install_command
 from abeyant.pipeline.commands.summary_text import outcomes_found, print_outcomes
 from abeyant.pipeline.report.outcomes import read_outcomes
 from abeyant.pipeline.results.directory import MARKER
@@ -94,22 +92,12 @@ def test_an_exclusive_deadline_and_a_result_that_is_replaced(
     files: tuple[str, str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Where the extra `report` is not installed there is no page, and all else is as ever."""
     out = tmp_path / "out"
     out.mkdir()
-    with monkeypatch.context() as without:
-        for module in list(sys.modules):
-            if module.startswith("abeyant.pipeline.report"):
-                without.delitem(sys.modules, module)
-        without.setitem(sys.modules, "abeyant.pipeline.report.outcome_page", None)
-        exclusive = [*MAPPING, "--deadline", "exclusive", "--engine", engine]
-        assert main(["resolve", *files, "--out", str(out), *exclusive]) == 0
-    said = capsys.readouterr()
-    assert said.out.startswith("3 operations: 0 completed, 3 expired (100 %)\n")
-    assert said.out.splitlines()[-1] == f"Result: {out}"
-    assert install_command("report") in said.err
+    exclusive = [*MAPPING, "--deadline", "exclusive", "--engine", engine]
+    assert main(["resolve", *files, "--out", str(out), *exclusive]) == 0
+    assert capsys.readouterr().out.startswith("3 operations: 0 completed, 3 expired (100 %)\n")
     assert set(pq.read_table(out / "outcomes")["outcome"].to_pylist()) == {"expired"}
     with pytest.raises(SystemExit):
         main(["resolve", *files, "--out", str(out), "--operation", "nonsense"])

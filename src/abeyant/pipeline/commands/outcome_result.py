@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from abeyant.lazy import needs
 from abeyant.pipeline.commands.command_line import redacted_command_line
+from abeyant.pipeline.report.outcome_page import write_outcome_report
 from abeyant.pipeline.results.directory import REPORT, write_marker
 from abeyant.pipeline.results.ended import Ended
 from abeyant.pipeline.results.small_table import put_table
@@ -28,11 +27,10 @@ def write_summary(
     about: Mapping[str, Any],
     tables: Iterable[str] = (),
     no_keys: str = "",
-) -> bool:
-    """Write the tables `waits` and `expired_keys`, the marker, and the page; return whether the page was written.
+) -> None:
+    """Write the tables `waits` and `expired_keys`, the marker, and the page.
 
-    `keys` are those on which most expired; None where nothing did, or they are not known: then `no_keys` says why. The
-    page needs the extra `report`; without it, a message on standard error says how to install it.
+    `keys` are those on which most expired; None where nothing did, or they are not known: then `no_keys` says why.
     """
     put_table(directory / "waits", ended.waits)
     counts = {"completed": ended.count("completed"), "expired": ended.expired}
@@ -46,10 +44,4 @@ def write_summary(
         written.append("expired_keys")
     command = {"command": redacted_command_line()}
     write_marker(directory, {**command, **about, **counts, "set_aside": dict(rejected), "tables": written})
-    try:
-        from abeyant.pipeline.report.outcome_page import write_outcome_report
-    except ModuleNotFoundError as error:
-        print(f"abeyant: no report: {needs('it', {'report': [error.name or 'pandas']})}", file=sys.stderr)
-        return False
     write_outcome_report(directory, directory / REPORT, kicker=kicker, no_keys=no_keys)
-    return True

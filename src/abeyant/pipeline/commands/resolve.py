@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
     quick, why = _quick_tables(args, words)
     if quick is not None:
         with result_held(args):
-            result, reported, unusable = _write(args, quick)
+            result, unusable = _write(args, quick)
     else:
         check_extra("resolve")
         sources = table_source(args, "operations", args.operations), table_source(args, "events", args.events)
@@ -128,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
         with spark_for(args, "abeyant resolve", brief=are_small(*sources)) as spark:
             from abeyant.pipeline.commands.spark_tables import SparkTables
 
-            result, reported, unusable = _write(args, SparkTables(spark, args, words, *sources))
+            result, unusable = _write(args, SparkTables(spark, args, words, *sources))
     from abeyant.pipeline.commands.summary_text import outcomes_found, print_outcomes
     from abeyant.pipeline.report.outcomes import read_outcomes
 
@@ -137,7 +137,6 @@ def run(args: argparse.Namespace) -> int:
         result,
         lambda folder: print_outcomes(read_outcomes(folder), out=args.out),
         lambda folder: outcomes_found(read_outcomes(folder)),
-        reported=reported,
     )
     if unusable is not None:
         raise unusable
@@ -197,8 +196,8 @@ def _say(args: argparse.Namespace, sentence: str) -> None:
         print(f"abeyant: {sentence}", file=sys.stderr)
 
 
-def _write(args: argparse.Namespace, given: ResolveTables) -> tuple[ResultWriter, bool, AllRejectedError | None]:
-    """Write the result; return it, whether it has a report, and the error if a table has rejected rows only."""
+def _write(args: argparse.Namespace, given: ResolveTables) -> tuple[ResultWriter, AllRejectedError | None]:
+    """Write the result; return it, and the error if a table has rejected rows only."""
     from abeyant.pipeline.commands.outcome_result import write_summary
     from abeyant.pipeline.results.ended import count_outcomes
     from abeyant.pipeline.spark.progress import Steps
@@ -210,7 +209,7 @@ def _write(args: argparse.Namespace, given: ResolveTables) -> tuple[ResultWriter
         with steps.step("summing up"):
             ended = count_outcomes(result.files("outcomes"))
             unmatched = given.unmatched(ended)
-            reported = write_summary(
+            write_summary(
                 result.folder,
                 ended,
                 given.expired_keys(ended) if ended.expired else None,
@@ -223,7 +222,7 @@ def _write(args: argparse.Namespace, given: ResolveTables) -> tuple[ResultWriter
                 tables=tables,
             )
             unusable = _unusable(result, ended, given, args.out)
-    return result, reported, unusable
+    return result, unusable
 
 
 def _unusable(result: ResultWriter, ended: Ended, given: ResolveTables, out: Path | str) -> AllRejectedError | None:

@@ -80,17 +80,14 @@ def end_with(
     result: ResultWriter,
     summary: Callable[[Path], None],
     found: Callable[[Path], Mapping[str, Any]],
-    *,
-    reported: bool = True,
 ) -> int:
     """Call `summary` with the result's folder, print where its report is, and return the exit status, 0.
 
     With `--json`, print the result's marker and what `found(folder)` returns instead.
     """
-    report = result.report if reported else None
     marker = read_marker(result.folder)
     everything = {**marker, **found(result.folder)} if args.json else marker
-    end(args, lambda: summary(result.folder), out=args.out, report=report, found=everything)
+    end(args, lambda: summary(result.folder), out=args.out, report=result.report, found=everything)
     return 0
 
 

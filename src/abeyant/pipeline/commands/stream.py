@@ -223,7 +223,7 @@ def run(args: argparse.Namespace) -> int:
             stopped = asked.is_set()
             changed.look()
             with Steps(quiet=lines.quiet).step("summing up"):
-                summary, reported = sum_up(spark, plan, lines, sent)
+                summary = sum_up(spark, plan, lines, sent)
                 rejected = None if stopped else unusable(spark, plan, lines)
     except KeyboardInterrupt as interrupt:
         raise KeyboardInterrupt("the same command continues") from interrupt
@@ -237,7 +237,7 @@ def run(args: argparse.Namespace) -> int:
         args,
         lambda: _tell(lines.pending or 0, summary.folder, None if args.to_topic else args.out),
         out=args.out,
-        report=summary.report if reported else None,
+        report=summary.report,
         found=counts
         | {"stopped": stopped, "changed_files": sorted(changed.found)}
         | (outcomes_found(read_outcomes(summary.folder)) if args.json else {}),

@@ -34,8 +34,8 @@ _GONE: Final = "The operations could not be read again for their keys."
 _CONTINUED: Final = "This run went on with an earlier one: operations are not read again for their keys."
 
 
-def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> tuple[ResultWriter, bool]:
-    """Write the tables and the page of this run's outcomes; return them, and whether there is a page.
+def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> ResultWriter:
+    """Write the tables and the page of this run's outcomes; return them.
 
     It reads the files that this run wrote, once; what was `sent` to a topic is counted already. It reads the operations
     once more, where this run has read all of them; but for a stream that was stopped, no topic of many.
@@ -82,9 +82,9 @@ def unusable(spark: SparkSession, plan: Plan, lines: Lines) -> AllRejectedError 
 
 def _write(
     spark: SparkSession, plan: Plan, lines: Lines, ended: Ended, keys: pa.Table | None, no_keys: str = ""
-) -> tuple[ResultWriter, bool]:
+) -> ResultWriter:
     with plan.out.below(SUMMARY).table(spark, overwrite=True) as result:
-        reported = write_summary(
+        write_summary(
             result.folder,
             ended,
             keys,
@@ -100,7 +100,7 @@ def _write(
             | title_entry(plan.title),
             no_keys=no_keys,
         )
-    return result, reported
+    return result
 
 
 def _rejected(lines: Lines) -> dict[str, int]:
