@@ -105,3 +105,23 @@ def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert why(full, *with_events) is None
     assert why(orders, *with_events, "--operation-query", "select * from operations") is None
     assert why(full, *with_events, "--operation", "op_id=upper(key)") is None
+
+
+@pytest.mark.parametrize(
+    ("log", "refusing"),
+    [
+        (b"", True),
+        (b"[2026-11-21 10:00:00,000] INFO started (kafka.server)\n" * 3, True),
+        (gzip.compress(b"hello\n"), True),
+        (gzip.compress(produce())[:-9], False),  # what there is of it may be read
+        (produce()[:100], False),
+        (line("HEARTBEAT", {}, {}), False),
+        (WRAPPED, False),
+    ],
+)
+def test_a_log_without_a_request(
+    log: bytes, refusing: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "kafka-request.log").write_bytes(log)
+    assert refused(tmp_path / "out", "analyze", str(tmp_path)) is refusing
+    assert ("no request in 1 file: " in capsys.readouterr().err) is refusing

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -28,7 +27,7 @@ from abeyant.pipeline.analysis.small_tables import incident_tables, time_tables,
 from abeyant.pipeline.analysis.suspects import find_suspects, suspect_rows
 from abeyant.pipeline.analysis.written import WrittenLog, write_rows
 from abeyant.pipeline.request_log.brokers import joined_files
-from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, read_lines
+from abeyant.pipeline.request_log.files import counted_files, named_files, no_request
 from abeyant.pipeline.request_log.layout import layouts
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 from abeyant.pipeline.request_log.tables import KafkaRequestLog
@@ -151,9 +150,9 @@ class _Run:
 
     def tables(self, log: KafkaRequestLog) -> None:
         """Write every table; the log is parsed once."""
-        with self._steps.step(f"surveying {_files(len(log.files))}"):
+        with self._steps.step(f"surveying {counted_files(log.files)}"):
             if not log.survey.any_request:
-                raise AbeyantError(f"no request in {_files(len(log.files))}: {_named(log)}{_damage(log)}")
+                raise AbeyantError(no_request(log.files))
         # What is packed has few rows that are large: as many of them as so many bytes go to Python at once.
         limit = self._spark.conf.get(_BATCH_BYTES)
         self._spark.conf.set(_BATCH_BYTES, "64m")
@@ -163,7 +162,7 @@ class _Run:
                 written = WrittenLog(self._result, log)
                 operations, times = written.operations, written.times
                 if not times["operations"] and not times["requests"]:
-                    raise AbeyantError(f"no request in {_named(log)} can be read: {self._first_reason()}")
+                    raise AbeyantError(f"no request in {named_files(log.files)} can be read: {self._first_reason()}")
             with self._step("analyzing"):
                 incidents, activity = self._small_tables(operations, times)
                 # Suspects are found in this process, which would else wait for Spark, and Spark for it.
@@ -290,18 +289,6 @@ def _sorted(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return table.take(pc.sort_indices(pa.table(keys), [(key, "ascending") for key in keys]))
 
 
-def _damage(log: KafkaRequestLog) -> str:
-    """Return why the first file that cannot be read cannot, if any: then it is no wonder that there is no request."""
-    for file in log.files:
-        lines = read_lines(Chunk(file, 0, file.size))
-        try:
-            for _ in lines if file.compressed else islice(lines, 1):
-                pass
-        except DamagedFileError as error:
-            return f": {error}" if len(log.files) == 1 else f": {file.path}: {error}"
-    return ""
-
-
 def _marker(
     spark: SparkSession, log: KafkaRequestLog, found: dict[str, int], timezone: str, command: str | None
 ) -> dict[str, Any]:
@@ -317,12 +304,3 @@ def _marker(
         "inputs": [{"instance": f.instance, "file": f.path, "bytes": f.size} for f in log.files],
         "tables": list(TABLES),
     }
-
-
-def _files(count: int) -> str:
-    return f"{count:,} file{'' if count == 1 else 's'}"
-
-
-def _named(log: KafkaRequestLog) -> str:
-    names = [file.path for file in log.files]
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

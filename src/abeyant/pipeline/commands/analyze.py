@@ -17,6 +17,7 @@ from abeyant.pipeline.commands.arguments import (
     say_left_out,
 )
 from abeyant.pipeline.commands.command_line import redacted_command_line
+from abeyant.pipeline.commands.nothing_there import check_requests
 from abeyant.pipeline.commands.running import spark_for
 from abeyant.pipeline.request_log.files import chunks, find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
@@ -92,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
         text = sum(piece.cost for piece in chunks(files))
         brief = text <= _BRIEF_BYTES
         generate_java(args, text)
+        check_requests(files)
     check_extra("analyze")
 
     with spark_for(args, "abeyant analyze", brief=brief) as spark:

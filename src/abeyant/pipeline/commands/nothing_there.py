@@ -13,19 +13,20 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.request_log.files import LogFile, chunks
+from abeyant.pipeline.request_log.files import Chunk, LogFile, chunks, no_request
 from abeyant.pipeline.request_log.line import KNOWN_TOPICS, ApiRequest, BadLineError, LineParser
 from abeyant.pipeline.request_log.operation import read_request
 from abeyant.pipeline.request_log.replication import facts
-from abeyant.pipeline.request_log.requests import read_requests
+from abeyant.pipeline.request_log.requests import numbered_lines, read_requests
 from abeyant.pipeline.request_log.time_zone import time_zone
+from abeyant.pipeline.request_log.wrapping import may_be_request
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from abeyant.pipeline.sources.source import Input
 
-__all__ = ["check_log", "check_outcome", "check_tables", "is_acks_all", "is_operation"]
+__all__ = ["check_log", "check_outcome", "check_requests", "check_tables", "is_acks_all", "is_operation"]
 
 _MOST_BYTES: Final = 1 << 20  # some milliseconds to read
 
@@ -34,8 +35,8 @@ def check_log(
     args: argparse.Namespace, files: Sequence[LogFile], wanted: Callable[[ApiRequest], bool], why: str
 ) -> None:
     """Raise `AbeyantError(why)` if the files are small, and no request in them is wanted. Reads up to the first."""
-    pieces = chunks(files)
-    if sum(piece.cost for piece in pieces) > _MOST_BYTES:
+    pieces = _small(files)
+    if pieces is None:
         return
     parse = LineParser(time_zone(args.timezone)).parse
     for piece in pieces:
@@ -44,6 +45,22 @@ def check_log(
                 if isinstance(request, ApiRequest) and wanted(request):
                     return
     raise AbeyantError(why)
+
+
+def check_requests(files: Sequence[LogFile]) -> None:
+    """Raise `AbeyantError` if the files are small, and no line in them looks like a request."""
+    pieces = _small(files)
+    if pieces is None:
+        return
+    lines = (line for piece in pieces for _, line in numbered_lines(piece))
+    if not any(isinstance(line, bytes) and may_be_request(line) for line in lines):
+        raise AbeyantError(no_request(files))
+
+
+def _small(files: Sequence[LogFile]) -> list[Chunk] | None:
+    """Return the pieces of files that are small together."""
+    pieces = chunks(files)
+    return pieces if sum(piece.cost for piece in pieces) <= _MOST_BYTES else None
 
 
 def is_operation(request: ApiRequest) -> bool:

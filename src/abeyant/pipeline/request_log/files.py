@@ -14,9 +14,10 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
@@ -235,6 +236,29 @@ def read_blocks(chunk: Chunk) -> Iterator[bytes | LongLineError]:
         if compression in ("bzip2", "zstd") and error.errno is None:  # of bz2 and Arrow, about the data
             raise DamagedFileError(f"cut off, or damaged {compression}: {error}") from error
         raise DamagedFileError(f"cannot be read: {error.strerror or error}") from error
+
+
+def counted_files(files: Sequence[LogFile]) -> str:
+    """Return how many files there are, in words."""
+    return f"{len(files):,} file{'' if len(files) == 1 else 's'}"
+
+
+def named_files(files: Sequence[LogFile]) -> str:
+    """Return the path of the first file, and how many more there are."""
+    return files[0].path if len(files) == 1 else f"{files[0].path} and {len(files) - 1} more"
+
+
+def no_request(files: Sequence[LogFile]) -> str:
+    """Return that the files have no request; and why the first that cannot be read cannot, for then it is no wonder."""
+    said = f"no request in {counted_files(files)}: {named_files(files)}"
+    for file in files:
+        lines = read_lines(Chunk(file, 0, file.size))
+        try:
+            for _ in lines if file.compressed else islice(lines, 1):
+                pass
+        except DamagedFileError as error:
+            return f"{said}: {error}" if len(files) == 1 else f"{said}: {file.path}: {error}"
+    return said
 
 
 @contextmanager
