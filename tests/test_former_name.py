@@ -14,11 +14,10 @@ from abeyant.broker.log.directory import MARK, DataDirectory
 from abeyant.cli import main
 from abeyant.errors import AbeyantError
 from abeyant.former import former
-from abeyant.pages.style import ReportError
 from abeyant.pipeline import read_result
 from abeyant.pipeline.commands.pending import _stored_checkpoint
 from abeyant.pipeline.commands.stream_run.description import DESCRIPTION, check
-from abeyant.pipeline.report.analysis import read_analysis
+from abeyant.pipeline.report.analysis import ReportError, read_analysis
 from abeyant.pipeline.resolver.streams.listed_batches import write_listed
 from abeyant.pipeline.resolver.streams.state import ShardState, StateError, decode_shard, encode_shard
 from abeyant.pipeline.results.directory import MARKER, check_target

@@ -5,13 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from abeyant.errors import AbeyantError
 from abeyant.pages.words import duration, tick_values
-
-
-class ReportError(AbeyantError):
-    """A report that cannot be written. The message says why in one line."""
-
 
 # Mid-tones with a contrast of at least 3:1 on the page's light and dark backgrounds.
 PALETTE: Final = ("#3f80d6", "#c8741c", "#1f968a", "#9166cf", "#c460a2", "#85881f", "#a0694c", "#74818f")

@@ -14,7 +14,6 @@ from abeyant.pipeline.spark.extra import BRINGS
 
 if TYPE_CHECKING:
     from abeyant.errors import RejectedRowsWarning, SchemaError
-    from abeyant.pages.style import ReportError
     from abeyant.pipeline.analysis import (
         by_key,
         incidents,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from abeyant.pipeline.replication.facts import read_kafka_replication
     from abeyant.pipeline.replication.high_watermarks import high_watermarks
     from abeyant.pipeline.replication.produces import acks_all_produces
+    from abeyant.pipeline.report.analysis import ReportError
     from abeyant.pipeline.request_log.tables import KafkaRequestLog, read_kafka_request_log
     from abeyant.pipeline.resolver.either import resolve
     from abeyant.pipeline.resolver.reading import read_result

@@ -21,7 +21,7 @@ from abeyant.tables.keys import Integers, PairHash
 from abeyant.tables.roles import RoleWatches, spans, watches_by_role
 from abeyant.tables.sharded_timelines import Each, EventRows, ShardedTimelines, WatchSpans, in_one_shard, shards_of
 from abeyant.tables.validity import Operations
-from abeyant.tables.words import ROLES, Role, Words
+from abeyant.tables.words import FIXED_INSTANT, ROLES, Role, Words
 
 __all__ = ["Part", "PartWatches", "WatchedOperations"]
 
@@ -185,10 +185,7 @@ class WatchedOperations:
         if "deadline" in self.table.column_names and (
             self.words.calendar is not None or len(self.watches["pause"].operation)
         ):
-            raise SchemaError(
-                "operations: a deadline cannot be combined with a calendar or a watch with role 'pause': it is a fixed "
-                "instant; give a column timeout or timeout_ms"
-            )
+            raise SchemaError(f"operations: {FIXED_INSTANT}")
 
     def _extensions(self) -> Integers | None:
         for name, unit in (("extend_ms", 1000), ("extend", 1)):

@@ -7,6 +7,7 @@ from abeyant.resolver.words import ROLES, Combine, Count, Deadline, Holds, Role,
 __all__ = [
     "ALL_CONDITIONS",
     "CONDITIONS",
+    "FIXED_INSTANT",
     "ROLES",
     "Combine",
     "Count",
@@ -21,3 +22,7 @@ __all__ = [
 CONDITIONS: Final = ("all", "any")
 """Conditions of streams with default options."""
 ALL_CONDITIONS: Final = (*CONDITIONS, "then")
+FIXED_INSTANT: Final = (
+    "a deadline cannot be combined with a calendar or a watch with role 'pause': it is a fixed instant; give a column "
+    "timeout or timeout_ms"
+)

@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 
 from abeyant.errors import AbeyantError
-from abeyant.pages.style import EXPIRED, ReportError
+from abeyant.pages.style import EXPIRED
 from abeyant.pages.words import duration, escaped, label, percent, shortened, tick_values
-from abeyant.pipeline.report.analysis import ALL, COLUMNS, MOST_SCOPES, Analysis, read_analysis
+from abeyant.pipeline.report.analysis import ALL, COLUMNS, MOST_SCOPES, Analysis, ReportError, read_analysis
 from abeyant.pipeline.report.headline import findings, headline
 from abeyant.pipeline.report.kinds import colours, is_poll
 from abeyant.pipeline.report.page import write_report

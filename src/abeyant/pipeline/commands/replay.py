@@ -309,11 +309,12 @@ def _operations(
             read_kafka_request_log(spark, args.logs, timezone=args.timezone, instance=args.instance)
         )
     from abeyant.pipeline.replayer.foresight import watched_for
-    from abeyant.pipeline.sources.tables import events_from, operations_from
+    from abeyant.pipeline.sources.tables import events_from, observed_from, operations_from
 
     operations = table.queried(spark)
     if events is None:
         check_outcome(table.given.name, operations.columns)
+        operations = observed_from(operations, table.given.columns)
         return with_sync_limits(operations) if set(OPERATIONS.fieldNames()) <= set(operations.columns) else operations
     operations = operations_from(operations, table.given.columns)
     # Computed once for all tables.

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
-    *("BIN_MS", "CLOCK", "CLOCK_MS", "EDGE_MS", "EXPIRY", "HANDLING", "IN_SYNC", "LOG_ENDS", "OUTCOME"),
+    "BIN_MS",
+    "CLOCK",
+    "CLOCK_MS",
+    "EDGE_MS",
+    "EXPIRY",
+    "HANDLING",
+    "IN_SYNC",
+    "LOG_ENDS",
+    "OUTCOME",
     "UNEXPLAINED",
 ]
 

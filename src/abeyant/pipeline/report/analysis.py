@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import pandas as pd
 
+from abeyant.errors import AbeyantError
 from abeyant.former import former, written_before
-from abeyant.pages.style import ReportError
 from abeyant.pipeline.report.kinds import in_order
 from abeyant.pipeline.report.what_happened import what_happened
 from abeyant.pipeline.results.directory import MARKER
@@ -55,6 +55,10 @@ _ADD_UP: Final = frozenset({"requests_by_kind", "pending_plot", "waits"})
 LEAST_DRAWN: Final = 20
 MOST_KINDS: Final = 8
 """How many kinds the figures draw: what waits besides is in the tables."""
+
+
+class ReportError(AbeyantError):
+    """A report that cannot be written. The message says why in one line."""
 
 
 @dataclass(frozen=True)

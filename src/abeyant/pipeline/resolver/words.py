@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from abeyant.errors import SchemaError
 from abeyant.pipeline.schemas import OPERATIONS
 from abeyant.pipeline.spark.columns import operations_schema
 from abeyant.tables import schemas as in_process
@@ -21,14 +22,24 @@ from abeyant.tables.normalizing import normalize
 from abeyant.tables.roles import RoleWatches, spans, watches_by_role
 from abeyant.tables.sharded_timelines import EventRows
 from abeyant.tables.validity import Operations, read_operations
-from abeyant.tables.words import ALL_CONDITIONS, ROLES, Words
+from abeyant.tables.words import ALL_CONDITIONS, FIXED_INSTANT, ROLES, Words
 
-__all__ = ["HashedWatches", "asks_more", "outcomes_of_rows", "read_batch"]
+__all__ = ["HashedWatches", "asks_more", "check_deadline", "outcomes_of_rows", "read_batch"]
 
 
 def asks_more(operations: DataFrame, words: Words) -> bool:
     """Return whether a word or a column asks for more than the plain question. A condition `then` may still do so."""
     return not words.plain or operations_schema(operations).simpleString() != OPERATIONS.simpleString()
+
+
+def check_deadline(operations: DataFrame, words: Words) -> None:
+    """Raise `SchemaError` for a column `deadline` beside a calendar or a column `pause_key`.
+
+    Where only watches in lists tell of pauses, the job finds it.
+    """
+    columns = operations_schema(operations).fieldNames()
+    if "deadline" in columns and (words.calendar is not None or "pause_key" in columns):
+        raise SchemaError(f"operations: {FIXED_INSTANT}")
 
 
 def read_batch(operations: pa.RecordBatch | pa.Table) -> Operations:

@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from abeyant.errors import AbeyantError, SchemaError
-from abeyant.pipeline.schemas import EVENTS, FURTHER, HOW_LONG, OPERATIONS, REJECT_REASON
+from abeyant.pipeline.schemas import EVENTS, FURTHER, HOW_LONG, OBSERVED, OPERATIONS, REJECT_REASON
 from abeyant.pipeline.sources.expressions import null_on_error
 from abeyant.pipeline.spark.columns import check_table, is_case_sensitive, operations_schema
 from abeyant.pipeline.spark.errors import in_one_line
@@ -47,6 +47,7 @@ __all__ = [
     "duration_of",
     "events_from",
     "is_readable",
+    "observed_from",
     "operations_from",
     "unreadable_reason",
 ]
@@ -63,6 +64,9 @@ READABLE: Final = {
 }
 
 
+_OBSERVED: Final = StructType(
+    [OBSERVED[name] for name in ("instance", "op_id", "kind", "start", "timeout_ms", "outcome", "waited_ms")]
+)
 _WATCH: Final = StructType([StructField("key", StringType()), StructField("required", LongType())])
 # Texts that Spark parses as an unexpected time: a clock time (it adds today's date), a plain number (a year), and a
 # zone's abbreviation, which Java takes for another zone (BST for Dhaka, PST for Los Angeles all year round).
@@ -87,6 +91,20 @@ def operations_from(table: DataFrame, columns: Mapping[str, str] | None = None, 
 def events_from(table: DataFrame, columns: Mapping[str, str] | None = None, *, survive: bool = False) -> DataFrame:
     """Return a table as `events`, as `operations_from` does."""
     return _mapped(table, "events", dict(columns or {}), survive)
+
+
+def observed_from(table: DataFrame, columns: Mapping[str, str] | None = None) -> DataFrame:
+    """Return operations that say themselves how they ended, with the types of `OBSERVED`; other columns stay.
+
+    `columns` and defaults are those of `operations_from`, as are errors. A value that cannot be converted is null.
+    """
+    table = _in_our_case(table, set(_OBSERVED.fieldNames()))
+    table = _with_expressions(table, "operations", dict(columns or {}), survive=False)
+    absent = {name: default(name) for name in _OBSERVED.fieldNames() if name in DEFAULTS and name not in table.columns}
+    table = _read(table.withColumns(absent) if absent else table, _OBSERVED, None).drop(REJECT_REASON)
+    if "waited_ms" in table.columns and dict(table.dtypes)["waited_ms"] != "double":
+        table = table.withColumn("waited_ms", F.col("waited_ms").try_cast("double"))
+    return table
 
 
 def complete(table: DataFrame, name: Name) -> DataFrame:
@@ -175,17 +193,8 @@ def _in_our_case(table: DataFrame, known: set[str]) -> DataFrame:
 
 
 def _mapped(table: DataFrame, name: Name, columns: dict[str, str], survive: bool) -> DataFrame:
-    check_mapped(name, columns)
     given = table.columns
-    try:
-        table = _in_our_case(table, _known(name))
-        # All at once: expressions refer to the table's own columns, not to mapped ones.
-        values = {column: F.expr(sql) for column, sql in columns.items()}
-        if values:  # Spark Connect refuses an empty dict
-            table = table.withColumns(null_on_error(table, values) if survive else values)
-        _ = table.schema  # Spark Connect analyzes lazily: analyze here
-    except AnalysisException as error:
-        raise AbeyantError(f"{name}: {in_one_line(error)}") from error
+    table = _with_expressions(table, name, columns, survive=survive)
     check_constants(table, name)
     if "key" in columns and "watches" not in columns:
         table = table.drop("watches")
@@ -195,6 +204,20 @@ def _mapped(table: DataFrame, name: Name, columns: dict[str, str], survive: bool
         raise SchemaError(f"{error}; --{name.removesuffix('s')} COLUMN=SQL says where a column comes from") from None
     ours = _schema(table, name).fieldNames()
     return table.select(*ours, *(column for column in table.columns if column == REJECT_REASON))
+
+
+def _with_expressions(table: DataFrame, name: Name, columns: dict[str, str], *, survive: bool) -> DataFrame:
+    check_mapped(name, columns)
+    try:
+        table = _in_our_case(table, _known(name))
+        # All at once: expressions refer to the table's own columns, not to mapped ones.
+        values = {column: F.expr(sql) for column, sql in columns.items()}
+        if values:  # Spark Connect refuses an empty dict
+            table = table.withColumns(null_on_error(table, values) if survive else values)
+        _ = table.schema  # Spark Connect analyzes lazily: analyze here
+    except AnalysisException as error:
+        raise AbeyantError(f"{name}: {in_one_line(error)}") from error
+    return table
 
 
 def _schema(table: DataFrame, name: Name) -> StructType:

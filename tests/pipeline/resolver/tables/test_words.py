@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant import pipeline
 from abeyant import tables as in_process
+from abeyant.errors import SchemaError
 from abeyant.pipeline.resolver.tables.hot_keys import Sample
 from abeyant.pipeline.schemas import DETAILS, OUTCOMES
 from seeds import seeds, with_slow
@@ -342,6 +343,9 @@ def test_words_that_contradict_each_other_are_refused_at_once(spark: SparkSessio
         pipeline.resolve(*tables, serves="oldest", combine="last")
     with pytest.raises(ValueError, match="count must be 'always', 'from_start' or 'after_start', not 'later'"):
         pipeline.resolve(*tables, count="later")  # type: ignore[arg-type]
+    fixed = tables[0].drop_columns(["timeout_ms"]).append_column("deadline", tables[0]["start"])
+    with pytest.raises(SchemaError, match="a deadline cannot be combined with a calendar"):
+        pipeline.resolve(fixed, tables[1], calendar=in_process.Calendar("Mon 09:00-10:00"))
 
 
 def test_watches_that_contradict_the_words_end_the_job(spark: SparkSession) -> None:

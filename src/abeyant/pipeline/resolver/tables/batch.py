@@ -65,7 +65,7 @@ from abeyant.pipeline.resolver.tables.small import (
 )
 from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
-from abeyant.pipeline.resolver.words import asks_more
+from abeyant.pipeline.resolver.words import asks_more, check_deadline
 from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
 from abeyant.pipeline.sources.tables import complete
 from abeyant.pipeline.spark.columns import columns_of, operations_schema
@@ -161,6 +161,7 @@ def resolve(
     sizes = [] if sample is not None else [estimated_size(table) for table in ours]
     small = small_table_plan(operations.sparkSession, sizes) if sizes else None
     has_words = asks_more(operations, words)
+    check_deadline(operations, words)
     # Their files' ends are read once, for both questions.
     plain = plain_operations(ours[0]) if not has_words and (small is None or "condition" in columns) else None
     if has_words or ("condition" in columns and _has_steps(operations, plain)):

@@ -9,7 +9,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from abeyant.errors import SchemaError
 from abeyant.pipeline.resolver.rejected import EVENT_REASON, REJECTED_ROWS, operation_reason
 from abeyant.pipeline.resolver.streams.layout import PACKED
 from abeyant.pipeline.resolver.streams.map_side import pack
@@ -17,7 +16,7 @@ from abeyant.pipeline.resolver.streams.options import Options
 from abeyant.pipeline.resolver.streams.with_reason import with_reason
 from abeyant.pipeline.resolver.streams.words.layout import Columns
 from abeyant.pipeline.resolver.streams.words.stages import read_events, read_operations
-from abeyant.pipeline.resolver.words import asks_more
+from abeyant.pipeline.resolver.words import asks_more, check_deadline
 from abeyant.pipeline.schemas import DETAILS, EVENTS, OUTCOMES
 from abeyant.pipeline.sources.tables import ONE_KEY
 from abeyant.pipeline.spark.columns import is_case_sensitive, operations_schema
@@ -45,18 +44,13 @@ def columns_of_words(operations: DataFrame, words: Words) -> Columns | None:
     schema = operations_schema(operations)
     in_list = "role" in schema["watches"].dataType.simpleString()
     listed = any(alike(field.name) == "watches" and ONE_KEY not in field.metadata for field in operations.schema.fields)
-    found = Columns(
+    check_deadline(operations, words)
+    return Columns(
         several_keys=listed or not names.isdisjoint(_ROLES),
         deadline="deadline" in schema.fieldNames(),
         roles=in_list or not names.isdisjoint(_ROLES[:2]),
         pauses=in_list or "pause_key" in names,
     )
-    if found.deadline and (words.calendar is not None or "pause_key" in names):
-        raise SchemaError(
-            "operations: a deadline cannot be combined with a calendar or a watch with role 'pause': it is a fixed "
-            "instant; give a column timeout or timeout_ms"
-        )
-    return found
 
 
 def packed_by_words(operations: DataFrame, events: DataFrame, options: Options) -> DataFrame:
