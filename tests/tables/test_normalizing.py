@@ -55,10 +55,13 @@ def test_four_columns_and_two_are_enough(form: str, tmp_path: Path) -> None:
     assert found(tables.resolve(operations, events)) == OUTCOMES
 
 
+@pytest.mark.parametrize("ids", [pa.int64(), pa.decimal128(38, 0)], ids=["integers", "decimals"])
 @pytest.mark.parametrize("form", FORMS)
-def test_ids_and_keys_may_be_integers(form: str, tmp_path: Path) -> None:
+def test_ids_and_keys_may_be_whole_numbers(form: str, ids: pa.DataType, tmp_path: Path) -> None:
+    """Decimals are those of DuckDB's sum() and of databases."""
     operations = pa.table(
-        {"op_id": [1, 2, 3], "instance": [0] * 3, "kind": [7] * 3, "key": pa.array([4, 5, 4], pa.uint8())}
+        {"op_id": pa.array([1, 2, 3]).cast(ids), "instance": [0] * 3, "kind": [7] * 3}
+        | {"key": pa.array([4, 5, 4], pa.uint8()).cast(pa.uint8() if pa.types.is_integer(ids) else ids)}
     )
     operations = operations.append_column("start", OPERATIONS["start"]).append_column(
         "timeout_ms", OPERATIONS["timeout_ms"]
@@ -290,6 +293,16 @@ def test_a_column_in_another_case_is_not_passed_over_for_its_default(name: str) 
         tables.resolve(OPERATIONS, EVENTS.append_column("Progress", pa.array([2])))
     both = operations.append_column(name.lower(), operations[name])  # then it is a further column
     tables.resolve(both, events)
+
+
+def test_columns_in_upper_case_are_named_with_what_to_rename() -> None:
+    """Databases and Snowflake have them."""
+    upper = OPERATIONS.rename_columns([name.upper() for name in OPERATIONS.column_names])
+    said = r"no column 'op_id', .*; rename OP_ID to op_id, KEY to key, START to start, TIMEOUT_MS to timeout_ms \(in "
+    with pytest.raises(SchemaError, match=said):
+        tables.resolve(upper, EVENTS)
+    with pytest.raises(SchemaError, match=r"^events: no column 'at', expected a timestamp \(columns: key\)$"):
+        tables.resolve(OPERATIONS, EVENTS.drop_columns("at"))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -300,6 +300,17 @@ def test_a_session_needs_no_key_that_completes_it() -> None:
     [
         ("start", pa.date32(), "expected a timestamp: a date has no time of day; cast it to a timestamp, such as its"),
         ("deadline", pa.date32(), "such as the end of that day, which is the next day's midnight"),
+        (
+            "key",
+            pa.binary(16),
+            r"expected text: write bytes as text, such as lower\(hex\(key\)\) in SQL, .map\(bytes.hex,",
+        ),
+        (
+            "key",
+            pa.decimal128(5, 2),
+            r"expected text: cast it to text: CAST\(key AS VARCHAR\) in SQL, .astype\('string'\)",
+        ),
+        ("key", pa.bool_(), "expected text: cast it to text"),
         ("key", pa.float64(), "expected text: pandas makes integers with missing values floats"),
         ("required", pa.string(), "expected an integer: convert it, for instance with pandas.to_numeric"),
         ("required", pa.bool_(), "expected an integer: cast it to integers"),

@@ -13,7 +13,7 @@ import pyarrow.types as kinds
 
 from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, only_role, unreadable_reason
 from abeyant.tables.durations import parse_duration
-from abeyant.tables.schemas import wanted_columns
+from abeyant.tables.schemas import is_whole, wanted_columns
 
 __all__ = ["columns_read", "normalize"]
 
@@ -33,8 +33,8 @@ def columns_read(names: list[str], wanted: Mapping[str, str]) -> list[str]:
 def normalize(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatch:
     """Return the batch with every wanted column, converted; add `REJECT_REASON` if a column had to be converted.
 
-    Decimals and floats become 64-bit integers, or null if they are not whole; integers become text where text is
-    wanted (ids, keys). O(rows) if a column changes.
+    Decimals and floats become 64-bit integers, or null if they are not whole; integers, and decimals without places,
+    become text where text is wanted (ids, keys). O(rows) if a column changes.
     """
     rows = batch.num_rows
     wanted = wanted_columns(wanted, batch.schema.names)
@@ -52,7 +52,7 @@ def normalize(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatc
             columns[name], why = _durations(columns[name], name)
             reasons.append(why)
     for name, column in columns.items():
-        if (name == "key" or wanted.get(name) == "text") and kinds.is_integer(column.type):
+        if (name == "key" or wanted.get(name) == "text") and is_whole(column.type):
             columns[name] = column.cast(pa.string())
     if "watches" in wanted and "watches" in columns and (kind := _as_watches(columns["watches"].type)) is not None:
         columns["watches"], why = _convert_watches(columns["watches"], kind)
@@ -113,7 +113,7 @@ def _as_watches(kind: pa.DataType) -> pa.DataType | None:
     if kinds.is_null(kind) or kinds.is_null(kind.value_type):
         return None
     fields = {field.name: field for field in kind.value_type}
-    if kinds.is_integer(fields["key"].type):
+    if is_whole(fields["key"].type):
         fields["key"] = pa.field("key", pa.string())
     if not kinds.is_integer(fields["required"].type) and not kinds.is_null(fields["required"].type):
         fields["required"] = pa.field("required", pa.int64())

@@ -15,7 +15,7 @@ import pyarrow.types as kinds
 from abeyant.errors import SchemaError
 from abeyant.tables.defaults import DEFAULTS, only_role
 
-__all__ = ["DETAILS", "EVENTS", "OPERATIONS", "OUTCOMES", "check", "columns_of", "wanted_columns"]
+__all__ = ["DETAILS", "EVENTS", "OPERATIONS", "OUTCOMES", "check", "columns_of", "is_whole", "wanted_columns"]
 
 OPERATIONS: Final[Mapping[str, str]] = {
     "instance": "text",
@@ -94,11 +94,21 @@ def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
         if len(places) != 1:
             found = ", ".join(schema.names) or "none"
             there = "no column" if not places else f"{len(places)} columns"
-            raise SchemaError(f"{name}: {there} {column!r}, expected {kind} (columns: {found})")
+            mend = "" if places else _in_other_case(schema.names, column, wanted)
+            raise SchemaError(f"{name}: {there} {column!r}, expected {kind} (columns: {found}){mend}")
         if not _fits(schema.field(places[0]).type, kind):
             found_type = schema.field(places[0]).type
             mend = _mend(column, found_type, kind)
             raise SchemaError(f"{name}: column {column!r} is {found_type}, expected {kind}{mend}")
+
+
+def _in_other_case(names: Collection[str], lacking: str, wanted: Collection[str]) -> str:
+    """Return which columns to rename, if the one that is lacking is there in another case; else ''."""
+    others = {name: name.lower() for name in names if name not in wanted and name.lower() in wanted}
+    if lacking not in others.values():
+        return ""
+    renamed = ", ".join(f"{name} to {lower}" for name, lower in others.items())
+    return f"; rename {renamed} (in pandas: .rename(columns=str.lower))"
 
 
 def _mend(column: str, found: pa.DataType, kind: str) -> str:
@@ -113,6 +123,10 @@ def _mend(column: str, found: pa.DataType, kind: str) -> str:
             return ": a number has no unit; cast it to a timestamp"
     if kind == "text" and kinds.is_floating(found):  # of pandas, for integers with missing values
         return ": pandas makes integers with missing values floats; convert them back with .astype('Int64')"
+    if kind == "text" and (kinds.is_binary(found) or kinds.is_large_binary(found) or kinds.is_fixed_size_binary(found)):
+        return f": write bytes as text, such as lower(hex({column})) in SQL, .map(bytes.hex, 'ignore') in pandas"
+    if kind == "text" and not kinds.is_nested(found):
+        return f": cast it to text: CAST({column} AS VARCHAR) in SQL, .astype('string') in pandas"
     if kind == "an integer" and not column.endswith("_ms") and (_is_text(found) or kinds.is_boolean(found)):
         return ": convert it, for instance with pandas.to_numeric(...)" if _is_text(found) else ": cast it to integers"
     if kind == "a duration or text" and (kinds.is_integer(found) or kinds.is_floating(found)):
@@ -128,7 +142,7 @@ def _fits(found: pa.DataType, kind: str) -> bool:
     if kinds.is_null(found):
         return True  # all values are null: each row is rejected with its reason
     if kind == "text":  # ids and keys may be numbers: 7 is "7"
-        return _is_text(found) or bool(kinds.is_integer(found))
+        return _is_text(found) or is_whole(found)
     if kind == "an integer":  # decimals and floats if whole: sums of DuckDB, pandas columns with missing values
         return bool(kinds.is_integer(found) or kinds.is_decimal(found) or kinds.is_floating(found))
     if kind == "a number":
@@ -138,6 +152,11 @@ def _fits(found: pa.DataType, kind: str) -> bool:
     if kind == "a timestamp":
         return bool(kinds.is_timestamp(found))
     return _is_list_of_watches(found)
+
+
+def is_whole(found: pa.DataType) -> bool:
+    """Return whether a type has whole numbers only: integers, or decimals of scale 0, such as DuckDB's sums."""
+    return bool(kinds.is_integer(found) or (kinds.is_decimal(found) and found.scale == 0))
 
 
 def _is_text(found: pa.DataType) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql import SparkSession
 
+from abeyant.errors import SchemaError
 from abeyant.pipeline.replayer.traces import traces
+from abeyant.pipeline.schemas import REJECT_REASON
 from abeyant.pipeline.sources.records import read_events
 from abeyant.pipeline.sources.tables import complete, events_from, observed_from
 
@@ -22,10 +25,53 @@ def test_a_clock_time_without_a_day_is_no_time(spark: SparkSession) -> None:
     assert found[0][-2] == "at is not a timestamp: 12:30:00"
 
 
-def test_ids_and_keys_may_be_integers(spark: SparkSession) -> None:
-    query = "SELECT 1L AS op_id, 4 AS key, TIMESTAMP '2026-01-01' AS start, 60000L AS timeout_ms, 7S AS kind"
+def test_ids_and_keys_may_be_whole_numbers(spark: SparkSession) -> None:
+    query = "SELECT 1L AS op_id, 10BD AS key, TIMESTAMP '2026-01-01' AS start, 60000L AS timeout_ms, 7S AS kind"
     (row,) = complete(spark.sql(query), "operations").collect()
-    assert (row.op_id, row.kind, row.watches[0].key) == ("1", "7", "4")
+    assert (row.op_id, row.kind, row.watches[0].key) == ("1", "7", "10")
+    watches = "array(struct(DECIMAL(10) AS key, 1 AS required)) AS watches"
+    query = f"SELECT 1 AS op_id, {watches}, TIMESTAMP '2026-01-01' AS start, 1L AS timeout_ms"
+    (row,) = complete(spark.sql(query), "operations").collect()
+    assert row.watches[0].key == "10"
+
+
+def test_times_without_a_zone_are_in_the_sessions(spark: SparkSession) -> None:
+    """So Spark reads times of pandas from Parquet."""
+    naive = "TIMESTAMP_NTZ '2026-01-01 12:00'"
+    operations = spark.sql(f"SELECT '1' AS op_id, 'k' AS key, {naive} AS start, {naive} AS deadline")
+    events = spark.sql(f"SELECT 'k' AS key, {naive} AS at")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        (operation,) = (
+            complete(operations, "operations")
+            .selectExpr("unix_millis(start) AS s", "unix_millis(deadline) AS d")
+            .collect()
+        )
+        (event,) = complete(events, "events").selectExpr("unix_millis(at) AS at", "*").collect()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    five_pm = 1_767_286_800_000
+    assert (operation.s, operation.d, event[0]) == (five_pm, five_pm, five_pm)
+    assert REJECT_REASON not in event.asDict(), "none can fail"
+
+
+@pytest.mark.parametrize(
+    ("column", "mend"),
+    [
+        ("X'00' AS key", r"is binary, expected string; lower\(hex\(key\)\) makes a text of it"),
+        ("1.50 AS key", r"is decimal\(3,2\), expected string; string\(key\) makes a text of it"),
+        ("1D AS key", r"is double, expected string; string\(bigint\(key\)\) makes a text of it"),
+        ("DATE '2026-01-01' AS at", r"is date, expected timestamp; timestamp\(at\) is its midnight"),
+        (
+            "1L AS at",
+            r"is bigint, expected timestamp; timestamp_millis\(at\) or timestamp_seconds\(at\) makes a time of",
+        ),
+    ],
+)
+def test_another_type_is_refused_with_the_sql_that_mends_it(spark: SparkSession, column: str, mend: str) -> None:
+    other = "current_timestamp() AS at" if column.endswith("key") else "'k' AS key"
+    with pytest.raises(SchemaError, match=mend):
+        complete(spark.sql(f"SELECT {column}, {other}"), "events")
 
 
 def test_operations_that_ended_are_read_from_text(spark: SparkSession) -> None:

@@ -60,7 +60,7 @@ _NUMBERS: Final = ("int", "smallint", "tinyint", "decimal", "double", "float")
 READABLE: Final = {
     "timestamp": ("string", "date", "timestamp_ntz"),
     "bigint": ("string", *_NUMBERS),
-    "string": ("int", "bigint", "smallint", "tinyint"),
+    "string": ("int", "bigint", "smallint", "tinyint", "decimal"),  # decimals of scale 0
 }
 
 
@@ -110,13 +110,13 @@ def observed_from(table: DataFrame, columns: Mapping[str, str] | None = None) ->
 def complete(table: DataFrame, name: Name) -> DataFrame:
     """Return a table with every column of operations or events: its own, defaults, and watches made of a `key`.
 
-    Decimals and floats become integers if they are whole; integers become text where text is wanted (ids, keys). A
-    table that needs no change is returned as it is. Raises `SchemaError` for a column that is missing or of a wrong
-    type.
+    Decimals and floats become integers if they are whole; integers, and decimals without places, become text where text
+    is wanted (ids, keys). Times without a zone are in the session's. A table that needs no change is returned as it is.
+    Raises `SchemaError` for a column that is missing or of a wrong type.
     """
     ours = _in_our_case(table, {*_schema(table, name).fieldNames(), "key", "required"})
     try:
-        completed = _completed(ours, name, table.columns, (*_NUMBERS, "bigint"))
+        completed = _completed(ours, name, table.columns, (*_NUMBERS, "bigint", "timestamp_ntz"))
     except SchemaError as error:
         raise SchemaError(f"{error}{_mend(str(error), name)}") from None
     return table if completed is ours else completed
@@ -135,11 +135,29 @@ def _mend(error: str, name: Name) -> str:
     """Return what to do about a column that is missing, or whose times are text; '' for other errors."""
     if lacks := re.search("no column '(.*?)'", error):
         return f"; name your own columns: {name}.selectExpr('... AS {lacks[1]}', ...)"
-    if text := re.search("column '(.*?)' is string, expected timestamp", error):
-        return (
-            f"; to_timestamp({text[1]}) makes a time of it, try_to_timestamp({text[1]}) a null of a text that is none"
-        )
-    return ""
+    mend = _conversion(error)
+    return f"; {mend}" if mend else ""
+
+
+def _conversion(error: str) -> str:
+    """Return the SQL that makes the wanted type of a column of another, if that is plain; '' for other errors."""
+    wrong = re.search("column '(.*?)' is (.*), expected (string|timestamp)$", error)
+    if wrong is None:
+        return ""
+    column, found, wanted = wrong.groups()
+    if wanted == "string":
+        text = {
+            "binary": f"lower(hex({column}))",
+            "double": f"string(bigint({column}))",
+            "float": f"string(bigint({column}))",
+        }
+        return f"{text.get(found, f'string({column})')} makes a text of it"
+    if found == "string":
+        return f"to_timestamp({column}) makes a time of it, try_to_timestamp({column}) a null of a text that is none"
+    if found == "date":
+        return f"timestamp({column}) is its midnight"
+    number = found.partition("(")[0] in (*_NUMBERS, "bigint")
+    return f"timestamp_millis({column}) or timestamp_seconds({column}) makes a time of a number" if number else ""
 
 
 def check_mapped(table: Name, columns: Iterable[str]) -> None:
@@ -163,6 +181,8 @@ def cast_or_null(value: Column, found: str, wanted: DataType) -> Column:
 
 def is_readable(found: str, wanted: DataType) -> bool:
     """Return whether `cast_or_null` converts values of type `found` (in Spark's notation)."""
+    if found.startswith("decimal") and isinstance(wanted, StringType) and not found.endswith(",0)"):
+        return False  # 7.00 may be 7 elsewhere
     return found.partition("(")[0] in READABLE.get(wanted.simpleString(), ())
 
 
@@ -201,7 +221,9 @@ def _mapped(table: DataFrame, name: Name, columns: dict[str, str], survive: bool
     try:
         table = _completed(table, name, given, None)
     except SchemaError as error:
-        raise SchemaError(f"{error}; --{name.removesuffix('s')} COLUMN=SQL says where a column comes from") from None
+        mend = _conversion(str(error))
+        said = f"--{name.removesuffix('s')} COLUMN=SQL says where a column comes from{mend and f'; {mend}'}"
+        raise SchemaError(f"{error}; {said}") from None
     ours = _schema(table, name).fieldNames()
     return table.select(*ours, *(column for column in table.columns if column == REJECT_REASON))
 
@@ -266,6 +288,8 @@ def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> 
         elif isinstance(field.dataType, DayTimeIntervalType) and isinstance(kind, DayTimeIntervalType):
             if kind != field.dataType:  # of minutes only, say
                 read[field.name] = value.cast(field.dataType)
+        elif found == "timestamp_ntz" and isinstance(field.dataType, TimestampType):
+            read[field.name] = value.cast(field.dataType)  # never fails
         elif is_readable(found, field.dataType) and (types is None or found.partition("(")[0] in types):
             read[field.name] = cast_or_null(value, found, field.dataType)
             reasons.append(unreadable_reason(field.name, value, found, field.dataType))
@@ -297,8 +321,12 @@ def _converted_fields(watches: DataType) -> dict[str, str]:
     if not isinstance(watches, ArrayType) or not isinstance(watches.elementType, StructType):
         return {}
     found = {field.name: field.dataType.simpleString() for field in watches.elementType.fields}
-    readable = {"key": READABLE["string"], "required": _NUMBERS}
-    return {name: found[name] for name, kinds in readable.items() if found.get(name, "").partition("(")[0] in kinds}
+    kinds = {field.name: field.dataType for field in _WATCH.fields}
+    return {
+        name: found[name]
+        for name, wanted in kinds.items()
+        if name in found and found[name] != "string" and is_readable(found[name], wanted)
+    }
 
 
 def _converted_watches(watches: Column, found: Mapping[str, str], *, roles: bool) -> tuple[Column, Column]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from abeyant.pipeline.commands.quick.eligible import NeedsSparkError
 from abeyant.tables.defaults import SHOWN_CHARS, unreadable_reason
 from abeyant.tables.durations import parse_duration
+from abeyant.tables.schemas import is_whole
 
 __all__ = ["converted"]
 
@@ -38,8 +39,10 @@ def converted(column: pa.ChunkedArray, name: str, kind: str) -> tuple[pa.Chunked
             return column.cast(pa.string()), None
         to, parse, called = _KINDS[kind]
         return _parsed(column, to, parse, lambda text: unreadable_reason(name, called, text))
-    if pa.types.is_signed_integer(found) and kind in ("text", "an integer"):
-        return column.cast(pa.string() if kind == "text" else pa.int64()), None
+    if kind == "text" and is_whole(found):
+        return column.cast(pa.string()), None
+    if kind == "an integer" and pa.types.is_signed_integer(found):
+        return column.cast(pa.int64()), None
     if pa.types.is_timestamp(found) and kind == "a timestamp":
         if found.unit == "ns":
             column = pc.floor_temporal(column, unit="microsecond")
