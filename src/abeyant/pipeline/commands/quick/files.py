@@ -56,9 +56,9 @@ def _csv(path: Path) -> pa.Table:
         strings_can_be_null=True,
         quoted_strings_can_be_null=True,
     )
-    rows = pacsv.read_csv(
-        io.BytesIO(data), parse_options=pacsv.ParseOptions(newlines_in_values=True), convert_options=text
-    )
+    # Not `data`: a thread of Arrow's may hold it until Python has ended, which then aborts.
+    with pa.OSFile(str(path)) as file:
+        rows = pacsv.read_csv(file, parse_options=pacsv.ParseOptions(newlines_in_values=True), convert_options=text)
     if rows.column_names != first:
         raise NeedsSparkError(f"{path} has a header of several lines")
     return rows
