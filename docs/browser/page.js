@@ -66,7 +66,9 @@ function turn(seconds) {
   }
 }
 
-find("start").onclick = () => { start(Math.max(0, Math.round(Number(find("delay").value)))); draw(); };
+find("start").onclick = () => {
+  if (find("delay").reportValidity()) { start(find("delay").valueAsNumber); draw(); }
+};
 find("some").onclick = () => { for (let i = 0; i < 10; i++) start(1 + Math.floor(Math.random() * 500)); draw(); };
 for (const button of document.querySelectorAll("[data-turn]")) {
   button.onclick = () => { turn(Number(button.dataset.turn)); draw(); };

@@ -1,6 +1,7 @@
 """What wheel.html runs: one timing wheel, and a view of it for the page to draw."""
 
 import json
+from collections import defaultdict
 
 from abeyant.engine import TimingWheel
 
@@ -41,11 +42,15 @@ def view() -> str:
     stats = wheel.stats()
     spans = [WHEEL_SIZE**level for level in range(stats.levels)]
     buckets = wheel.buckets()
-    levels = {deadline: bucket.level for bucket in buckets for deadline in bucket.deadlines}
+    # Of several with one deadline, those that were started first are on the higher wheels.
+    levels = defaultdict(list)
+    for bucket in sorted(buckets, key=lambda bucket: bucket.level):
+        for deadline in bucket.deadlines:
+            levels[deadline].append(bucket.level)
     pending = []
     for number, handle in handles.items():
         at = wheel.deadline(handle)
-        pending.append({"number": number, "at": at, "left": at - wheel.clock, "level": levels.get(at, 0)})
+        pending.append({"number": number, "at": at, "left": at - wheel.clock, "level": levels[at].pop()})
     drawn = {
         "now": wheel.clock,
         "tick": 1,

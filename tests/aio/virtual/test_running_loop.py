@@ -31,6 +31,24 @@ def test_t7_time_goes_on_and_never_back_on_entering_and_leaving(run: RunReal) ->
     run(main())
 
 
+def test_entering_is_no_slow_callback(run: RunReal, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        before = loop.slow_callback_duration
+        async with aio.virtual_time(start=loop.time() + HOUR):
+            pass
+        await asyncio.sleep(0)
+        assert loop.slow_callback_duration == before
+        async with aio.virtual_time(start=loop.time() + HOUR):
+            loop.slow_callback_duration = 2 * HOUR
+            await asyncio.sleep(HOUR)
+        assert loop.slow_callback_duration == 2 * HOUR
+
+    with caplog.at_level("WARNING", "asyncio"):
+        run(main(), debug=True)
+    assert caplog.messages == []
+
+
 def test_leaving_gives_the_loop_all_of_its_own_back(run: RunReal) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()

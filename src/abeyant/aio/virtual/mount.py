@@ -59,6 +59,8 @@ class Mount:
         self._shadowed = {name: vars(loop)[name] for name in shadows if name in vars(loop)}
         vars(loop).update(shadows)
         _use_clock(loop, clock.time)
+        if loop.get_debug() and not fresh:
+            _allow_jump(loop)
         for thing in everything():  # these were created with a clock that may have been ahead of this one
             if isinstance(thing, (Timer, IdleDetector)):
                 thing._set_back(loop)
@@ -96,6 +98,18 @@ class Mount:
         clock = _offset_clock(self._clock.time(), self._own_clock)
         vars(self.loop)["time"] = clock
         _use_clock(self.loop, clock)
+
+
+def _allow_jump(loop: Any) -> None:
+    """Keep debug mode from taking a jump of the clock, in the callback that runs now, for a slow callback."""
+    allowed = loop.slow_callback_duration
+    loop.slow_callback_duration = math.inf
+
+    def restore() -> None:
+        if loop.slow_callback_duration == math.inf:  # nobody has set it since
+            loop.slow_callback_duration = allowed
+
+    loop.call_soon(restore)
 
 
 def _offset_clock(begin: float, clock: Callable[[], float]) -> Callable[[], float]:
