@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from abeyant.broker import Cluster, NewRecord
+from abeyant.broker.coordinator.topics import TRANSACTIONS, ensure_topic
 from abeyant.errors import AbeyantError
 from broker.conformance.client import Connection
 
@@ -63,3 +64,48 @@ def test_a_name_that_no_response_can_carry_is_refused(kafka: Cluster, call: Any,
     host, _, port = kafka.bootstrap.rpartition(":")
     with Connection(host, int(port), "lister") as client:
         assert client.ask("ListGroups", 4, {"states_filter": []})["error_code"] == "NONE"
+
+
+def test_what_has_no_leader_that_runs_is_not_told_to_be_empty() -> None:
+    """A test that nothing was written would pass."""
+    kafka: Cluster
+    readings: dict[str, Callable[[], object]] = {
+        "records": lambda: kafka.records("orders"),
+        "partition": lambda: kafka.records("orders", 0, isolation="read_committed"),
+        "compact": lambda: kafka.compact("orders"),
+        "groups": lambda: kafka.groups(),
+        "group": lambda: kafka.group("billing"),
+        "unknown": lambda: kafka.group("nobody"),
+        "commit": lambda: kafka.commit("billing", {("orders", 0): 1}),
+        "expire": lambda: kafka.expire_member("billing", "m"),
+        "transactions": lambda: kafka.transactions(),
+        "fence": lambda: kafka.fence("till"),
+    }
+    with Cluster(clock="held") as kafka:
+        kafka.create_topic("orders", config={"cleanup.policy": "compact"})
+        kafka.seed("orders", [NewRecord(b"one", b"k")])
+        kafka.commit("billing", {("orders", 0): 1})
+        ensure_topic(kafka.controller, kafka.settings, TRANSACTIONS)
+        kafka.stop(1)
+        for name, read in readings.items():
+            with pytest.raises(AbeyantError) as raised:
+                read()
+            assert str(raised.value).endswith("that runs; start broker 1"), (name, raised.value)
+        with pytest.raises(AbeyantError, match=r"cannot read 'orders', partition 0: it has no leader that runs; start"):
+            kafka.records("orders")
+        kafka.start(1)
+        assert (kafka.records("orders"), kafka.groups(), kafka.transactions()) == ([], [], [])
+
+
+def test_a_leader_that_is_paused_before_it_knows_is_to_be_resumed() -> None:
+    with Cluster(2, clock="held") as kafka:
+        kafka.create_topic("orders")
+        kafka.seed("orders", [b"one"])
+        with kafka.paused(1):
+            assert len(kafka.records("orders")) == 1, "it is paused, and has it"
+        kafka.pause(2)
+        kafka.stop(1)
+        with pytest.raises(AbeyantError, match="broker 2 is to lead it and is paused: resume it"):
+            kafka.records("orders")
+        kafka.resume(2)
+        assert len(kafka.records("orders")) == 1

@@ -154,6 +154,23 @@ def test_seeded_records_and_offsets_are_what_a_consumer_finds() -> None:
         assert (partition["leader"], partition["high_watermark"]) == (1, 4)
 
 
+def test_what_cannot_be_read_is_refused_and_not_empty() -> None:
+    with Cluster() as real, control.serve(real) as server:
+        http = Client(server.url)
+        http.done("POST", "/topics", {"name": "orders"})
+        http.done("POST", "/topics/orders/records", {"records": [{"value": "x"}]})
+        http.done("POST", "/groups/billing/offsets", {"offsets": [{"topic": "orders", "partition": 0, "offset": 1}]})
+        [partition] = http.done("GET", "/topics/orders")["partitions"]
+        assert (partition["log_start_offset"], partition["log_end_offset"]) == (0, 1)
+        http.done("POST", "/brokers/1/stop")
+        for path in ("/topics/orders/records", "/topics/orders/records?partition=0", "/groups", "/groups/billing"):
+            status, answer = http("GET", path)
+            assert (status, answer["error"].endswith("no leader that runs; start broker 1")) == (409, True), answer
+        assert http.done("GET", "/transactions") == {"transactions": []}, "no client has used one: there is no topic"
+        [partition] = http.done("GET", "/topics/orders")["partitions"]
+        assert (partition["leader"], partition["log_start_offset"], partition["log_end_offset"]) == (None, None, None)
+
+
 def test_a_wait_ends_when_what_it_waits_for_happens(kafka: Cluster, http: Client) -> None:
     fault = http.done("POST", "/faults", {"action": "drop", "api": "Produce", "times": 1})
     found: list[Any] = []
@@ -163,6 +180,25 @@ def test_a_wait_ends_when_what_it_waits_for_happens(kafka: Cluster, http: Client
         settle(producer, send(producer, "orders", b"x"))
     thread.join()
     assert found[0]["hits"] == 1
+
+
+def test_a_wait_for_a_fault_that_has_ended_is_over_at_once(kafka: Cluster, http: Client) -> None:
+    fault = http.done("POST", "/faults", {"action": "observe", "api": "Produce"})
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(http("GET", f"/faults/{fault['id']}/wait?timeout=600")))
+    thread.start()
+    wait_until(lambda: bool(kafka._faults.active[0]._awaited))
+    http.done("DELETE", f"/faults/{fault['id']}")
+    thread.join(20)
+    found.append(http("GET", f"/faults/{fault['id']}/wait?timeout=600"))
+    once = http.done("POST", "/faults", {"action": "drop", "api": "Produce", "times": 1})
+    for status, answer in found:
+        assert (status, "no more can come: 0 of 1 hits of <Fault: counted: Produce, ended>" in answer["error"]) == (
+            409, True,
+        )  # fmt: skip
+    assert len(found) == 2
+    status, answer = http("GET", f"/faults/{once['id']}/wait?hits=2&timeout=600")
+    assert (status, answer["error"]) == (409, "hits is 2, and the fault ends after 1: order it with more times")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, ParamSpec, TypeVar, Unpack
 from abeyant.broker.api.base import Awaited, settled
 from abeyant.broker.api.contents_api import ContentsApi
 from abeyant.broker.api.faults import Fault, Faults
+from abeyant.broker.api.leading import leading
 from abeyant.broker.api.outages import Outages
 from abeyant.broker.api.target import Target, Where, check_choice, check_text
 from abeyant.broker.definitions import ConfigError
@@ -134,8 +135,8 @@ class ClusterApi(ContentsApi, Outages):
         """Return the records of a topic, or of one partition, as a consumer would see them, by partition and offset.
 
         `isolation` is a consumer's: with "read_committed", stop at the first open transaction and skip aborted ones.
-        With `beyond_high_watermark`, include what the leader has and some in-sync replica lacks. A partition without a
-        leader has no records. Raises AbeyantError for an unknown topic or partition, ValueError for another isolation.
+        With `beyond_high_watermark`, include what the leader has and some in-sync replica lacks. Raises AbeyantError
+        for an unknown topic or partition, and for one without a leader that runs; ValueError for another isolation.
         """
         committed = reads_committed(isolation, beyond_high_watermark)
         return self._records(topic, partition, beyond_high_watermark, committed)
@@ -144,11 +145,13 @@ class ClusterApi(ContentsApi, Outages):
     def compact(self, topic: str) -> None:
         """Compact all replicas of a topic now, up to what is committed, however little that frees.
 
-        Brokers also compact on their own, as the topic's settings say. Raises AbeyantError for an unknown topic, or if
-        its `cleanup.policy` has no `compact`.
+        Brokers also compact on their own, as the topic's settings say. Raises AbeyantError for an unknown topic, if
+        its `cleanup.policy` has no `compact`, or if a partition has no leader that runs.
         """
         if "compact" not in self._topic_named(topic).settings["cleanup.policy"]:
             raise AbeyantError(f"topic {topic!r} has no cleanup.policy=compact")
+        for state in self._topic_named(topic).partitions:
+            leading(self, topic, state.partition, "compact")
         for broker in self.brokers.values():
             for partition in [] if broker.stopped else broker.partitions.values():
                 if partition.topic == topic:
@@ -349,13 +352,11 @@ class ClusterApi(ContentsApi, Outages):
         states = self._topic_named(topic).partitions if partition is None else [self._partition_state(topic, partition)]
         found = []
         for state in states:
-            broker = self.brokers.get(state.leader)
-            replica = None if broker is None else broker.partitions.get((topic, state.partition))
-            if replica is not None and replica.leads:
-                end = replica.log.end_offset if beyond else replica.high_watermark
-                end = replica.last_stable_offset if committed else end
-                records = replica.log.records(end, aborted=not committed)
-                found += [Record(state.partition, *record) for record in records]
+            replica = leading(self, topic, state.partition, "read")
+            end = replica.log.end_offset if beyond else replica.high_watermark
+            end = replica.last_stable_offset if committed else end
+            records = replica.log.records(end, aborted=not committed)
+            found += [Record(state.partition, *record) for record in records]
         return found
 
     def _remove_awaited(self, awaited: Awaited) -> None:

@@ -6,13 +6,14 @@ In the loop's thread. The methods with which users call this are `Cluster`'s.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from abeyant.broker.api.base import BaseCluster
-from abeyant.broker.api.coordinators import coordinator_of
+from abeyant.broker.api.coordinators import known_groups
+from abeyant.broker.api.leading import UnknownNameError, coordinator_of, leader_of, leading, shards_of
 from abeyant.broker.api.target import check_text
-from abeyant.broker.coordinator.topics import OFFSETS, ensure_topic
+from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS, ensure_topic
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.group import ClassicGroup
 from abeyant.broker.groups.offsets.records import Offset, OffsetKey
@@ -21,7 +22,6 @@ from abeyant.broker.groups.state import AnyGroup
 from abeyant.broker.log import LogError
 from abeyant.broker.log.batch import Batch, make_batch
 from abeyant.broker.log.records import Record, encode
-from abeyant.broker.replica.partition import Partition
 from abeyant.broker.transactions.transaction import State
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError, did_you_mean
@@ -96,9 +96,7 @@ class TransactionState(NamedTuple):
 def seed(cluster: BaseCluster, topic: str, partition: int, records: object) -> list[int]:
     """Append records as the leader. Return their offsets. Raises AbeyantError where that is impossible."""
     where = f"{topic!r}, partition {partition}"
-    replica = leader_of(cluster, topic, partition)
-    if replica is None:
-        raise AbeyantError(f"cannot seed {where}: it has no leader that runs")
+    replica = leading(cluster, topic, partition, "seed")
     batch = seed_batch(records, replica.broker.now_ms())
     if batch is None:
         return []
@@ -155,13 +153,6 @@ def _headers(number: int, given: object) -> tuple[tuple[str, bytes | None], ...]
     return tuple((name, value) for name, value in pairs)
 
 
-def leader_of(cluster: BaseCluster, topic: str, partition: int) -> Partition | None:
-    """Return the replica that leads a partition; None without a leader that runs."""
-    broker = cluster.brokers.get(cluster._partition_state(topic, partition).leader)
-    replica = None if broker is None or broker.stopped else broker.partitions.get((topic, partition))
-    return replica if replica is not None and replica.leads else None
-
-
 def commit(cluster: BaseCluster, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
     """Commit offsets for a group without members; create it if there is none."""
     check_text("group", group)
@@ -202,24 +193,23 @@ def leaders(cluster: BaseCluster) -> Counter[int]:
     return Counter(partition.leader for topic in topics for partition in list(topic.partitions))
 
 
-def every_shard(cluster: BaseCluster) -> list[tuple[int, GroupShard]]:
-    """Return all shards of groups with the brokers that coordinate them now."""
-    running = [(number, one) for number, one in cluster.brokers.items() if not one.stopped]
-    return [(number, shard) for number, one in running for shard in one.group_coordinator.current()]
-
-
 def groups(cluster: BaseCluster) -> list[str]:
-    """Return the ids of all groups, in order."""
-    return sorted(group.id for _, shard in every_shard(cluster) for group in shard.all_groups())
+    """Return the ids of all groups, in order. Raises AbeyantError where one could be that no broker coordinates."""
+    return sorted(group.id for _, shard in _group_shards(cluster, "the groups") for group in shard.all_groups())
 
 
 def group_state(cluster: BaseCluster, name: str) -> GroupState:
-    """Return a group. Raises AbeyantError where there is none."""
-    for number, shard in every_shard(cluster):
+    """Return a group. Raises UnknownNameError where there is none, AbeyantError where its coordinator does not run."""
+    check_text("group", name)
+    for number, shard in _group_shards(cluster, f"group {name!r}", name):
         group = shard.find(name)
         if group is not None:
             return _group_state(cluster, number, shard, group)
-    raise AbeyantError(f"there is no group {name!r}{did_you_mean(str(name), groups(cluster))}")
+    raise UnknownNameError(f"there is no group {name!r}{did_you_mean(name, known_groups(cluster))}")
+
+
+def _group_shards(cluster: BaseCluster, what: str, group: str | None = None) -> Iterator[tuple[int, GroupShard]]:
+    return shards_of(cluster, OFFSETS, lambda broker: broker.group_coordinator, what, group)
 
 
 def _group_state(cluster: BaseCluster, coordinator: int, shard: GroupShard, group: AnyGroup) -> GroupState:
@@ -244,19 +234,19 @@ def _lag(cluster: BaseCluster, topic: str, partition: int, offset: int) -> int |
 
 
 def transactions(cluster: BaseCluster) -> list[TransactionState]:
-    """Return all transactional ids, in order."""
+    """Return all transactional ids, in order. Raises AbeyantError where one could be that no broker coordinates."""
     found = []
-    for number, broker in cluster.brokers.items():
-        for shard in [] if broker.stopped else broker.transaction_coordinator.current():
-            now_ms = broker.now_ms()
-            for one in shard.transactions.values():
-                now = one.now
-                open_ = now.state is State.ONGOING
-                left = (now.started_ms + now.timeout_ms - now_ms) / 1000 if open_ else None
-                keys = tuple(sorted(shard.partitions_of(one)))
-                found.append(
-                    TransactionState(
-                        one.id, now.state.shown, now.producer_id, now.epoch, number, now.timeout_ms / 1000, left, keys
-                    )
+    shards = shards_of(cluster, TRANSACTIONS, lambda broker: broker.transaction_coordinator, "the transactional ids")
+    for number, shard in shards:
+        now_ms = cluster.brokers[number].now_ms()
+        for one in shard.transactions.values():
+            now = one.now
+            open_ = now.state is State.ONGOING
+            left = (now.started_ms + now.timeout_ms - now_ms) / 1000 if open_ else None
+            keys = tuple(sorted(shard.partitions_of(one)))
+            found.append(
+                TransactionState(
+                    one.id, now.state.shown, now.producer_id, now.epoch, number, now.timeout_ms / 1000, left, keys
                 )
+            )
     return sorted(found)

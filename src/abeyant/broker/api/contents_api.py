@@ -30,7 +30,10 @@ class ContentsApi(BaseCluster):
 
     @settled
     def groups(self) -> list[str]:
-        """Return the ids of all groups, in order."""
+        """Return the ids of all groups, in order.
+
+        Raises AbeyantError where a partition of `__consumer_offsets` has no leader that runs: its groups are unknown.
+        """
         from abeyant.broker.api.contents import groups
 
         return groups(self)
@@ -39,7 +42,7 @@ class ContentsApi(BaseCluster):
     def group(self, group: str) -> GroupState:
         """Return a group: its state, its members, and what it has committed, with its lag.
 
-        Raises AbeyantError where there is no such group.
+        Raises AbeyantError where there is no such group, or where its coordinator does not run.
         """
         from abeyant.broker.api.contents import group_state
 
@@ -113,7 +116,10 @@ class ContentsApi(BaseCluster):
 
     @settled
     def transactions(self) -> list[TransactionState]:
-        """Return all transactional ids with their states, and how long an open transaction has left."""
+        """Return all transactional ids with their states, and how long an open transaction has left.
+
+        Raises AbeyantError where a partition of `__transaction_state` has no leader that runs: its ids are unknown.
+        """
         from abeyant.broker.api.contents import transactions
 
         return transactions(self)

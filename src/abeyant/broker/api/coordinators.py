@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from abeyant.broker.api.base import BaseCluster
+from abeyant.broker.api.leading import UnknownNameError, coordinator_of
 from abeyant.broker.api.target import check_text
-from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS, InternalTopic, partition_for
+from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
 from abeyant.broker.errors import ApiError
 from abeyant.broker.transactions.transaction import Producer
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError, did_you_mean
-
-if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
 
 _FENCED = (ErrorCode.none, ErrorCode.concurrent_transactions)  # the latter while the open transaction is aborted
 
@@ -30,11 +27,15 @@ def expire_member(cluster: BaseCluster, group: str, member: str) -> None:
         raise AbeyantError(f"the coordinator of group {group!r}: {error.code.name.upper()}") from None
     members = None if shard is None else shard.members(group)
     if shard is None or members is None:
-        shards = (shard for one in cluster.brokers.values() for shard in one.group_coordinator.loaded())
-        known = [known.id for shard in shards for known in shard.all_groups()]
-        raise AbeyantError(f"there is no group {group!r}{did_you_mean(group, known)}")
+        raise UnknownNameError(f"there is no group {group!r}{did_you_mean(group, known_groups(cluster))}")
     shard.expire(group, _one_member(group, member, members))
     cluster.network.settle()
+
+
+def known_groups(cluster: BaseCluster) -> list[str]:
+    """Return the ids of the groups that brokers coordinate now: to suggest one, for some may be missing."""
+    shards = (shard for one in cluster.brokers.values() for shard in one.group_coordinator.loaded())
+    return [group.id for shard in shards for group in shard.all_groups()]
 
 
 def _one_member(group: str, name: str, members: Mapping[str, tuple[str | None, str]]) -> str:
@@ -56,7 +57,9 @@ def fence_producer(cluster: BaseCluster, transactional_id: str) -> None:
     check_text("transactional_id", transactional_id)
     broker = coordinator_of(cluster, TRANSACTIONS, transactional_id, f"transactional id {transactional_id!r}")
     if broker is None:
-        raise AbeyantError(f"cannot fence {transactional_id!r}: no producer has used a transactional id yet")
+        raise UnknownNameError(
+            f"there is no transactional id {transactional_id!r}: no producer has used a transactional id yet"
+        )
     try:
         shard = broker.transaction_coordinator.shard(transactional_id)
     except ApiError as error:
@@ -64,7 +67,7 @@ def fence_producer(cluster: BaseCluster, transactional_id: str) -> None:
     transaction = shard.transactions.get(transactional_id)
     if transaction is None:
         known = did_you_mean(transactional_id, shard.transactions)
-        raise AbeyantError(f"there is no transactional id {transactional_id!r}{known}")
+        raise UnknownNameError(f"there is no transactional id {transactional_id!r}{known}")
     epoch = transaction.now.epoch
     refused: list[ErrorCode] = []
 
@@ -77,16 +80,3 @@ def fence_producer(cluster: BaseCluster, transactional_id: str) -> None:
     if refused:
         state = transaction.now.state.shown
         raise AbeyantError(f"cannot fence {transactional_id!r}, which is in {state}: {refused[0].name.upper()}")
-
-
-def coordinator_of(cluster: BaseCluster, kind: InternalTopic, key: str, what: str) -> Broker | None:
-    """Return the broker that coordinates; None before the topic exists. Raises AbeyantError while it does not run."""
-    topic = cluster.controller.topics.get(kind.name)
-    if topic is None:
-        return None
-    leader = topic.partitions[partition_for(key, len(topic.partitions))].leader
-    broker = cluster.brokers.get(leader)
-    if broker is None or broker.stopped or broker.paused:
-        state = "unknown" if broker is None else "paused" if broker.paused else "stopped"
-        raise AbeyantError(f"the coordinator of {what} is broker {leader}: {state}")
-    return broker

@@ -113,8 +113,8 @@ class Fault:
     def wait(self, hits: int = 1, *, timeout: float = 10.0) -> int:
         """Block until it has fired `hits` times in all, and return how often it has.
 
-        `timeout` is in seconds of real time. Raises TimeoutError once it is over, with the nearest misses. Not for the
-        cluster's own loop.
+        `timeout` is in seconds of real time. Raises TimeoutError once it is over, AbeyantError at once where the fault
+        ends or has ended with fewer hits; both with the nearest misses. Not for the cluster's own loop.
         """
         if type(hits) is not int or hits < 1:
             raise AbeyantError(f"hits must be 1 or more, not {hits!r}")
@@ -122,14 +122,19 @@ class Fault:
             raise AbeyantError(f"timeout must be 0 seconds or more, and finite, not {timeout!r}")
         if asyncio._get_running_loop() is not None:
             raise AbeyantError("wait blocks, so it cannot be called in an event loop: read hits there")
+        if self.times is not None and hits > self.times:
+            raise AbeyantError(f"hits is {hits}, and the fault ends after {self.times}: order it with more times")
         found: Future[int] = Future()
         self._faults.cluster._settled(self._await, hits, found)
         try:
-            return found.result(timeout)
+            hit = found.result(timeout)
         except FutureTimeoutError:
             raise TimeoutError(
                 f"after {timeout:g} s: {self.hits} of {hits} hits of {self!r}{self._nearest()}"
             ) from None
+        if hit < hits:
+            raise AbeyantError(f"no more can come: {hit} of {hits} hits of {self!r}{self._nearest()}")
+        return hit
 
     def _await(self, hits: int, found: Future[int]) -> None:
         self._awaited.append((hits, found))
@@ -137,7 +142,7 @@ class Fault:
 
     def _check_awaited(self) -> None:
         for hits, found in list(self._awaited):
-            if self.hits >= hits:
+            if self.hits >= hits or not self.active:
                 self._awaited.remove((hits, found))
                 found.set_result(self.hits)
 
@@ -147,7 +152,11 @@ class Fault:
 
     def end(self) -> None:
         """End the fault. A second call does nothing. Requests that it delayed are still handled after their delay."""
-        self._faults.cluster._settled(self._faults.remove, self)
+        self._faults.cluster._settled(self._end)
+
+    def _end(self) -> None:
+        self._faults.remove(self)
+        self._check_awaited()
 
     def _strike(self, call: Any) -> bool:
         """Fire if this selects the call. Return whether the request is taken over. In the loop's thread."""

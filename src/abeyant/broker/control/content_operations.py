@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from abeyant.broker.api.contents import NewRecord
+from abeyant.broker.api.leading import leader_of
 from abeyant.broker.control.operation import Given, Operation
 from abeyant.broker.control.schema import Schema, nullable, obj, several, text, whole
 from abeyant.errors import did_you_mean
@@ -46,8 +47,9 @@ _PARTITION = obj(
         "leader": nullable(whole("The broker that leads.")),
         "replicas": several(whole("A broker.")),
         "in_sync": several(whole("A broker.")),
+        "log_start_offset": nullable({**_OFFSET, "description": "The first record's: retention raises it."}),
         "high_watermark": nullable(_OFFSET),
-        "log_end_offset": nullable(_OFFSET),
+        "log_end_offset": nullable({**_OFFSET, "description": "null, as the others, without a leader that runs."}),
     }
 )
 _TOPIC = obj({"name": text("Its name."), "partitions": several(_PARTITION)})
@@ -111,16 +113,12 @@ _LOCKS = obj(
 )
 
 
-def _require(name: str, known: Iterable[str], what: str) -> str:
-    """Return the name if it is among the known ones, else raise HttpError 404."""
-    there = list(known)
-    if name not in there:
-        raise HttpError(404, f"there is no {what} {name!r}{did_you_mean(name, there)}")
-    return name
-
-
 def _topic_of(control: Control, given: Given) -> str:
-    return _require(given.path["topic"], control.cluster.topics(), "topic")
+    """Return the topic's name. Raises HttpError 404 where there is none."""
+    name, known = given.path["topic"], control.cluster.topics()
+    if name not in known:
+        raise HttpError(404, f"there is no topic {name!r}{did_you_mean(name, known)}")
+    return str(name)
 
 
 def _topics(control: Control, given: Given) -> dict[str, Any]:
@@ -143,14 +141,14 @@ def _topic(control: Control, given: Given) -> dict[str, Any]:
     def read() -> list[dict[str, Any]]:
         found = []
         for state in cluster._topic_named(name).partitions:
-            broker = cluster.brokers.get(state.leader)
-            replica = None if broker is None or broker.stopped else broker.partitions.get((name, state.partition))
+            replica = leader_of(cluster, name, state.partition)
             found.append(
                 {
                     "partition": state.partition,
                     "leader": None if state.leader < 0 else state.leader,
                     "replicas": list(state.replicas),
                     "in_sync": list(state.isr),
+                    "log_start_offset": None if replica is None else replica.log.start_offset,
                     "high_watermark": None if replica is None else replica.high_watermark,
                     "log_end_offset": None if replica is None else replica.log.end_offset,
                 }
@@ -243,8 +241,7 @@ def _groups(control: Control, given: Given) -> dict[str, Any]:
 
 
 def _group(control: Control, given: Given) -> dict[str, Any]:
-    cluster = control.cluster
-    found = cluster.group(_require(given.path["group"], cluster.groups(), "group"))
+    found = control.cluster.group(given.path["group"])
     members, offsets = ([row._asdict() for row in rows] for rows in (found.members, found.offsets))
     return {**found._asdict(), "members": members, "offsets": offsets}
 
@@ -256,13 +253,12 @@ def _commit(control: Control, given: Given) -> dict[str, Any]:
 
 
 def _expire(control: Control, given: Given) -> None:
-    cluster = control.cluster
-    cluster.expire_member(_require(given.path["group"], cluster.groups(), "group"), given.body["member"])
+    control.cluster.expire_member(given.path["group"], given.body["member"])
 
 
 def _expire_locks(control: Control, given: Given) -> dict[str, Any]:
     cluster, body = control.cluster, given.body
-    group = _require(given.path["group"], cluster.groups(), "group")
+    group = cluster.group(given.path["group"]).id
     return {"expired": cluster.expire_lock(group, body["topic"], body.get("partition"), member=body.get("member"))}
 
 
@@ -274,8 +270,7 @@ def _transactions(control: Control, given: Given) -> dict[str, Any]:
 
 
 def _fence(control: Control, given: Given) -> None:
-    known = (one.id for one in control.cluster.transactions())
-    control.cluster.fence(_require(given.path["transaction"], known, "transactional id"))
+    control.cluster.fence(given.path["transaction"])
 
 
 OPERATIONS = (

@@ -195,7 +195,8 @@ OPERATIONS = (
     Operation("GET", "/faults/{fault}", "readFault", "Read a fault: its hits, and what nearly matched.", _read, _FAULT),
     Operation("DELETE", "/faults/{fault}", "endFault", "End a fault.", _end, _FAULT),
     Operation(
-        "GET", "/faults/{fault}/wait", "awaitFault", "Wait until a fault has fired.", _wait, _FAULT,
+        "GET", "/faults/{fault}/wait", "awaitFault", "Wait until a fault has fired; 409 at once if it has ended.",
+        _wait, _FAULT,
         query={"hits": whole("How often, in all.", 1, default=1), "timeout": _TIMEOUT},
     ),
     Operation(

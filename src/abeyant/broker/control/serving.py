@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyant import __version__
+from abeyant.broker.api.leading import UnknownNameError
 from abeyant.broker.control import client_operations, cluster_operations, content_operations, fault_operations
 from abeyant.broker.control.openapi import PATHS, describe, parameters_of
 from abeyant.broker.control.operation import Given, Operation
@@ -77,6 +78,8 @@ def _run(control: Control, operation: Operation, request: Request) -> Any:
         return operation.run(control, Given(path, query, body))
     except HttpError:
         raise
+    except UnknownNameError as error:
+        raise HttpError(404, str(error)) from error
     except (AbeyantError, TimeoutError, ValueError, OverflowError) as error:
         raise HttpError(409, str(error)) from error
 

@@ -121,12 +121,13 @@ class GenuineKafka(Outages):
         if beyond_high_watermark:
             self._skip("--kafka=genuine: only abeyant.broker returns records beyond the high watermark")
         every = self._partitions(topic)
+        chosen = sorted(every.items()) if partition is None else [(partition, self._partition(topic, partition))]
+        for index, found in chosen:
+            if found.leader < 0:
+                raise AbeyantError(f"cannot read {topic!r}, partition {index}: it has no leader that runs")
         return [
             Record(index, *record)
-            for index, found in (
-                sorted(every.items()) if partition is None else [(partition, self._partition(topic, partition))]
-            )
-            if found.leader >= 0
+            for index, found in chosen
             for record in self._admin.records(topic, index, found.leader, committed)
         ]
 

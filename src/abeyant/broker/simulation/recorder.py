@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from abeyant.broker.api.leading import leader_of
 from abeyant.broker.checks.history import (
     Committed,
     Ended,
@@ -238,9 +239,11 @@ class Recorder:
         history.now = self._loop.now
         names = [name for name in kafka.topics() if name not in INTERNAL]
         history.partitions = {name: len(kafka.controller.topics[name].partitions) for name in names}
-        history.stored = [_stored(name, one) for name in names for one in kafka.records(name)]
+        counts = history.partitions.items()
+        led = [(name, one) for name, count in counts for one in range(count) if leader_of(kafka, name, one) is not None]
+        history.stored = [_stored(name, row) for name, one in led for row in kafka.records(name, one)]
         history.stored_committed = [
-            _stored(name, one) for name in names for one in kafka.records(name, isolation="read_committed")
+            _stored(name, row) for name, one in led for row in kafka.records(name, one, isolation="read_committed")
         ]
         history.offsets = {
             (group.id, topic, partition): offset.offset

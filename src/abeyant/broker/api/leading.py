@@ -1,0 +1,85 @@
+"""Who leads a partition or coordinates, and the error where nobody does: nothing found would pass for nothing there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+from abeyant.broker.api.base import BaseCluster
+from abeyant.broker.coordinator.shard import Shard
+from abeyant.broker.coordinator.topics import InternalTopic, partition_for
+from abeyant.errors import AbeyantError
+
+if TYPE_CHECKING:
+    from abeyant.broker.broker import Broker
+    from abeyant.broker.coordinator.coordinator import Coordinator
+    from abeyant.broker.replica.partition import Partition
+
+ShardT = TypeVar("ShardT", bound=Shard)
+
+
+class UnknownNameError(AbeyantError):
+    """There is no group or transactional id of this name: all that could have it were looked at."""
+
+
+def leader_of(cluster: BaseCluster, topic: str, partition: int) -> Partition | None:
+    """Return the replica that leads a partition; None without a leader that runs."""
+    broker = cluster.brokers.get(cluster._partition_state(topic, partition).leader)
+    replica = None if broker is None or broker.stopped else broker.partitions.get((topic, partition))
+    return replica if replica is not None and replica.leads else None
+
+
+def leading(cluster: BaseCluster, topic: str, partition: int, doing: str) -> Partition:
+    """Return the replica that leads a partition. Raises AbeyantError, `cannot {doing} ...`, without one that runs."""
+    replica = leader_of(cluster, topic, partition)
+    if replica is None:
+        why = _why_none(cluster, topic, partition)
+        raise AbeyantError(f"cannot {doing} {topic!r}, partition {partition}: it has no leader that runs{why}")
+    return replica
+
+
+def coordinator_of(cluster: BaseCluster, kind: InternalTopic, key: str, what: str) -> Broker | None:
+    """Return the broker that coordinates; None before the topic exists. Raises AbeyantError while it does not run."""
+    topic = cluster.controller.topics.get(kind.name)
+    if topic is None:
+        return None
+    index = partition_for(key, len(topic.partitions))
+    leader = topic.partitions[index].leader
+    broker = cluster.brokers.get(leader)
+    if broker is None or broker.stopped:
+        raise AbeyantError(f"{what} has no coordinator that runs{_why_none(cluster, kind.name, index)}")
+    if broker.paused:
+        raise AbeyantError(f"the coordinator of {what} is broker {leader}: paused; resume it")
+    return broker
+
+
+def shards_of(
+    cluster: BaseCluster,
+    kind: InternalTopic,
+    coordinator: Callable[[Broker], Coordinator[ShardT]],
+    what: str,
+    key: str | None = None,
+) -> Iterator[tuple[int, ShardT]]:
+    """Yield the brokers that coordinate, with their shards: all, or that of a key; none before the topic exists.
+
+    Raises AbeyantError at a partition of the topic without a leader that runs, as `what` could be there.
+    """
+    topic = cluster.controller.topics.get(kind.name)
+    count = 0 if topic is None else len(topic.partitions)
+    for index in range(count) if key is None or not count else [partition_for(key, count)]:
+        replica = leader_of(cluster, kind.name, index)
+        shard = None if replica is None else coordinator(cluster.brokers[replica.broker.id]).shards.get(index)
+        if replica is None or shard is None or shard.loading:
+            why = _why_none(cluster, kind.name, index)
+            raise AbeyantError(f"cannot read {what}: partition {index} of {kind.name} has no leader that runs{why}")
+        yield replica.broker.id, shard
+
+
+def _why_none(cluster: BaseCluster, topic: str, partition: int) -> str:
+    """Return what would give a partition a leader: the start of a broker that has all its records, or a resume."""
+    state = cluster._partition_state(topic, partition)
+    broker = cluster.brokers.get(state.leader)
+    if broker is not None and broker.paused:
+        return f"; broker {state.leader} is to lead it and is paused: resume it"
+    stopped = [number for number in state.isr if number in cluster.brokers and cluster.brokers[number].stopped]
+    return f"; start broker {' or '.join(map(str, stopped))}" if stopped else ""
