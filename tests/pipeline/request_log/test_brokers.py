@@ -116,6 +116,101 @@ def test_events_of_one_document_have_each_its_own(tmp_path: Path) -> None:
     assert counted(tmp_path / "logs") == {"kafka-0": 3, "kafka-1": 3}
 
 
+def sources(n: int) -> dict[str, object]:
+    return {"@timestamp": "2024-05-01T10:00:00Z", "host": {"name": f"kafka-{n}"}, "message": bare(n)}
+
+
+def bare(n: int) -> str:
+    """A line without a time."""
+    return line(n)[line(n).index("Completed") :].removesuffix(" (kafka.request.logger)")
+
+
+def epoch(n: int) -> int:
+    return 1714564800123 + n
+
+
+DOCUMENTS: dict[str, list[object]] = {
+    "aws logs": [
+        {
+            "events": [
+                {"logStreamName": f"kafka-{n % 2}", "timestamp": epoch(n), "message": bare(n), "ingestionTime": 0}
+                for n in range(6)
+            ],
+            "searchedLogStreams": [],
+        }
+    ],
+    "an array": [
+        [{"logStreamName": f"kafka-{n % 2}", "timestamp": epoch(n), "message": bare(n)} for n in range(6)],
+    ],
+    "an event in each": [
+        {"events": [{"logStreamName": f"kafka-{n % 2}", "timestamp": epoch(n), "message": bare(n)}]} for n in range(6)
+    ],
+    "CloudWatch's subscription": [
+        {
+            "messageType": "DATA_MESSAGE",
+            "logGroup": "kafka",
+            "logStream": f"kafka-{n}",
+            "logEvents": [{"id": str(m), "timestamp": epoch(m), "message": bare(n)} for m in range(3)],
+        }
+        for n in range(2)
+    ],
+    "the time outside": [
+        {
+            "date": "2024-05-01T10:00:00Z",
+            "kubernetes": {"pod_name": f"kafka-{n}"},
+            "logs": [{"message": "[main] INFO"}, *({"message": bare(n)} for _ in range(3))],
+        }
+        for n in range(2)
+    ],
+    "journald": [
+        {"__REALTIME_TIMESTAMP": str(1000 * epoch(n)), "_HOSTNAME": f"kafka-{n % 2}", "MESSAGE": bare(n)}
+        for n in range(6)
+    ],
+    "journald, in bytes": [
+        {"__REALTIME_TIMESTAMP": str(1000 * epoch(n)), "_HOSTNAME": f"kafka-{n % 2}", "MESSAGE": [*bare(n).encode()]}
+        for n in range(6)
+    ],
+    "Elasticsearch's hits": [
+        {
+            "took": 1,
+            "hits": {
+                "total": {"value": 6},
+                "hits": [{"_index": "kafka", "_source": sources(n % 2), "fields": {"n": [n]}} for n in range(6)],
+            },
+        }
+    ],
+    "ECS": [sources(n % 2) for n in range(6)],
+    "docker": [{"container_name": f"/kafka-{n % 2}", "log": line(n), "stream": "stdout"} for n in range(6)],
+    "fluentd": [{"kubernetes": {"pod_name": f"kafka-{n % 2}", "host": "node"}, "log": line(n)} for n in range(6)],
+    "Loki": [
+        {
+            "data": {
+                "result": [
+                    {"stream": {"pod": f"kafka-{n}"}, "values": [[f"{epoch(n)}000000", bare(n)]] * 3} for n in range(2)
+                ]
+            }
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("indent", [None, 1, 4, "\t"])
+def test_brokers_and_times_are_the_same_however_documents_are_indented(
+    tmp_path: Path, name: str, indent: int | str | None
+) -> None:
+    one_line = "\n".join(json.dumps(one) for one in DOCUMENTS[name])
+    found = []
+    for text in (one_line, "\n".join(json.dumps(one, indent=indent) for one in DOCUMENTS[name])):
+        write(tmp_path / "logs" / "all.json", [text])
+        assert +counted(tmp_path / "logs") == {"kafka-0": 3, "kafka-1": 3}
+        [file] = by_broker(find_logs(str(tmp_path / "logs" / "all.json")))
+        batches = [batch for chunk in chunks([file]) for batch in parse_chunk(chunk, {}, ZoneInfo("UTC"))]
+        rows = [row for batch in batches for row in batch.to_pylist() if row["record"] == "operation"]
+        found.append(Counter((row["instance"], row["start"]) for row in rows))
+    assert found[0] == found[1]
+
+
 def test_brokers_are_told_apart_on_a_store(tmp_path: Path) -> None:
     lines = [f"[pod/kafka-{n % 3}/kafka] {line(n % 3)}" for n in range(30)]
     write(tmp_path / "one" / "kafka-request.log", lines)

@@ -24,6 +24,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, LogFile, is_remote, labelled, read_lines
+from abeyant.pipeline.request_log.joining import documents, whole_lines
 from abeyant.pipeline.request_log.wrapping import MARKER, document_broker, each_request, may_be_request
 
 __all__ = ["broker_named", "by_broker", "joined_files"]
@@ -203,7 +204,8 @@ def _compressed_sample(file: LogFile) -> Iterator[bytes]:
 
 def _lines(file: LogFile, start: int, count: int) -> Iterator[bytes]:
     end = file.size if file.compressed else min(start + _SAMPLE_BYTES, file.size)
+    lines = documents(whole_lines(enumerate(read_lines(Chunk(file, start, end)))))  # what is around may be indented
     try:
-        yield from islice((line for line in read_lines(Chunk(file, start, end)) if isinstance(line, bytes)), count)
+        yield from islice((line for _, line in lines if isinstance(line, bytes)), count)
     except DamagedFileError:
         return  # it is rejected, with its reason, when the log is parsed

@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from abeyant.pipeline.request_log.wrapping import MARKER, may_be_request
+from abeyant.pipeline.request_log.wrapping import MARKER, Around, around_of, may_be_request, prefixed
 
 __all__ = ["DOCKER_BYTES", "documents", "open_parts", "whole_lines"]
 
@@ -95,13 +95,28 @@ def open_parts(lines: Iterable[bytes | Exception]) -> set[bytes]:
     return {stream for stream, is_last in {one.stream: one.is_last for one in parts}.items() if not is_last}
 
 
-def documents(lines: Iterable[tuple[int, bytes | Exception]]) -> Iterator[tuple[int, bytes | Exception]]:
+class _Open(NamedTuple):
+    """A document whose end was not reached yet."""
+
+    before: bytes
+    """What is before its brace: the indentation."""
+    begin: int
+    """Its first line's place among those that wait."""
+    around: Around | None = None
+    """What its members before the first request in it say of all of them; None before that request."""
+
+
+def documents(
+    lines: Iterable[tuple[int, bytes | Exception]], *, named: bool = True
+) -> Iterator[tuple[int, bytes | Exception]]:
     r"""Join the lines of each indented JSON document that may hold a request; the number is that of its last line.
 
     A document begins with a line `{` and ends with a line `}` as far to the right. One that holds others which are
-    joined (`{"events": [`), or no request, or is cut off, or has a line that is no JSON, stays as it is.
+    joined (`{"events": [`), or no request, or is cut off, or has a line that is no JSON, stays as it is. If `named`,
+    the broker and the times that the former has before its first request come before each that it holds, as kubectl
+    writes them.
     """
-    opened: list[tuple[bytes, int]] = []  # what is before each brace, and its place in `waiting`
+    opened: list[_Open] = []
     waiting: list[tuple[int, bytes | Exception]] = []
     size = 0
     for number, line in lines:
@@ -119,18 +134,28 @@ def documents(lines: Iterable[tuple[int, bytes | Exception]]) -> Iterator[tuple[
             yield from waiting
             opened, waiting, size = [], [], 0
         elif begins:
-            opened.append((line[: line.find(b"{")].strip(_BEFORE), len(waiting) - 1))
-        elif text in (b"}", b"}]") and line[: line.find(b"}")] == opened[-1][0]:
-            _, begin = opened.pop()
-            whole = b" ".join(part.strip() for _, part in waiting[begin:] if isinstance(part, bytes))
+            opened.append(_Open(line[: line.find(b"{")].strip(_BEFORE), len(waiting) - 1))
+        elif text in (b"}", b"}]") and line[: line.find(b"}")] == opened[-1].before:
+            begin = opened.pop().begin
+            whole = _joined(waiting[begin:])
             if may_be_request(whole):
+                ends = [*(one.begin for one in opened[1:]), begin]
+                opened = [
+                    _Open(one.before, 0, one.around or around_of(_joined(waiting[one.begin : end])))
+                    for one, end in zip(opened, ends, strict=False)
+                ]
                 yield from waiting[:begin]
-                yield number, whole
-                opened, waiting, size = [(before, 0) for before, _ in opened], [], 0
+                around = [one.around for one in opened if one.around is not None]
+                yield number, prefixed(around) + whole if named else whole
+                waiting, size = [], 0
             elif not opened:
                 yield from waiting
                 waiting, size = [], 0
     yield from waiting
+
+
+def _joined(lines: Iterable[tuple[int, bytes | Exception]]) -> bytes:
+    return b" ".join(line.strip() for _, line in lines if isinstance(line, bytes))
 
 
 _LONGEST_BRACE: Final = 200  # bytes, with what indents it

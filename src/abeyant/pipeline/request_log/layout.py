@@ -70,7 +70,7 @@ def layouts(files: Iterable[LogFile]) -> list[str]:
     counts: Counter[str] = Counter()
     for file in islice(first.values(), _MOST_FILES):
         try:
-            lines = documents(whole_lines(enumerate(read_lines(Chunk(file, 0, file.size)))))
+            lines = documents(whole_lines(enumerate(read_lines(Chunk(file, 0, file.size)))), named=False)
             for _, line in islice(lines, _MOST_LINES):
                 if isinstance(line, bytes) and may_be_request(line):
                     counts[layout(line.decode("utf-8", "replace"))] += 1

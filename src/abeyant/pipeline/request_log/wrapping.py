@@ -20,7 +20,17 @@ from itertools import pairwise
 from json.decoder import scanstring  # type: ignore[attr-defined]  # of the standard library, without a stub
 from typing import Any, Final, NamedTuple
 
-__all__ = ["MARKER", "Unwrapped", "document_broker", "each_request", "may_be_request", "unwrap"]
+__all__ = [
+    "MARKER",
+    "Around",
+    "Unwrapped",
+    "around_of",
+    "document_broker",
+    "each_request",
+    "may_be_request",
+    "prefixed",
+    "unwrap",
+]
 
 MARKER: Final = b"Completed request:"
 """What every line of a request has, whatever the log's layout puts before it; but for flattened documents."""
@@ -52,6 +62,8 @@ _LONGEST_PREFIX: Final = 4096  # of each request of a document
 _DECIMAL: Final = re.compile(r"\d{1,15}(?:\.\d{1,15})?")
 _DECODER: Final = json.JSONDecoder()
 _LETTER: Final = re.compile(r"\w")
+_POD: Final = "[pod/"
+_STRUCTURE: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|([{[])|[}\]]')  # strings, and brackets outside of them
 # The head of a line of the log, in the middle of one.
 _HEAD: Final = re.compile(r"\[?(?<!\d)\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^{}\"]{0,200}?Completed request:")
 
@@ -67,6 +79,34 @@ class Unwrapped(NamedTuple):
     """The request, where the document is the request itself."""
     documents: tuple[Mapping[str, Any], ...] = ()
     """The JSON documents around it, the outermost first; with a `body` its own is the last."""
+
+
+class Around(NamedTuple):
+    """What a document says of the requests that it holds."""
+
+    broker: str | None
+    time: str
+    """"" where it has none."""
+
+
+def around_of(head: bytes) -> Around:
+    """Return what the head of a document says, which ends where an object in it begins. O(len(head))."""
+    closing: list[str] = []
+    for one in _STRUCTURE.finditer(head):
+        if one[1]:
+            closing.append("}" if one[1] == b"{" else "]")
+        elif not one[0].startswith(b'"') and closing:
+            closing.pop()
+    text = head.decode("utf-8", "replace").lstrip("[,\ufeff ").rstrip(", ")
+    document = _document(text + "".join(reversed(closing)), 0)
+    return Around(None, "") if document is None else Around(_own_broker(document[0]), _time(document[0]))
+
+
+def prefixed(around: list[Around]) -> bytes:
+    """Return what to put before a document inside others, the outermost first: the nearest broker, and all times."""
+    broker = next((one.broker for one in reversed(around) if one.broker), None)
+    words = [f"{_POD}{broker}]" if broker else "", *(one.time for one in around)]
+    return "".join(f"{word} " for word in words if word).encode("utf-8", "replace")
 
 
 def may_be_request(line: bytes) -> bool:
@@ -137,7 +177,19 @@ def _unwrap(text: str, around: str, documents: tuple[Mapping[str, Any], ...]) ->
 
 
 def document_broker(found: Mapping[str, Any]) -> str | None:
-    """Return the broker that a document names, but in the request's own bodies: `broker-1` by its id, a pod, a host."""
+    """Return the broker that a document names, but in the request's own bodies: `broker-1` by its id, a pod, a host.
+
+    Where it names none, the one that is named on the way to its only request, in a list of events of which it is one.
+    """
+    if (own := _own_broker(found)) is not None:
+        return own
+    held = _held(found, "", 0, named=True)
+    if len(held) != 1 or not held[0][1].startswith(_POD):
+        return None
+    return held[0][1][len(_POD) :].partition("]")[0]
+
+
+def _own_broker(found: Mapping[str, Any]) -> str | None:
     members = {name.lower(): value for name, value in _members(found, "", 0)}
     for names in _BROKERS:
         for name, value in members.items():
@@ -163,8 +215,8 @@ def _held(
     `named` the broker that a document names comes first, as kubectl writes a pod.
     """
     times = f"{around} {_time(found)}"
-    if named and (broker := document_broker(found)) is not None:
-        times = f"[pod/{broker}] {times}"
+    if named and (broker := _own_broker(found)) is not None:
+        times = f"{_POD}{broker}] {times}"
     if _HEADER in found and isinstance((request := _typed(found)).get(_HEADER), dict):
         return [(request, times)]
     most: list[tuple[str | Mapping[str, Any], str]] = []
