@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from abeyant.cli import main
 from abeyant.errors import AbeyantError
+from abeyant.installation import install_command
 from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, check_eligible
 from abeyant.pipeline.commands.quick.tables import QuickTables
 from abeyant.pipeline.commands.resolve import add_arguments
@@ -128,11 +129,25 @@ def test_both_engines_give_the_same(
 
 def test_pyspark_is_not_imported(tmp_path: Path) -> None:
     arguments = ["resolve", *mapped(tmp_path), "--out", str(tmp_path / "out"), "--json"]
-    code = f"import sys; sys.modules['pyspark'] = None; from abeyant.cli import main; sys.exit(main({arguments!r}))"
+    without = "sys.modules |= dict.fromkeys(('pyspark', 'py4j', 'msgspec'))"
+    code = f"import sys; {without}; from abeyant.cli import main; sys.exit(main({arguments!r}))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ended.returncode, "in this process, without Spark" in ended.stderr) == (0, True), ended.stderr
     assert json.loads(ended.stdout)["result"]["completed"] == 1
     assert (tmp_path / "out" / "report.html").is_file()
+
+
+def test_what_is_missing_is_named_with_the_line_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["resolve", *mapped(tmp_path), "--out", str(tmp_path / "out")]
+    for name in ("pyspark", "py4j", "rich"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert main(command) == main([*command, "--engine", "tables"]) == 2
+    assert capsys.readouterr().err == f"abeyant: error: resolve needs rich: {install_command('report')}\n" * 2
+    assert main([*command, "--conf", "a=b"]) == 2
+    said = f"resolve with Spark (--conf is given) needs pyspark, py4j and rich: {install_command('spark')}"
+    assert said in capsys.readouterr().err
 
 
 def _read(*arguments: str) -> QuickTables:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from abeyant.ending import add_output_options
 from abeyant.errors import AbeyantError
-from abeyant.lazy import missing
+from abeyant.lazy import missing, needs
 from abeyant.pipeline.commands.arguments import (
     add_command,
     add_deadline,
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
         with result_held(args):
             result, unusable = _write(args, quick)
     else:
-        check_extra("resolve")
+        check_extra(f"resolve with Spark ({why})" if why else "resolve")
         sources = table_source(args, "operations", args.operations), table_source(args, "events", args.events)
         _say(args, f"resolving with Spark: {why}" if why else "resolving with Spark")
         with spark_for(args, "abeyant resolve", brief=are_small(*sources)) as spark:
@@ -170,7 +170,8 @@ class ResolveTables(Protocol):
 def _quick_tables(args: argparse.Namespace, words: Mapping[str, Any]) -> tuple[QuickTables | None, str]:
     """Return the tables if they can be resolved in this process; else None, and why Spark is needed.
 
-    Raises `AbeyantError` for what is wrong with the tables, and where they need Spark in spite of --engine.
+    Raises `AbeyantError` for what is wrong with the tables, where they need Spark in spite of --engine, and where
+    packages are missing.
     """
     if args.engine == "spark":
         return None, ""
@@ -178,8 +179,8 @@ def _quick_tables(args: argparse.Namespace, words: Mapping[str, Any]) -> tuple[Q
 
     try:
         check_eligible(args)
-        if missing({"tables": ("pyarrow", "pandas", "numpy", "rich")}):
-            raise NeedsSparkError("pyarrow, pandas or rich is missing")  # which the extra `spark` brings
+        if lacking := missing({"tables": ("pyarrow", "numpy"), "report": ("pandas", "rich")}):
+            raise needs("resolve", lacking)  # Spark would need them too
         from abeyant.pipeline.commands.quick.tables import QuickTables
 
         tables = QuickTables(args, words)
