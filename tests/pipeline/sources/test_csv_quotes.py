@@ -61,20 +61,20 @@ def test_what_spark_could_not_read_is_refused_by_name(tmp_path: Path) -> None:
         quoted_breaks([one, other])
 
 
-ROWS = st.lists(st.lists(st.text(alphabet='a",\r\n ', max_size=6), min_size=2, max_size=2), min_size=1, max_size=4)
+ROWS = st.lists(st.lists(st.text(alphabet='a",;\r\n ', max_size=6), min_size=2, max_size=2), min_size=1, max_size=4)
 
 
-@given(ROWS, st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_as_the_csv_module_reads_it(rows: list[list[str]], ending: str, all_quoted: bool) -> None:
+@given(ROWS, st.sampled_from(["\n", "\r\n"]), st.booleans(), st.sampled_from(",;|"))
+def test_as_the_csv_module_reads_it(rows: list[list[str]], ending: str, all_quoted: bool, separator: str) -> None:
     text = io.StringIO()
     # Where rows end with a line feed, it leaves a carriage return without quotes.
     quoting: Any = (
         csv.QUOTE_ALL if all_quoted or any("\r" in text for row in rows for text in row) else csv.QUOTE_MINIMAL
     )
-    csv.writer(text, lineterminator=ending, quoting=quoting).writerows(rows)
+    csv.writer(text, lineterminator=ending, quoting=quoting, delimiter=separator).writerows(rows)
     inside, ends = False, 0
     for line in _lines(io.BytesIO(text.getvalue().encode())):
-        inside = _ends_within(line, inside)
+        inside = _ends_within(line, inside, separator.encode())
         ends += not inside
     assert (inside, ends) == (False, len(rows))
 

@@ -11,7 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
+from abeyant.pipeline.commands.quick.files import read_file
 from abeyant.pipeline.sources.csv import Csv
+from abeyant.pipeline.sources.csv_separator import separator_of
 from abeyant.pipeline.sources.registry import source_of
 from abeyant.pipeline.sources.source import Input, Source
 from abeyant.pipeline.spark.errors import explained
@@ -31,6 +33,31 @@ def test_csv_is_known_by_its_name_however_it_is_written_or_compressed(
     source = there(tmp_path / name)
     assert isinstance(source, Csv)
     assert source.table(spark).collect() == [("1", "2")]
+
+
+@pytest.mark.parametrize(("separator", "ending"), [(";", ""), ("\t", ".gz"), ("|", ".zst")])
+def test_columns_may_be_separated_by_what_the_header_has_in_place_of_commas(
+    spark: SparkSession, separator: str, ending: str, tmp_path: Path
+) -> None:
+    lines = ["op id,note", '1,"a, b"', '2,"c,d', '""e"""', "3,5"] if not ending else ["op id,note", "1,a", "2,b"]
+    text = "\n".join([lines[0].replace(",", separator), *(line.replace(",", separator, 1) for line in lines[1:]), ""])
+    form = {".gz": "gzip", ".zst": "zstd"}.get(ending)
+    with pa.output_stream(tmp_path / f"1.csv{ending}", compression=form) as file:
+        file.write(text.encode())
+    rows = [row.asDict() for row in there(tmp_path).table(spark).collect()]
+    if ending:
+        assert rows == [{"op id": "1", "note": "a"}, {"op id": "2", "note": "b"}]
+    else:
+        assert rows == read_file(str(tmp_path / "1.csv"), None).to_pylist()
+        assert [row["note"] for row in rows] == ["a, b", 'c,d\n"e"', "5"]
+
+
+@pytest.mark.parametrize(
+    ("header", "separator"),
+    [("a,b", ","), ("a;b", ";"), ("a\tb;c\td", "\t"), ("a|b", "|"), ('"x, y";b', ","), ("a", ","), ("a b", ",")],
+)
+def test_a_comma_anywhere_in_the_header_is_the_separator(header: str, separator: str) -> None:
+    assert separator_of(header) == separator
 
 
 def test_files_of_a_folder_have_one_header(spark: SparkSession, tmp_path: Path) -> None:

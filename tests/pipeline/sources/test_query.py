@@ -21,7 +21,7 @@ FOUND = ["a/{road}", "b/{rail}", "b/{road}"]
 
 def test_a_query_makes_long_rows_of_wide_ones(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "parcels").mkdir()
-    (tmp_path / "parcels" / "1.csv").write_text(WIDE)
+    (tmp_path / "parcels" / "1.csv").write_text(WIDE.replace(",", ";"))
     spark.range(1).createOrReplaceTempView("events")  # one of the session's is neither read nor replaced
     source = source_of(Input("events", str(tmp_path / "parcels"), {"progress": "length(key)"}, query=LONG))
     assert source.queried(spark).columns == ["key", "at"]

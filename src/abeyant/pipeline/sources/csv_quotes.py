@@ -5,37 +5,35 @@ So local files are scanned first; without such line breaks Spark reads them in s
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, Final, NamedTuple
 
 from abeyant.errors import AbeyantError
+from abeyant.pipeline.sources.csv_separator import OPENERS
 
 __all__ = ["quoted_breaks"]
 
 _BLOCK: Final = 16 << 20
 _BOM: Final = b"\xef\xbb\xbf"
-_OPENERS: Final[dict[str, Callable[..., Any]]] = {".gz": gzip.open, ".bz2": bz2.open}
-# A line of whole fields as RFC 4180 writes them, and of fields with a quote that does not begin them.
-_WHOLE: Final = re.compile(rb'(?:(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n][^,\r\n]*|)(?:,|(?=[\r\n])|\Z))*[\r\n]*')
 _CLOSING: Final = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
 
 
-def quoted_breaks(files: Iterable[Path]) -> str | None:
+def quoted_breaks(files: Iterable[Path], separator: str = ",") -> str | None:
     """Return the line ending of these CSV files if a line of one ends within quotes; None if none does.
 
     Raises `AbeyantError`, which names the file, for a quote that is never closed; and, if there are line breaks within
     quotes, for files whose rows have different line endings, since Spark takes only one. O(bytes) if there are quotes.
     """
-    looks = {file: _look(file, quick=True) for file in files}
+    sep = separator.encode()
+    looks = {file: _look(file, sep, quick=True) for file in files}
     if not any(look.breaks for look in looks.values()):
         return None
     ends: dict[str, Path] = {}
     for file, look in looks.items():
-        ends |= dict.fromkeys(look.ends or _look(file, quick=False).ends, file)
+        ends |= dict.fromkeys(look.ends or _look(file, sep, quick=False).ends, file)
     if len(ends) > 1:
         (one, first), (other, second) = list(ends.items())[:2]
         where = str(first) if first == second else f"{first} and {second}"
@@ -53,15 +51,15 @@ class _Look(NamedTuple):
     """Whether a line ends within quotes."""
 
 
-def _look(file: Path, *, quick: bool) -> _Look:
+def _look(file: Path, separator: bytes, *, quick: bool) -> _Look:
     """Scan a file; if `quick`, skip the line endings of one without quotes."""
-    opener = _OPENERS.get(file.suffix.lower(), open)
+    opener = OPENERS.get(file.suffix.lower(), open)
     try:
         with opener(file, "rb") as opened:
             if quick and opener is open and not _has_quote(opened):
                 return _Look(set(), breaks=False)
             opened.seek(0)
-            return _look_at_lines(opened, file)
+            return _look_at_lines(opened, file, separator)
     except (OSError, EOFError):
         return _Look(set(), breaks=False)  # Spark will say what is wrong with it
 
@@ -74,13 +72,13 @@ def _end(line: bytes) -> str:
     return "\r\n" if line.endswith(b"\r\n") else "\r" if line.endswith(b"\r") else "\n"
 
 
-def _look_at_lines(opened: IO[bytes], file: Path) -> _Look:
+def _look_at_lines(opened: IO[bytes], file: Path, separator: bytes) -> _Look:
     ends: set[str] = set()
     inside, breaks, opened_at = False, False, 0
     for number, line in enumerate(_lines(opened), 1):
         before = inside
         if inside or b'"' in line:
-            inside = _ends_within(line, inside)
+            inside = _ends_within(line, inside, separator)
             if inside and not before:
                 opened_at = number
         if inside:
@@ -107,9 +105,17 @@ def _lines(opened: IO[bytes]) -> Iterator[bytes]:
             yield line
 
 
-def _ends_within(line: bytes, inside: bool) -> bool:
+@cache
+def _whole(separator: bytes) -> re.Pattern[bytes]:
+    """Return a pattern of a line of fields as RFC 4180 writes them, or with a quote that does not begin them."""
+    sep = re.escape(separator)
+    field = rb'"[^"]*+(?:""[^"]*+)*+"|[^"%b\r\n][^%b\r\n]*|' % (sep, sep)
+    return re.compile(rb"(?:(?:%b)(?:%b|(?=[\r\n])|\Z))*[\r\n]*" % (field, sep))
+
+
+def _ends_within(line: bytes, inside: bool, separator: bytes) -> bool:
     """Return whether a line ends within quotes, given whether it begins so. Quotes open only where a field starts."""
-    if not inside and _WHOLE.fullmatch(line):
+    if not inside and _whole(separator).fullmatch(line):
         return False
     at = 0
     if not inside and line.startswith(b'"'):
@@ -120,9 +126,8 @@ def _ends_within(line: bytes, inside: bool) -> bool:
             if closing is None:
                 return True
             at = closing.end()
-        comma = line.find(b",", at)
-        if comma < 0:
+        at = line.find(separator, at) + 1
+        if not at:
             return False
-        at = comma + 1
         inside = line.startswith(b'"', at)
         at += inside

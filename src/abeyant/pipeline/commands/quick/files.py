@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -16,12 +17,11 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, format_of
+from abeyant.pipeline.sources.csv_separator import separator_of
 from abeyant.pipeline.sources.empty import no_columns
 
 __all__ = ["read_file"]
 
-# Fields as RFC 4180 writes them: quotes only around a whole field.
-_RFC_4180: Final = re.compile(rb'(?:(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n]*+)(?:,|\r?\n|\Z))*+')
 _ODD: Final = re.compile(rb"\r(?!\n)|\x00|\xef\xbf\xbd|^[ \t]+\r?$", re.MULTILINE)
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -43,11 +43,20 @@ def read_file(name: str, form: str | None) -> pa.Table:
         raise NeedsSparkError(f"{name}: {str(error).splitlines()[0]}") from error
 
 
+@cache
+def _rfc_4180(separator: bytes) -> re.Pattern[bytes]:
+    """Return a pattern of fields as RFC 4180 writes them: quotes only around a whole field."""
+    sep = re.escape(separator)
+    return re.compile(rb'(?:(?:"[^"]*+(?:""[^"]*+)*+"|[^"%b\r\n]*+)(?:%b|\r?\n|\Z))*+' % (sep, sep))
+
+
 def _csv(path: Path) -> pa.Table:
     data = path.read_bytes().removeprefix(_BOM)
-    if _ODD.search(data) or (b'"' in data and not _RFC_4180.fullmatch(data)):
+    header = data.partition(b"\n")[0].decode().rstrip("\r")
+    separator = separator_of(header)
+    if _ODD.search(data) or (b'"' in data and not _rfc_4180(separator.encode()).fullmatch(data)):
         raise NeedsSparkError(f"{path} has quotes, line ends or letters that only Spark reads as it does")
-    first = next(csv.reader(io.StringIO(data.partition(b"\n")[0].decode().rstrip("\r"))), [])
+    first = next(csv.reader(io.StringIO(header), delimiter=separator), [])
     if not all(first) or len({column.lower() for column in first}) < len(first) or not first:
         raise NeedsSparkError(f"{path} has columns without a name, or with one name")
     text = pacsv.ConvertOptions(
@@ -58,7 +67,8 @@ def _csv(path: Path) -> pa.Table:
     )
     # Not `data`: a thread of Arrow's may hold it until Python has ended, which then aborts.
     with pa.OSFile(str(path)) as file:
-        rows = pacsv.read_csv(file, parse_options=pacsv.ParseOptions(newlines_in_values=True), convert_options=text)
+        form = pacsv.ParseOptions(delimiter=separator, newlines_in_values=True)
+        rows = pacsv.read_csv(file, parse_options=form, convert_options=text)
     if rows.column_names != first:
         raise NeedsSparkError(f"{path} has a header of several lines")
     return rows
