@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,28 @@ def test_control_and_the_window_are_told_on_the_first_line_in_json() -> None:
                 process.kill()
 
 
+def test_beside_other_containers_the_advertised_name_reaches_control_and_the_window() -> None:
+    token = "a-long-token"
+    listening = ["--host", "0.0.0.0", "--advertise", "kafka.test", "--control", "--window", "--token", token]
+    command = [*COMMAND, *listening, "--until-stdin-closes"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        told = json.loads(process.stdout.readline())
+        for name, path in {"control": "cluster", "window": "state"}.items():
+            host, port = told[name].removeprefix("http://").rstrip("/").split(":")
+            assert host == "kafka.test"
+            for called, status in ((host, 200), ("another.test", 421)):
+                http = HTTPConnection("127.0.0.1", int(port), timeout=30)
+                http.request(
+                    "GET", f"/{path}", headers={"Host": f"{called}:{port}", "Authorization": f"Bearer {token}"}
+                )
+                assert http.getresponse().status == status
+                http.close()
+        process.stdin.close()  # as when this process ends
+        assert process.wait(30) == 0
+
+
 def test_a_program_is_told_in_json(tmp_path: Path) -> None:
     command = [*COMMAND, "--json", "--request-log", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
@@ -123,6 +146,7 @@ def test_what_it_keeps_is_there_when_it_starts_again(tmp_path: Path) -> None:
         (["--clock", "held"], "--clock is for --control or --window: add one, or leave --clock out"),
         (["--control", "--host", "0.0.0.0"], "0.0.0.0 is not loopback, so others can reach it: give a token"),
         (["--request-log", "/dev/null/logs"], "cannot write a request log to /dev/null/logs: Not a directory"),
+        (["--set", "listeners=PLAINTEXT://:9092"], "give the cluster host= and port= (abeyant broker --host, --port)"),
         (["--host", "192.0.2.1"], "cannot listen at 192.0.2.1"),
         (["--port", "65534", "--brokers", "3"], "3 brokers have ports up to 65536; a port is from 0 to 65535"),
         (["--set", "node.id=2147483647", "--brokers", "2"], "node.id 2147483647 is too large"),

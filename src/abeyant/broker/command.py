@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
@@ -126,6 +127,11 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         help="held: time stands still until control or the window advances it (default: %(default)s)",
     )
     parser.add_argument("--token", help="token for control and the window, required beyond loopback")
+    parser.add_argument(
+        "--until-stdin-closes",
+        action="store_true",
+        help="stop when standard input is closed, as it is at the end of a parent that has its pipe, even if killed",
+    )
     add_json(parser)
     parser.set_defaults(run=run)
     return parser
@@ -172,9 +178,19 @@ def run(args: argparse.Namespace, others: Mapping[str, Serve]) -> int:
             server = stack.enter_context(servers[name](cluster, port, host=args.host, token=args.token))
             urls[name] = server.url.partition("?")[0]  # without the token: this is printed
         _print_addresses(cluster, args, urls)
+        if args.until_stdin_closes:
+            threading.Thread(target=_read_to_end, args=(stop,), name="abeyant-stdin", daemon=True).start()
         stop.wait()
         print("abeyant: stopping", file=sys.stderr)
     return 0
+
+
+def _read_to_end(stop: threading.Event) -> None:
+    """Read standard input, and set `stop` at its end or where there is none."""
+    with suppress(OSError):
+        while os.read(0, 1 << 16):
+            pass
+    stop.set()
 
 
 def _serve_control(cluster: Cluster, port: int, *, host: str, token: str | None) -> Served:

@@ -21,6 +21,7 @@ from abeyant.errors import AbeyantError
 from abeyant.web.messages import HttpError
 
 _SAFE = ("GET", "HEAD")
+_ALLOW = "by hosts= or abeyant broker --advertise"
 
 
 def is_loopback(host: str) -> bool:
@@ -52,7 +53,7 @@ class Guard:
         """Refuse the request unless its host, origin and token are right."""
         own = headers.get("host", "")
         if not self._is_ours(own):
-            raise HttpError(421, f"host {own[:200]!r} is not served here: use an address, or allow the name")
+            raise HttpError(421, f"host {own[:200]!r} is not served here: use an address, or allow the name, {_ALLOW}")
         self._check_origin(method, headers, own)
         if self._token is not None:
             self._check_token(method, headers, query, self._token)

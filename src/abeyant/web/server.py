@@ -26,14 +26,14 @@ _SHORT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 class Server:
     """A server over HTTP in a thread of its own. `close` it, or use it as a context manager."""
 
-    def __init__(self, site: Routes, guard: Guard, host: str, port: int) -> None:
-        """Not for users. Listen, and start the thread."""
+    def __init__(self, site: Routes, guard: Guard, host: str, port: int, name: str) -> None:
+        """Not for users. Listen, and start the thread. `name` is the host by which clients reach it."""
         self._site = site
         self._guard = guard
         self._listener = _listen(host, port)
         self.host = host
         self.port: int = self._listener.getsockname()[1]
-        shown = f"[{host}]" if ":" in host else host
+        shown = f"[{name}]" if ":" in name else name
         self.url = f"http://{shown}:{self.port}/"
         """Its address."""
         self._clients: dict[socket.socket, asyncio.Task[None]] = {}

@@ -8,6 +8,8 @@ from abeyant.web.guard import Guard
 from abeyant.web.routes import Routes
 from abeyant.web.server import Server
 
+_ALL = ("0.0.0.0", "::")  # no client can call these
+
 
 class Site(Routes):
     """Routes by method and path, and `serve`."""
@@ -17,7 +19,9 @@ class Site(Routes):
     ) -> Server:
         """Listen, in a thread of its own; port 0 picks a free one. Close it, or use it as a context manager.
 
-        Beyond loopback a `token` is required. `hosts` are further names by which clients reach this machine.
-        Raises AbeyantError where the port is taken, or a token is missing.
+        Beyond loopback a `token` is required. `hosts` are further names by which clients reach this machine: where it
+        listens on all addresses, the first is in its `url`. Raises AbeyantError where the port is taken, or a token is
+        missing.
         """
-        return Server(self, Guard(host, token, hosts), host, port)
+        name = next(iter(hosts), host) if host in _ALL else host
+        return Server(self, Guard(host, token, hosts), host, port, name)

@@ -46,7 +46,8 @@ class Window:
         self._site.get("/events", self._events)
         for name, thing in things.items():
             self._add(name, thing)
-        self._server = self._site.serve(host, port, token=token, hosts=hosts)
+        advertised = () if self._cluster is None else (self._cluster._advertised[0],)
+        self._server = self._site.serve(host, port, token=token, hosts=(*hosts, *advertised))
         self.url: str = self._server.url if token is None else f"{self._server.url}?token={token}"
         """Its address, with the token."""
         self.port: int = self._server.port

@@ -184,7 +184,7 @@ function showWaits() {
   }
 }
 
-const OPENED = "abeyant.window.serve(timer, purgatory)"; // what opened the page, until a button is pointed at
+const OPENED = "abeyant.window.serve(...)"; // what opened the page, until a button is pointed at
 
 // Each client that waits, and for how many requests: one that is chosen stays, though it may wait for none now.
 function showClients() {

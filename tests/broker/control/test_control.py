@@ -229,7 +229,7 @@ def test_a_wait_for_a_fault_that_has_ended_is_over_at_once(kafka: Cluster, http:
         ),
         ("POST", "/faults", {"action": "drop", "api": "Produce", "group": "g"}, 409, "Produce names no groups"),
         ("POST", "/faults", {"action": "drop", "times": 0}, 400, "body.times must be from 1 to 2147483647, not 0"),
-        ("POST", "/faults", None, 400, "body must be an object, not None"),
+        ("POST", "/faults", None, 400, "body must be an object, not null"),
         ("GET", "/faults/7", None, 404, "there is no fault 7; there are none"),
         ("GET", "/waiting?count=1", None, 409, "query.count needs query.kind"),
         ("GET", "/waiting?kind=Produced", None, 409, "there is no kind 'Produced' of requests; did you mean Produce?"),

@@ -66,9 +66,7 @@ def reads_committed(isolation: str, beyond_high_watermark: bool) -> bool:
         raise ValueError(f'isolation must be "read_uncommitted" or "read_committed", not {isolation!r}')
     committed = isolation == "read_committed"
     if committed and beyond_high_watermark:
-        raise ValueError(
-            'beyond_high_watermark=True and isolation="read_committed" contradict each other: leave one out'
-        )
+        raise ValueError("beyond_high_watermark and isolation read_committed contradict each other: leave one out")
     return committed
 
 

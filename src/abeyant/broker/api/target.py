@@ -57,7 +57,7 @@ _LONGEST = (1 << 15) - 1  # bytes of a string, whose length has 16 bits where it
 _SHOWN = 40  # characters of it in an error
 _SASL = ("SaslAuthenticate", "SaslHandshake")
 _INTERNAL = tuple(INTERNAL)  # made when the first client needs them
-_OTHERS = "choose by broker= or client_id="
+_OTHERS = "choose by broker or client_id"
 
 
 class Target:
@@ -83,13 +83,13 @@ class Target:
         if api is not None and api != REPLICA_FETCH and api not in BY_NAME:
             raise AbeyantError(f"there is no API {api!r}{did_you_mean(str(api), [*BY_NAME, REPLICA_FETCH])}")
         if self.partition is not None and self.topic is None:
-            raise AbeyantError(f"partition={self.partition} needs a topic: add topic=")
+            raise AbeyantError(f"partition={self.partition} needs a topic: name it")
         if self.topic is not None and api == REPLICA_FETCH:
             raise AbeyantError(f"a follower's fetch is for all its partitions: {_OTHERS}")
         if self.topic is not None and api is not None and api not in NAME_TOPICS:
             raise AbeyantError(f"{api} names no topics: {_OTHERS}")
         if self.partition is not None and api is not None and api not in NAME_PARTITIONS:
-            raise AbeyantError(f"{api} names topics, but no partitions: leave partition= out")
+            raise AbeyantError(f"{api} names topics, but no partitions: leave partition out")
         if self.group is not None and api is not None and api not in NAME_GROUPS:
             raise AbeyantError(f"{api} names no groups: {_OTHERS}")
         if self.transactional_id is not None and api is not None and api not in NAME_TRANSACTIONS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any, Final
@@ -148,7 +149,8 @@ def with_integers(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    found = repr(value)
+    """Return a value as JSON has it, text in single quotes: the message is itself a string of JSON."""
+    found = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return found if len(found) <= _LONG else f"{found[:_LONG]}..."
 
 

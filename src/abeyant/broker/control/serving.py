@@ -37,10 +37,10 @@ def serve(
     """Serve control of an open cluster over HTTP; port 0 picks a free one. Close the server before the cluster.
 
     The default host is loopback; any other needs a `token`, which clients send as `Authorization: Bearer TOKEN`.
-    `hosts` are further names by which clients reach this machine. Raises AbeyantError if the port is taken or a token
-    is missing.
+    `hosts` are further names by which clients reach this machine, beside the cluster's `advertise`. Raises
+    AbeyantError if the port is taken or a token is missing.
     """
-    return site_of(cluster).serve(host, port, token=token, hosts=hosts)
+    return site_of(cluster).serve(host, port, token=token, hosts=(*hosts, cluster._advertised[0]))
 
 
 def site_of(cluster: Cluster, site: Site | None = None) -> Site:

@@ -134,7 +134,8 @@ class Listener:
             self._quotas.leave(connection)
             self.check_room()
             if not self._closed:
-                why = error or type(error).__name__
+                left = "it closed the connection during the TLS handshake: does it trust the certificate?"
+                why = str(error) or (left if self.tls is not None else type(error).__name__)
                 logger("broker").warning("port %d refuses a client: %s", self.port, why)
 
     def _go_on(self) -> None:
