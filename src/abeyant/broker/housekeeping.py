@@ -83,6 +83,7 @@ class Housekeeping:
                 self._do(name, do, partition)
             self._tasks[name] = self._broker.timer.call_later(interval, turn)
 
+        turn.__qualname__ = f"Housekeeping: {name}"  # so the window shows it
         self._turns[name] = turn
         if name in self._tasks:
             self._tasks[name].cancel()
