@@ -131,6 +131,12 @@ def test_a_constant_that_is_no_duration_is_an_error(library: str, column: str) -
     assert warning.startswith(f"operations: its only row was rejected: {column} is not a duration")
 
 
+def test_business_hours_in_a_duration_are_told_of_the_calendar() -> None:
+    said = "2 business hours, in every row; write '2 h' or '2 days', and say apart which hours count: calendar=Calendar"
+    with pytest.raises(tables.SchemaError, match=said):
+        tables.resolve(operations({"timeout": "2 business hours"}, {"timeout": "2 business hours"}), EVENTS)
+
+
 def test_batches_warn_at_their_end() -> None:
     batches = tables.resolve_batches(operations({"start": None}, {"start": None}), EVENTS)
     with pytest.warns(tables.RejectedRowsWarning, match="^operations: all 2 rows were rejected: no start"):

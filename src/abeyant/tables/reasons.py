@@ -6,6 +6,7 @@ One list, checked in three ways that the tests hold equal: here for Arrow, in SQ
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from abeyant.errors import SchemaError
@@ -41,6 +42,7 @@ NO_STEPS: Final = "condition is neither 'all' nor 'any' (in a stream, 'then' nee
 DUPLICATE: Final = "duplicate op_id"
 EVENT_REASONS: Final = ("no instance", "no key", "no at", "no progress")
 
+_BUSINESS: Final = re.compile(r"is not a duration.*\b(business|working|work|office)\b", re.IGNORECASE)
 _MENDS: Final = {
     "is not a duration": "write durations as '15 min', '1 h 30 min' or 'PT15M'",
     "is not a whole number": "round the column, or count amounts in a smaller unit, such as cents",
@@ -54,6 +56,9 @@ _MENDS: Final = {
 
 def mend(reason: str) -> str:
     """Return what to do about rows that are rejected for this reason, to be appended; '' where the reason says it."""
+    if _BUSINESS.search(reason):
+        hours = "calendar=Calendar('Mon-Fri 09:00-17:00'), at the command line --calendar 'Mon-Fri 09:00-17:00'"
+        return f"; write '2 h' or '2 days', and say apart which hours count: {hours}"
     return next((f"; {said}" for part, said in _MENDS.items() if part in reason), "")
 
 

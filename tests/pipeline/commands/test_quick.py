@@ -206,6 +206,17 @@ def test_a_missing_column_is_named_before_spark_starts(tmp_path: Path) -> None:
         _read(orders, payments, *mapping, "--operation", "key=oder_id")
 
 
+@pytest.mark.parametrize("quoted", ['"Ordered_At"', "'ordered_at'"])
+def test_a_name_in_quotes_is_refused_before_spark_starts(tmp_path: Path, quoted: str) -> None:
+    orders, payments, *mapping = mapped(tmp_path)
+    said = f"operations: start={quoted}: quotes make a text of it, .*: --operation 'start=`ordered_at`'$"
+    with pytest.raises(AbeyantError, match=said):
+        _read(orders, payments, *mapping, "--operation", f"start={quoted}")
+    for text in ("'ordered_at'", '"late"'):  # a label, and no column's name
+        outcomes = _read(orders, payments, *mapping, "--operation", f"kind={text}").tables()["outcomes"]
+        assert {*outcomes["kind"].to_pylist()} == {text[1:-1]}
+
+
 def test_what_the_quick_engine_cannot_do_is_refused_where_it_was_chosen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

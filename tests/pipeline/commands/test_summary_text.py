@@ -77,6 +77,14 @@ def test_operations_that_nearly_all_complete_with_no_wait_may_ask_for_another_co
     assert ("resolve with count=after_start" in out) == warned
 
 
+def test_operations_without_a_kind_do_not_look_like_the_total() -> None:
+    def kinds(*given: str) -> list[str]:
+        waits = {"kind": [*given], "outcome": "expired", "bin": 1, "most_ms": 5.0, "operations": 1}
+        return sorted(named(pd.DataFrame(waits))["kind"])
+
+    assert (kinds("", ""), kinds("", "late")) == (["operations"] * 2, ["(no kind)", "late"])
+
+
 def test_a_terminal_says_them_as_they_are_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyant.errors import SchemaError
+from abeyant.errors import AbeyantError, SchemaError
 from abeyant.pipeline.replayer.traces import traces
 from abeyant.pipeline.schemas import REJECT_REASON
 from abeyant.pipeline.sources.records import read_events
@@ -33,6 +33,12 @@ def test_ids_and_keys_may_be_whole_numbers(spark: SparkSession) -> None:
     query = f"SELECT 1 AS op_id, {watches}, TIMESTAMP '2026-01-01' AS start, 1L AS timeout_ms"
     (row,) = complete(spark.sql(query), "operations").collect()
     assert row.watches[0].key == "10"
+
+
+def test_a_name_in_quotes_is_refused_as_in_this_process(spark: SparkSession) -> None:
+    table = spark.sql("SELECT 'k' AS key, current_timestamp() AS `Paid At`")
+    with pytest.raises(AbeyantError, match=r"^events: at=.paid at.: quotes .*: --event 'at=`Paid At`'$"):
+        events_from(table, {"at": '"paid at"'})
 
 
 def test_times_without_a_zone_are_in_the_sessions(spark: SparkSession) -> None:

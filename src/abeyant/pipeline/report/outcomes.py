@@ -20,7 +20,9 @@ from abeyant.pipeline.results.directory import read_marker
 __all__ = ["Outcomes", "named", "outcome_tiles", "ranked", "read_outcomes"]
 
 UNNAMED: Final = "operations"
-"""What operations without a kind are called."""
+"""What operations are called where none has a kind."""
+_NO_KIND: Final = "(no kind)"
+"""What those without are called beside others that have one: not as a total would be."""
 
 _MOST_KINDS: Final = 500
 """With more, such as an id in place of a kind, a page would have many megabytes."""
@@ -163,7 +165,7 @@ def read_outcomes(tables: Path) -> Outcomes:
 
 def named(waits: pd.DataFrame) -> pd.DataFrame:
     """Return counts of outcomes with a name for operations that have no kind, and one name for all the rarest kinds."""
-    kinds = waits["kind"].replace("", UNNAMED)
+    kinds = waits["kind"].replace("", UNNAMED if (waits["kind"] == "").all() else _NO_KIND)
     operations = waits.groupby(kinds)["operations"].sum().sort_values(ascending=False, kind="stable")
     others = len(operations) - _MOST_KINDS
     if others > 0:

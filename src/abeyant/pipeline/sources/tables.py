@@ -28,6 +28,7 @@ from pyspark.sql.types import (
 from abeyant.errors import AbeyantError, SchemaError
 from abeyant.pipeline.schemas import EVENTS, FURTHER, HOW_LONG, OBSERVED, OPERATIONS, REJECT_REASON
 from abeyant.pipeline.sources.expressions import null_on_error
+from abeyant.pipeline.sources.quoted_names import check_quoted
 from abeyant.pipeline.spark.columns import check_table, is_case_sensitive, operations_schema
 from abeyant.pipeline.spark.errors import in_one_line
 from abeyant.pipeline.spark.plans import constant_text
@@ -230,6 +231,8 @@ def _mapped(table: DataFrame, name: Name, columns: dict[str, str], survive: bool
 
 def _with_expressions(table: DataFrame, name: Name, columns: dict[str, str], *, survive: bool) -> DataFrame:
     check_mapped(name, columns)
+    if table.sparkSession.conf.get("spark.sql.ansi.doubleQuotedIdentifiers", "false") != "true":
+        check_quoted(columns, table.columns, name)
     try:
         table = _in_our_case(table, _known(name))
         # All at once: expressions refer to the table's own columns, not to mapped ones.

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from abeyant.errors import AbeyantError, did_you_mean
-from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, column_of, constant_of, number_of
+from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, column_of, number_of
+from abeyant.pipeline.sources.quoted_names import check_quoted, text_of
 from abeyant.tables.defaults import check_known
 from abeyant.tables.schemas import columns_of
 
@@ -18,13 +19,14 @@ def mapped(table: pa.Table, wanted: Mapping[str, str], columns: Mapping[str, str
     """Return the table with columns by our names; `columns` maps names of ours to SQL.
 
     A column that differs from ours only in case is renamed. Raises `AbeyantError` for SQL that names a missing column,
-    and for a column that is not ours, `NeedsSparkError` for names that are one in lower case.
+    or one in quotes, and for a column that is not ours, `NeedsSparkError` for names that are one in lower case.
     """
     lower = [column.lower() for column in table.column_names]
     if len({*lower}) < len(lower):
         raise NeedsSparkError(f"two columns of {name} differ only in upper and lower case")
     known = columns_of(wanted)
     check_known(columns, known, name)
+    check_quoted(columns, table.column_names, name)
     values = {column: _value(table, lower, sql, f"{name}: {column}={sql}") for column, sql in columns.items()}
     given = [column if column in known else shown for column, shown in zip(lower, table.column_names, strict=True)]
     table = table.rename_columns(given)
@@ -35,7 +37,7 @@ def mapped(table: pa.Table, wanted: Mapping[str, str], columns: Mapping[str, str
 
 
 def _value(table: pa.Table, lower: list[str], sql: str, shown: str) -> pa.ChunkedArray:
-    if (text := constant_of(sql)) is not None:
+    if (text := text_of(sql)) is not None:
         return pa.chunked_array([pa.repeat(pa.scalar(text), table.num_rows)])
     if (number := number_of(sql)) is not None:
         return pa.chunked_array([pa.repeat(pa.scalar(number, pa.int32()), table.num_rows)])

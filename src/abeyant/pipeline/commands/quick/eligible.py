@@ -10,13 +10,13 @@ from math import prod
 from pathlib import Path
 from typing import Final
 
+from abeyant.pipeline.sources.quoted_names import text_of
 from abeyant.pipeline.spark.location import is_text, is_uri
 
-__all__ = ["NeedsSparkError", "check_eligible", "check_mapping", "column_of", "constant_of", "format_of", "number_of"]
+__all__ = ["NeedsSparkError", "check_eligible", "check_mapping", "column_of", "format_of", "number_of"]
 
 _MOST_BYTES: Final = 64 << 20
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|`[^`]+`", re.ASCII)
-_TEXT: Final = re.compile(r"'([^'\\]*)'")
 _NUMBER: Final = re.compile(r"-?\d{1,9}(?:\s*\*\s*\d{1,9})*", re.ASCII)
 _LARGEST: Final = 2**31 - 1  # beyond it, SQL's integers need another type
 _NO_COLUMNS: Final = {
@@ -53,7 +53,7 @@ def check_eligible(args: argparse.Namespace) -> None:
 def check_mapping(table: str, columns: Mapping[str, str]) -> None:
     """Raise `NeedsSparkError` for SQL that is more than a column or a constant."""
     for column, sql in columns.items():
-        if constant_of(sql) is None and number_of(sql) is None and column_of(sql) is None:
+        if text_of(sql) is None and number_of(sql) is None and column_of(sql) is None:
             raise NeedsSparkError(f"{table}: {column}={sql} is more than a column or a constant")
 
 
@@ -72,11 +72,6 @@ def format_of(name: str, form: str | None) -> str:
     if form not in ("csv", "parquet") or (form == "csv" and path.suffix.lower() in (".gz", ".bz2", ".zst")):
         raise NeedsSparkError(f"{name} is not a CSV or Parquet file")
     return form
-
-
-def constant_of(sql: str) -> str | None:
-    """Return the text of an SQL literal of text; None for other SQL."""
-    return text[1] if (text := _TEXT.fullmatch(sql)) else None
 
 
 def number_of(sql: str) -> int | None:

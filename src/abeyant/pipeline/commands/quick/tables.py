@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 
 from abeyant.errors import SchemaError
 from abeyant.pipeline.commands.quick.columns import mapped
-from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, constant_of
+from abeyant.pipeline.commands.quick.eligible import NeedsSparkError
 from abeyant.pipeline.commands.quick.files import read_file
 from abeyant.pipeline.commands.quick.values import converted
 from abeyant.pipeline.results.ended import SAMPLED, Ended, keys_of
 from abeyant.pipeline.results.local import LocalSink
 from abeyant.pipeline.results.sink import ResultWriter
 from abeyant.pipeline.results.small_table import put_table
+from abeyant.pipeline.sources.quoted_names import text_of
 from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, check_instances, unreadable_reason, warn_of_ignored
 from abeyant.tables.durations import parse_duration
 from abeyant.tables.reading import normalize_table
@@ -116,7 +117,7 @@ def completed(
     given = table.column_names
     warn_of_ignored([*map(str.lower, given)], columns_of(wanted), name)
     table = mapped(table, wanted, columns, name)
-    constant = constant_of(columns.get("timeout", ""))
+    constant = text_of(columns.get("timeout", ""))
     if constant is not None and parse_duration(constant) is None:
         raise constant_error(name, unreadable_reason("timeout", "duration", constant))
     kinds = wanted_columns(wanted, table.column_names)
