@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import os
+import shlex
 import subprocess
 import sys
+import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,6 +27,7 @@ from abeyant.pipeline.request_log.files import (
     LongLineError,
     chunks,
     find_logs,
+    no_request,
     read_lines,
 )
 
@@ -75,6 +80,16 @@ def test_a_glob_passes_over_folders_without_a_log(tmp_path: Path) -> None:
     assert str(caught.value) == "no kafka-request* in mix/dock: 3 other files left out; name them: 'mix/dock/*'"
     with pytest.raises(AbeyantError, match="3 other files"):
         find_logs("mix/dock")
+    for pod in range(3):
+        put(Path(f"pods/kafka-{pod}/kafka.log"))
+    put(Path("pods/README"))
+    for path in ("pods", "pods/kafka-*", "pods/kafka-[0-2]"):
+        with pytest.raises(
+            AbeyantError, match=r"no kafka-request\* in .*: [34] other files left out; name them: "
+        ) as told:
+            find_logs(path)
+        *_, mend = shlex.split(str(told.value))
+        assert {file.path for file in find_logs(mend)} == {f"{tmp_path}/pods/kafka-{pod}/kafka.log" for pod in range(3)}
     one = put(tmp_path / "mix" / "kafka-1" / "kafka-request.log")
     said = list[str]()
     assert [file.path for file in find_logs("mix/*", left_out=said.append)] == [str(one)]
@@ -118,16 +133,39 @@ def test_what_cannot_be_found_is_one_line(tmp_path: Path) -> None:
         ("empty", "no kafka-request* in "),
         ("dangling", "no such file or directory: "),
         ("pipe", "cannot read "),
+        ("pip*", "cannot read "),
     ]:
         with pytest.raises(AbeyantError) as caught:
             find_logs(str(tmp_path / path))
         assert str(caught.value).startswith(message)
-        assert path in str(caught.value)
+        assert path.replace("pip*", "pipe") in str(caught.value)
+    for path in ("-", str(tmp_path / "pipe"), "/dev/null"):
+        with pytest.raises(
+            AbeyantError, match="write it to a file first, as in: kubectl logs POD > broker-1/kafka-req"
+        ):
+            find_logs(path)
     for uri in ("file:///nowhere/at/all", "nosuchscheme://x/y"):
         with pytest.raises(AbeyantError, match=uri):
             find_logs(uri)
     with pytest.raises(AbeyantError, match="no log was named"):
         find_logs([])
+
+
+def test_a_log_that_may_appear_is_awaited_if_wanted(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    put(tmp_path / "others" / "server.log")
+    log = put(tmp_path / "b" / "kafka-request.log")
+    paths = [str(tmp_path / name) for name in ("empty", "others", "other*", "gone*", "b/kafka-request.log.1", "b")]
+    said = list[str]()
+    assert [file.path for file in find_logs(paths, awaited=said.append)] == [str(log)]
+    assert [one.partition(str(tmp_path))[0] for one in said] == [
+        *["no kafka-request* in "] * 3,
+        "nothing matches ",
+        "no such file or directory: ",
+    ]
+    for path in (str(tmp_path / "gone" / "kafka-request.log"), "-"):
+        with pytest.raises(AbeyantError):
+            find_logs(path, awaited=said.append)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="drops root's right to read with Linux's setpriv")
@@ -207,6 +245,23 @@ def test_other_compression_is_named(tmp_path: Path, magic: bytes) -> None:
     lines, damage = read(put(tmp_path / "kafka-request.log.1", magic + TEXT))
     assert lines == []
     assert damage.startswith("compressed with ")
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lambda text: _zstd(text)])
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_an_archive_of_several_files_is_to_be_unpacked(
+    tmp_path: Path, pack: Callable[[bytes], bytes], form: int
+) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=form) as archive:
+        for broker in range(3):
+            info = tarfile.TarInfo(f"broker-{broker}/kafka-request.log")
+            info.size = len(TEXT)
+            archive.addfile(info, io.BytesIO(TEXT))
+    path = put(tmp_path / "the logs.tgz", pack(buffer.getvalue()))
+    said = f"a tar archive, of which the files are not read: unpack it first (tar xf '{path}')"
+    assert read(path) == ([], said)
+    assert no_request(find_logs(path)) == f"no request in 1 file: {path}: {said}"
 
 
 def _zstd(text: bytes) -> bytes:

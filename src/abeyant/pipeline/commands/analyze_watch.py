@@ -54,7 +54,10 @@ def run(args: argparse.Namespace) -> int:
         raise AbeyantError(f"--watch continues from the state in DIR and writes no report: leave {option} out")
     if need_session(args.logs) or is_uri(str(args.out)):
         raise AbeyantError("--watch needs local logs and a local DIR: s3a://, hdfs:// and abfss:// are not supported")
-    find_logs(args.logs, instance=args.instance)  # refuse missing files before Spark starts
+    awaited = list[str]()
+    find_logs(args.logs, instance=args.instance, awaited=awaited.append)  # refuse missing files before Spark starts
+    if awaited and not args.quiet:
+        print(visible(f"waiting for a log: {'; '.join(awaited)}"), file=sys.stderr, flush=True)
     out = args.out.absolute()
     with terminate_as_interrupt(), leased(stream_lease(out), out):
         follower = _Follower(args, out)

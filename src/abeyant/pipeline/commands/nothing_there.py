@@ -34,17 +34,21 @@ _MOST_BYTES: Final = 1 << 20  # some milliseconds to read
 def check_log(
     args: argparse.Namespace, files: Sequence[LogFile], wanted: Callable[[ApiRequest], bool], why: str
 ) -> None:
-    """Raise `AbeyantError(why)` if the files are small, and no request in them is wanted. Reads up to the first."""
+    """Raise `AbeyantError` if the files are small, and no request in them is wanted. Reads up to the first.
+
+    The error is `why`, unless no line looks like a request at all.
+    """
     pieces = _small(files)
     if pieces is None:
         return
-    parse = LineParser(time_zone(args.timezone)).parse
+    parse, any_request = LineParser(time_zone(args.timezone)).parse, False
     for piece in pieces:
-        for *_, request in read_requests(piece, None, parse):
+        for *_, line, request in read_requests(piece, None, parse):
+            any_request = any_request or may_be_request(line)
             with suppress(BadLineError):
                 if isinstance(request, ApiRequest) and wanted(request):
                     return
-    raise AbeyantError(why)
+    raise AbeyantError(why if any_request else no_request(files))
 
 
 def check_requests(files: Sequence[LogFile]) -> None:

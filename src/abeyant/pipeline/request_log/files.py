@@ -13,6 +13,7 @@ import gzip
 import io
 import os
 import re
+import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.request_log.paths import expand, is_remote
+from abeyant.pipeline.request_log.paths import NoLogYetError, expand, is_remote
 from abeyant.pipeline.spark.remote_files import AZURE, HDFS, S3A, Reach, system_of
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ _COMPRESSIONS: Final = {
 }
 # A file of UTF-16 without a byte order mark: its first two characters, as of any line that is read, are of ASCII.
 _UNMARKED: Final = re.compile(rb"(?:(?P<LE>[^\0]\0[^\0]\0)|(?P<BE>\0[^\0]\0[^\0]))", re.DOTALL)
+_TAR: Final = b"ustar"
+_TAR_BYTES: Final = 512  # of its first file's header, in which the former stands
+_TAR_AT: Final = 257
 _UNREAD: Final = {b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
 
 
@@ -133,6 +137,7 @@ def find_logs(
     instance: str | Callable[[str], str] | None = None,
     reach: Callable[[str], Reach] | None = None,
     left_out: Callable[[str], None] | None = None,
+    awaited: Callable[[str], None] | None = None,
 ) -> list[LogFile]:
     """Find the files of a log: files, globs, and directories searched for `kafka-request*`.
 
@@ -140,7 +145,7 @@ def find_logs(
     from others; or `instance` itself; or what `instance` makes of each path. A path with a scheme (`s3://...`)
     goes through Arrow's file systems, or over HTTP to HDFS, as `reach` says of it. A glob may match folders without
     any: `left_out` takes a sentence for each that has other files. Raises `AbeyantError` for what is missing or cannot
-    be read, and where a path has no file of a log.
+    be read, and where a path has no file of a log; if one may appear there, `awaited` takes the sentence instead.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given:
@@ -148,7 +153,14 @@ def find_logs(
     found: dict[str, tuple[int, str, Reach]] = {}
     for path in [os.fspath(path) for path in given]:
         reached = reach(path) if reach is not None and need_session(path) else ()
-        for file in expand(path, reached, left_out or (lambda sentence: None)):
+        try:
+            files_there = expand(path, reached, left_out or (lambda sentence: None))
+        except NoLogYetError as error:
+            if awaited is None:
+                raise
+            awaited(str(error))
+            continue
+        for file in files_there:
             if file not in found:
                 found[file] = (*_look(file, reached), reached)
     files = sorted(found)
@@ -214,15 +226,18 @@ def read_blocks(chunk: Chunk) -> Iterator[bytes | LongLineError]:
         with _open(chunk.file.path, chunk.file.reach) as raw:
             if chunk.file.compressed:
                 with _decompressed(raw, compression) as stream:
+                    if not chunk.start:
+                        _refuse_tar(cast("io.BufferedReader", stream).peek(_TAR_BYTES), chunk.file.path)
                     left = chunk.start
                     while left > 0 and (part := stream.read(min(left, _BLOCK_BYTES))):
                         left -= len(part)
                     yield from _blocks(stream, None)
                 return
-            magic = raw.read(8)
+            magic = raw.read(_TAR_BYTES)
             for prefix, name in _UNREAD.items():
                 if magic.startswith(prefix):
                     raise DamagedFileError(f"compressed with {name}, which is not read: decompress it first")
+            _refuse_tar(magic, chunk.file.path)
             raw.seek(max(chunk.start - 1, 0))
             if chunk.start > 0:
                 # From the byte before: when that one ends a line, the chunk's first byte begins one.
@@ -236,6 +251,12 @@ def read_blocks(chunk: Chunk) -> Iterator[bytes | LongLineError]:
         if compression in ("bzip2", "zstd") and error.errno is None:  # of bz2 and Arrow, about the data
             raise DamagedFileError(f"cut off, or damaged {compression}: {error}") from error
         raise DamagedFileError(f"cannot be read: {error.strerror or error}") from error
+
+
+def _refuse_tar(head: bytes, path: str) -> None:
+    if head.startswith(_TAR, _TAR_AT):
+        unpack = f"tar xf {shlex.quote(path)}"
+        raise DamagedFileError(f"a tar archive, of which the files are not read: unpack it first ({unpack})")
 
 
 def counted_files(files: Sequence[LogFile]) -> str:
@@ -258,7 +279,7 @@ def no_request(files: Sequence[LogFile]) -> str:
                 pass
         except DamagedFileError as error:
             return f"{said}: {error}" if len(files) == 1 else f"{said}: {file.path}: {error}"
-    return said
+    return f"{said}: Kafka logs requests while its logger kafka.request.logger is at DEBUG (docs/pipeline.md)"
 
 
 @contextmanager

@@ -126,7 +126,7 @@ class GrowingLog:
     def _files(self) -> dict[str, LogFile]:
         """Return the files by name, of each instance those first that were begun first."""
         found: dict[str, tuple[bytes, LogFile]] = {}
-        found_files = find_logs(self._paths, instance=self._instance)
+        found_files = find_logs(self._paths, instance=self._instance, awaited=lambda sentence: None)
         for file in found_files if self._instance is not None else by_broker(found_files):
             head = _first_line(file)
             if head is None:

@@ -30,6 +30,8 @@ _OTHER_TIME: Final = re.compile(
     r"|/\d{4}:\d\d:\d\d:\d\d(?:[.,]\d+)?|1\d{9}[.,]\d+|1\d{12})(?![\d:])",
     re.ASCII,
 )
+_BEFORE_IT: Final = re.compile(r"[^\[\]{}\"|\x00-\x1f\x7f-\x9f]{0,40}\Z")
+_BEHIND_IT: Final = re.compile(r"[^\[\]{}\"|\x00-\x1f\x7f-\x9f]{0,40}(?=\])|\x20?[AaPp]\.?[Mm]\b")
 _NAMES: Final = (
     "jan ene gen янв", "feb fév fev фев", "mar mär mrt mrz мар", "apr avr abr апр", "may mai maj mag mei май мая",
     "jun juin giu июн", "jul juil lug июл", "aug aoû ago авг", "sep set сен", "oct okt ott out окт", "nov ноя",
@@ -96,7 +98,7 @@ class LineClock:
             if (other is not None or not times) and (changed := _in_iso(head)) != head:
                 return self.read(changed)
             if other is not None:
-                raise ValueError(_in_no_form(other.group(0)))
+                raise ValueError(_in_no_form(_with_day(head, times[-1].end() if times else 0, other)))
         if not times:
             raise ValueError("no time before the request")
         day, second, fraction, zone = times[-1].groups()
@@ -156,6 +158,12 @@ def _epoch(number: re.Match[str]) -> str:
     if before and before[-1][0] not in {f"{moment + timedelta(days):%Y-%m-%d}" for days in (-1, 0, 1)}:
         return number[0]
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{number[2] or number[3]}Z"
+
+
+def _with_day(head: str, begin: int, time: re.Match[str]) -> str:
+    """Return a time with what stands before it from `begin` on, and behind it: the whole of a bracket, a few words."""
+    before, behind = _BEFORE_IT.search(head[begin : time.start()]), _BEHIND_IT.match(head, time.end())
+    return f"{before[0] if before else ''}{time[0]}{behind[0] if behind else ''}".strip()
 
 
 def _in_no_form(text: str) -> str:

@@ -6,19 +6,28 @@ import glob
 import os
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.spark.remote_files import Reach, system_of
 
-__all__ = ["NAME", "expand", "is_remote"]
+__all__ = ["NAME", "NoLogYetError", "expand", "is_remote"]
 
 NAME: Final = "kafka-request"
 """How a request log's name begins: `kafka-request.log` in Kafka's own log4j2.yaml; rotated files add to it, at its end
 or before `.log`."""
 
+_Depths = Counter[int]
+"""How many files are how deep in a folder; 1 is in itself."""
+_TO_A_FILE: Final = "write it to a file first, as in: kubectl logs POD > broker-1/kafka-request.log"
+
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+class NoLogYetError(AbeyantError):
+    """A path has no log, and one may appear there."""
 
 
 def is_remote(path: str) -> bool:
@@ -33,19 +42,20 @@ def expand(path: str, reach: Reach, left_out: Callable[[str], None]) -> list[str
     if os.path.isdir(path):
         found, others = _search(path)
         if not found:
-            raise AbeyantError(f"no {NAME}* in {path}{_others(path, others)}")
+            raise NoLogYetError(f"no {NAME}* in {path}{_others(glob.escape(path), others)}")
         return found
     if os.path.lexists(path):
-        if not os.path.isfile(path):
-            raise AbeyantError(f"cannot read {path}: not a file" if os.path.exists(path) else _missing(path))
-        return [os.path.realpath(path)]
+        return [_file(path)]
+    if path == "-":
+        raise AbeyantError(f"cannot read the log from standard input: {_TO_A_FILE}")
     if not glob.has_magic(path):
-        raise AbeyantError(_missing(path))
+        is_awaited = os.path.isdir(os.path.dirname(path) or ".")
+        raise (NoLogYetError if is_awaited else AbeyantError)(_missing(path))
     matches = sorted(glob.glob(path, recursive=True))
     if not matches:
-        raise AbeyantError(f"nothing matches {path}")
+        raise NoLogYetError(f"nothing matches {path}")
     found = []
-    empty: dict[str, int] = {}
+    empty: dict[str, _Depths] = {}
     for match in matches:
         if os.path.isdir(match):
             mine, others = _search(match)
@@ -53,21 +63,35 @@ def expand(path: str, reach: Reach, left_out: Callable[[str], None]) -> list[str
                 empty[match] = others
             found += mine
         else:
-            found.append(os.path.realpath(match))
+            found.append(_file(match))
+    said = [f"no {NAME}* in {folder}{_others(glob.escape(folder), others)}" for folder, others in empty.items()]
+    with_others = [number for number, others in enumerate(empty.values()) if others]
+    if not found and len(with_others) > 1:
+        raise NoLogYetError(f"no {NAME}* in {path}{_others(path, sum(empty.values(), _Depths()))}")
     if not found:
-        folder, others = max(empty.items(), key=lambda one: one[1])
-        raise AbeyantError(f"no {NAME}* in {folder}{_others(folder, others)}")
-    for folder, others in empty.items():
-        if others:
-            left_out(f"no {NAME}* in {folder}{_others(folder, others)}")
+        raise NoLogYetError(said[with_others[0] if with_others else 0])
+    for number in with_others:
+        left_out(said[number])
     return found
 
 
-def _others(folder: str, number: int) -> str:
-    """Return how to name the files of a folder that are not called as a log is; nothing where there are none."""
-    if not number:
+def _file(path: str) -> str:
+    if not os.path.exists(path):
+        raise AbeyantError(_missing(path))
+    if not os.path.isfile(path):
+        raise AbeyantError(f"cannot read {path}: not a file; {_TO_A_FILE}")
+    return os.path.realpath(path)
+
+
+def _others(folder: str, others: _Depths) -> str:
+    """Return how to name the files of a folder that are not called as a log is; nothing where there are none.
+
+    The folder is a pattern. The one for its files is of the depth where most of them are.
+    """
+    if not others:
         return ""
-    pattern = shlex.quote(os.path.join(glob.escape(folder), "*"))
+    number, [(depth, _)] = others.total(), others.most_common(1)
+    pattern = shlex.quote(os.path.join(folder, *["*"] * depth))
     return f": {number:,} other file{'' if number == 1 else 's'} left out; name them: {pattern}"
 
 
@@ -75,19 +99,20 @@ def _missing(path: str) -> str:
     return f"no such file or directory: {path}"
 
 
-def _search(directory: str) -> tuple[list[str], int]:
-    """Return the files of a folder that are called as a log is, and how many others it has."""
+def _search(directory: str) -> tuple[list[str], _Depths]:
+    """Return the files of a folder that are called as a log is, and how many others it has at each depth."""
 
     def refuse(error: OSError) -> None:
         raise AbeyantError(f"cannot read {error.filename}: {error.strerror}") from error
 
-    found, others = list[str](), 0
+    found, others = list[str](), _Depths()
     for folder, _, names in os.walk(directory, onerror=refuse):
+        depth = 1 if folder == directory else 1 + len(os.path.relpath(folder, directory).split(os.sep))
         for name in names:
             if name.startswith(NAME):
                 found.append(os.path.realpath(os.path.join(folder, name)))
             else:
-                others += 1
+                others[depth] += 1
     return found, others
 
 
