@@ -137,6 +137,22 @@ def test_pyspark_is_not_imported(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "report.html").is_file()
 
 
+@pytest.mark.parametrize(("newest", "said"), [("13:00", True), ("13:01", False)])
+def test_what_expires_after_the_newest_event_may_still_be_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], newest: str, said: bool
+) -> None:
+    """A row that is rejected shows how far the table goes, too. At the deadline itself it is too late."""
+    orders = [(f"o{n}", f"o{n}", f"2026-03-02T{n:02}:01", "1 h") for n in range(9, 13)]
+    tables = [
+        _csv(tmp_path / "o.csv", "op_id,key,start,timeout", orders),
+        _csv(tmp_path / "e.csv", "key,at", [("o9", "2026-03-02T09:30"), ("", f"2026-03-02T{newest}")]),
+    ]
+    assert main(["resolve", *tables, "--out", str(tmp_path / "out")]) == 0
+    wanted = "1 of the 3 expired have a deadline after the newest event (2026-03-02 13:00:00 UTC): still open, if"
+    assert (wanted in capsys.readouterr().out) == said
+    assert (wanted in (tmp_path / "out" / "report.html").read_text()) == said
+
+
 def test_what_is_missing_is_named_with_the_line_that_installs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

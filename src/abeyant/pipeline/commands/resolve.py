@@ -163,6 +163,9 @@ class ResolveTables(Protocol):
     def unmatched(self, ended: Ended) -> str | None:
         """Return a warning if all operations expired, and no key of theirs occurs among the events."""
 
+    def newest_event(self) -> int | None:
+        """Return the greatest `at` of all events, in microseconds since 1970; None if there is none."""
+
     def has_valid_events(self) -> bool:
         """Return whether an event is valid."""
 
@@ -200,7 +203,7 @@ def _say(args: argparse.Namespace, sentence: str) -> None:
 def _write(args: argparse.Namespace, given: ResolveTables) -> tuple[ResultWriter, AllRejectedError | None]:
     """Write the result; return it, and the error if a table has rejected rows only."""
     from abeyant.pipeline.commands.outcome_result import write_summary
-    from abeyant.pipeline.results.ended import count_outcomes
+    from abeyant.pipeline.results.ended import count_outcomes, expired_after
     from abeyant.pipeline.spark.progress import Steps
 
     tables, steps = given.tables(), Steps(quiet=args.quiet)
@@ -210,6 +213,8 @@ def _write(args: argparse.Namespace, given: ResolveTables) -> tuple[ResultWriter
         with steps.step("summing up"):
             ended = count_outcomes(result.files("outcomes"))
             unmatched = given.unmatched(ended)
+            newest = given.newest_event() if ended.expired else None
+            may_be_open = "" if newest is None else expired_after(result.files("outcomes"), newest, ended.expired)
             write_summary(
                 result.folder,
                 ended,
@@ -219,7 +224,8 @@ def _write(args: argparse.Namespace, given: ResolveTables) -> tuple[ResultWriter
                 about={"operations": args.operations, "events": args.events, "deadline": args.deadline}
                 | {"engine": given.engine}
                 | title_entry(args.title)
-                | ({"no_common_key": unmatched} if unmatched else {}),
+                | ({"no_common_key": unmatched} if unmatched else {})
+                | ({"may_be_open": may_be_open} if may_be_open else {}),
                 tables=tables,
             )
             unusable = _unusable(result, ended, given, args.out)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.analysis.outcomes import expired_keys
 from abeyant.pipeline.analysis.unmatched import unmatched_of
@@ -70,6 +71,11 @@ class SparkTables:
     def unmatched(self, ended: Ended) -> str | None:
         """Return a warning if all operations expired, and no key of theirs occurs among the events."""
         return unmatched_of(ended, self._operations, self._events, self._columns)
+
+    def newest_event(self) -> int | None:
+        """Return the greatest `at` of all events, in microseconds since 1970, or None. Reads events again."""
+        newest: int | None = self._events.agg(F.max(F.unix_micros("at"))).toArrow().column(0)[0].as_py()
+        return newest
 
     def has_valid_events(self) -> bool:
         """Return whether an event is valid. Reads events again."""

@@ -117,8 +117,8 @@ def print_outcomes(found: Outcomes, console: Console | None = None, *, out: Path
         console.print()
         rows = found.summary.sort_values(["expired", "waited"], ascending=False, kind="stable")
         print_kinds([{str(name): value for name, value in row.items()} for row in rows.to_dict("records")], console)
-    if found.warning:
-        console.print(f"\n{visible(found.warning)}", soft_wrap=True, markup=False, highlight=False)
+    for said in filter(None, (found.warning, found.may_be_open)):
+        console.print(f"\n{visible(said)}", soft_wrap=True, markup=False, highlight=False)
     if found.keys is not None and len(found.keys):
         about = "about " if found.keys["one_in"].max() > 1 else ""
         several = found.keys["instance"].nunique() > 1

@@ -105,6 +105,8 @@ def _findings(found: Outcomes) -> list[str]:
             said.append(f"Most expired on the key <code><bdi>{key}</bdi></code>: {about}{count(worst['expired'])}.")
     if found.warning:
         said.append(escaped(found.warning))
+    if found.may_be_open:
+        said.append(escaped(found.may_be_open))
     if found.aside:
         said.append(f'{counted(sum(found.aside.values()), "row")} rejected: <a href="#rejected-rows">why</a>.')
     return said

@@ -49,6 +49,8 @@ class Outcomes:
     made: Mapping[str, Any]
     unmatched: str = ""
     """That no key of the operations occurs among the events, and what to do; '' where one does."""
+    may_be_open: str = ""
+    """How many expired with a deadline after the newest event; '' where none did."""
 
     def count(self, outcome: str) -> int:
         """Return how many operations ended in this way."""
@@ -159,8 +161,12 @@ def read_outcomes(tables: Path) -> Outcomes:
     keys = ranked(read_table(tables, "expired_keys")) if (tables / "expired_keys").exists() else None
     made = dict(read_marker(tables))
     waits = named(read_table(tables, "waits"))
-    aside, unmatched = made.pop("set_aside", {}), made.pop("no_common_key", "")
-    return Outcomes(waits=waits, keys=keys, aside=aside, made=made, unmatched=unmatched)
+    aside, unmatched, may_be_open = (
+        made.pop("set_aside", {}),
+        made.pop("no_common_key", ""),
+        made.pop("may_be_open", ""),
+    )
+    return Outcomes(waits=waits, keys=keys, aside=aside, made=made, unmatched=unmatched, may_be_open=may_be_open)
 
 
 def named(waits: pd.DataFrame) -> pd.DataFrame:

@@ -19,7 +19,17 @@ import pyarrow.parquet as pq
 
 from abeyant.pipeline.results.waits import MOST_KEYS, Waits, bins
 
-__all__ = ["EXACT_UP_TO", "SAMPLED", "Counted", "Ended", "Sample", "count_outcomes", "counted_reasons", "keys_of"]
+__all__ = [
+    "EXACT_UP_TO",
+    "SAMPLED",
+    "Counted",
+    "Ended",
+    "Sample",
+    "count_outcomes",
+    "counted_reasons",
+    "expired_after",
+    "keys_of",
+]
 
 EXACT_UP_TO: Final = 100_000
 """Of more expired operations than this, the keys of at most so many are looked up, drawn at random."""
@@ -114,6 +124,27 @@ def count_outcomes(files: Iterable[Path]) -> Ended:
             expired = batch.select(SAMPLED).filter(pc.equal(batch.column("outcome"), "expired"))
             found.sample.add(pa.Table.from_batches([expired]))
     return found.ended()
+
+
+def expired_after(files: Iterable[Path], newest: int, expired: int) -> str:
+    """Say how many of the `expired` have a deadline after the newest event (microseconds since 1970); '' if none has.
+
+    The tables are taken as complete, so these are expired by definition; more events may still complete them.
+    """
+    after = 0
+    for file in files:
+        for batch in pq.ParquetFile(file, coerce_int96_timestamp_unit="us").iter_batches(
+            _BATCH_ROWS, columns=["outcome", "at"]
+        ):
+            ended_at = batch.column("at").filter(pc.equal(batch.column("outcome"), "expired")).cast(pa.int64())
+            after += pc.sum(pc.greater(ended_at, newest)).as_py() or 0
+    if not after:
+        return ""
+    time = str(np.datetime64(newest // 1_000_000, "s")).replace("T", " ")  # of any year
+    return (
+        f"{after:,} of the {expired:,} expired have a deadline after the newest event ({time} UTC): "
+        "still open, if the table of events ends there"
+    )
 
 
 def keys_of(ended: Ended, operations: pa.Table) -> pa.Table:

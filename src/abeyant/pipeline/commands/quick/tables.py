@@ -102,6 +102,11 @@ class QuickTables:
         valid = valid_operations(self._operations, ALL_CONDITIONS)
         return unmatched_in(valid, self._column, valid_events(self._events))
 
+    def newest_event(self) -> int | None:
+        """Return the greatest `at` of all events, in microseconds since 1970; None if there is none."""
+        newest: int | None = pc.max(self._given["events"]["at"].cast(pa.int64())).as_py()
+        return newest
+
     def has_valid_events(self) -> bool:
         """Return whether an event is valid."""
         return bool(valid_events(self._events).num_rows)
