@@ -27,11 +27,13 @@ type operation struct {
 	query        []string
 }
 
-// StartBroker starts a broker that ends with the test.
+// StartBroker starts a broker that ends with the test, even if the test is killed: its end closes the broker's stdin.
 func StartBroker(t *testing.T, arguments ...string) *Broker {
 	t.Helper()
-	process := exec.Command("abeyant", append([]string{"broker"}, arguments...)...)
+	process := exec.Command("abeyant", append([]string{"broker", "--until-stdin-closes"}, arguments...)...)
 	process.Stderr = os.Stderr
+	_, err := process.StdinPipe()
+	must(t, err)
 	output, err := process.StdoutPipe()
 	must(t, err)
 	must(t, process.Start())

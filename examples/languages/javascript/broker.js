@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 
 export async function startBroker(args) {
-  const process = spawn("abeyant", ["broker", ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  const options = ["broker", "--until-stdin-closes", ...args]; // so it ends with these tests, even if they are killed
+  const process = spawn("abeyant", options, { stdio: ["pipe", "pipe", "inherit"] });
   const [line] = await Promise.race([
     once(createInterface(process.stdout), "line"),
     once(process, "exit").then(([status]) => { throw new Error(`abeyant broker ended with status ${status}`); }),

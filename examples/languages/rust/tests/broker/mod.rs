@@ -21,10 +21,11 @@ struct Operation {
 }
 
 impl Broker {
-    /// Starts a broker that ends when it is dropped.
+    /// Starts a broker that ends when it is dropped, or when this process does, which closes its stdin.
     pub fn start(arguments: &[String]) -> Broker {
         let mut command = Command::new("abeyant");
-        let mut process = command.arg("broker").args(arguments).stdout(Stdio::piped()).spawn().expect("abeyant");
+        command.arg("broker").arg("--until-stdin-closes").args(arguments);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("abeyant");
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let ports: Value = serde_json::from_str(&line).expect("the broker's ports");
