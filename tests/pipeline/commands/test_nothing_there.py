@@ -129,3 +129,11 @@ def test_a_log_without_a_request(
     assert ("no request in 1 file: " in one) is refusing
     why = "cut off" if log.startswith(b"\x1f") and log != gzip.compress(b"hello\n", mtime=0) else LEVEL
     assert (why in one) is refusing
+
+
+def test_a_watch_waits_for_a_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, waiting = str(tmp_path / "out"), ["analyze", str(tmp_path), "--watch", "--out"]
+    with pytest.raises(StartedError):
+        main([*waiting, out])
+    assert capsys.readouterr().err.startswith(f"waiting for a log: no kafka-request* in {tmp_path}\n")
+    assert refused(Path(out), *waiting[:1], str(tmp_path / "gone" / "kafka-request.log"), "--watch")

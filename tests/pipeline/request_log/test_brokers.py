@@ -211,6 +211,20 @@ def test_brokers_and_times_are_the_same_however_documents_are_indented(
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_request_of_an_indented_document_is_read_once_wherever_pieces_end(tmp_path: Path, name: str) -> None:
+    """Of a document around it the pieces behind the one where it begins know nothing."""
+    write(tmp_path / "all.json", ["\n".join(json.dumps(one, indent=2) for one in DOCUMENTS[name])])
+    [file] = by_broker(find_logs(str(tmp_path / "all.json")))
+    is_inside = name in ("CloudWatch's subscription", "the time outside")
+    for size in (file.size // 2, file.size - 1) if is_inside else (700, 1111, file.size - 1):
+        found: Counter[str] = Counter()
+        for chunk in chunks([file], size):
+            for batch in parse_chunk(chunk, {}, ZoneInfo("UTC")):
+                found.update(row["instance"] for row in batch.to_pylist() if row["record"] == "operation")
+        assert found.total() == 6 if is_inside else found == {"kafka-0": 3, "kafka-1": 3}, (size, found)
+
+
 def test_brokers_are_told_apart_on_a_store(tmp_path: Path) -> None:
     lines = [f"[pod/kafka-{n % 3}/kafka] {line(n % 3)}" for n in range(30)]
     write(tmp_path / "one" / "kafka-request.log", lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import shutil
 from pathlib import Path
 
@@ -50,6 +51,19 @@ def test_only_what_has_come_since_is_read(log: Path) -> None:
     other.parent.mkdir()
     put(other, LINES[:1])
     assert Reader(log.parent.parent).new() == [*LINES[:5], LINES[0]]
+
+
+def test_indented_documents_are_read_whole_and_files_of_them_are_told_apart(tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
+    texts = [json.dumps({"_HOSTNAME": "kafka", "MESSAGE": LINES[n].decode()}, indent=8).encode() for n in range(4)]
+    for name, mine in (("kafka-request.log", texts[:2]), ("kafka-request-2.log", texts[2:])):
+        first, second = mine
+        path = tmp_path / name
+        path.write_bytes(first + b"\n" + second[:-40])
+        assert reader.new() == first.splitlines()
+        path.write_bytes(first + b"\n" + second + b"\n")
+        assert reader.new() == second.splitlines()
+        assert reader.new() == []
 
 
 def test_a_line_by_halves_is_left_until_its_end_is_there(log: Path) -> None:

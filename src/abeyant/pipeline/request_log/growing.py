@@ -8,6 +8,7 @@ later; so are the parts of a line that a container's runtime has cut, until the 
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -25,7 +26,8 @@ from abeyant.pipeline.request_log.files import (
     find_logs,
     open_text,
 )
-from abeyant.pipeline.request_log.joining import open_parts
+from abeyant.pipeline.request_log.joining import open_document, open_parts
+from abeyant.pipeline.request_log.wrapping import MARKER
 
 __all__ = ["BATCH_BYTES", "ENDED", "GROWING", "GrowingLog", "Offsets"]
 
@@ -52,6 +54,7 @@ BATCH_BYTES: Final = 256 << 20
 
 _HEAD_BYTES: Final = 4096
 _TAIL_BYTES: Final = 1 << 20
+_INDENTED: Final = re.compile(rb"\s*[\[{]{1,2}\r?\n")
 
 
 class GrowingLog:
@@ -156,6 +159,8 @@ class GrowingLog:
                 lines = tail[: tail.rfind(b"\n") + 1].splitlines(keepends=True)
                 while lines and open_parts(line.rstrip(b"\r\n") for line in lines[-64:]):
                     lines.pop()
+                while (document := open_document(line.rstrip(b"\r\n") for line in lines)) is not None:
+                    del lines[-document[1] :]
                 if len(lines) > 1 or begin == start:
                     return begin + sum(map(len, lines))
                 step *= 8
@@ -171,11 +176,15 @@ def _name(file: LogFile) -> str | None:
 
 
 def _first_line(file: LogFile) -> bytes | None:
-    """Return a file's first line, or so much of it as tells it from others; None where it is not there yet."""
+    """Return a file's first line, or so much of it as tells it from others; None where it is not there yet.
+
+    Indented documents begin all alike: of these it is what is before the first request, and that.
+    """
     try:
         with open_text(file) as text:
             head = text.read(_HEAD_BYTES)
     except (OSError, EOFError, zlib.error):
         return None  # it was removed, or is being written
-    end = head.find(b"\n") + 1
+    begin = head.find(MARKER) if _INDENTED.match(head) else 0
+    end = head.find(b"\n", begin) + 1 if begin >= 0 else 0
     return head[:end] if end else head if len(head) == _HEAD_BYTES else None

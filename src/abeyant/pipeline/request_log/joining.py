@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from abeyant.pipeline.request_log.wrapping import MARKER, Around, around_of, may_be_request, prefixed
 
-__all__ = ["DOCKER_BYTES", "documents", "open_parts", "whole_lines"]
+__all__ = ["DOCKER_BYTES", "documents", "open_document", "open_parts", "whole_lines"]
 
 DOCKER_BYTES: Final = 16 << 10
 """Docker cuts a line after so many bytes."""
@@ -24,6 +24,8 @@ _REPLACED: Final = 16  # bytes more, where it cut a letter in two and put others
 _CRI: Final = re.compile(rb"\d\S+ (stdout|stderr) ([PF])(?::\S*)? ")  # further tags may follow the first
 _STREAMS: Final = ("stream", "source", "container_id", "partial_id")
 _MOST_BYTES: Final = 32 << 20
+_MOST_LINES: Final = 1 << 20
+_LONGEST_OPEN: Final = 1 << 19
 
 
 class _Part(NamedTuple):
@@ -107,16 +109,67 @@ class _Open(NamedTuple):
 
 
 def documents(
-    lines: Iterable[tuple[int, bytes | Exception]], *, named: bool = True
+    lines: Iterable[tuple[int, bytes | Exception]],
+    begun: bytes | None = None,
+    after: Iterable[bytes | Exception] = (),
+    *,
+    named: bool = True,
 ) -> Iterator[tuple[int, bytes | Exception]]:
     r"""Join the lines of each indented JSON document that may hold a request; the number is that of its last line.
 
     A document begins with a line `{` and ends with a line `}` as far to the right. One that holds others which are
     joined (`{"events": [`), or no request, or is cut off, or has a line that is no JSON, stays as it is. If `named`,
     the broker and the times that the former has before its first request come before each that it holds, as kubectl
-    writes them.
+    writes them. Of a document that is `begun` (`open_document`) the lines up to its end are left out: they belong to
+    what is before these lines. What is still open is looked for in the lines `after` these.
     """
     opened: list[_Open] = []
+    waiting = yield from _documents(lines if begun is None else _behind(iter(lines), begun), opened, named=named)
+    if _is_open(opened, waiting):
+        is_whole = False
+        for number, line in enumerate(after, waiting[-1][0] + 1):
+            if isinstance(line, Exception) or not _is_json(line.strip(_AROUND)) or len(waiting) > _MOST_LINES:
+                break
+            waiting.append((number, line))
+            if is_whole := _is_end(line, opened[-1].before):
+                break
+        begin = opened.pop().begin
+        if is_whole and may_be_request(whole := _joined(waiting[begin:])):
+            opened = _with_around(opened, waiting, begin)
+            yield from waiting[:begin]
+            yield waiting[-1][0], _prefix(opened) + whole if named else whole
+            waiting = []
+    yield from waiting
+
+
+def open_document(lines: Iterable[bytes | Exception]) -> tuple[bytes, int] | None:
+    """Return what is before the brace of the document whose end is not there, and how many lines of it are.
+
+    Of several it is the innermost. None where requests of that were joined: what follows is on its own.
+    """
+    opened: list[_Open] = []
+    found = _documents(enumerate(lines), opened, named=False)
+    while True:
+        try:
+            next(found)
+        except StopIteration as end:
+            waiting = end.value
+            break
+    return (opened[-1].before, len(waiting) - opened[-1].begin) if _is_open(opened, waiting) else None
+
+
+def _is_open(opened: list[_Open], waiting: list[tuple[int, bytes | Exception]]) -> bool:
+    """Return whether the innermost document goes on: one that whoever reads what follows can look back to."""
+    if not opened or opened[-1].around is not None:
+        return False
+    size = sum(len(line) for _, line in waiting[opened[-1].begin :] if isinstance(line, bytes))
+    return size < _LONGEST_OPEN
+
+
+def _documents(
+    lines: Iterable[tuple[int, bytes | Exception]], opened: list[_Open], *, named: bool
+) -> Generator[tuple[int, bytes | Exception], None, list[tuple[int, bytes | Exception]]]:
+    """Join as `documents` does; leave in `opened` what is open at the end, and return the lines that wait for it."""
     waiting: list[tuple[int, bytes | Exception]] = []
     size = 0
     for number, line in lines:
@@ -132,26 +185,50 @@ def documents(
         size += len(text)
         if isinstance(line, Exception) or size > _MOST_BYTES or not _is_json(text):
             yield from waiting
-            opened, waiting, size = [], [], 0
+            waiting, size = [], 0
+            opened.clear()
         elif begins:
             opened.append(_Open(line[: line.find(b"{")].strip(_BEFORE), len(waiting) - 1))
-        elif text in (b"}", b"}]") and line[: line.find(b"}")] == opened[-1].before:
+        elif _is_end(line, opened[-1].before):
             begin = opened.pop().begin
             whole = _joined(waiting[begin:])
             if may_be_request(whole):
-                ends = [*(one.begin for one in opened[1:]), begin]
-                opened = [
-                    _Open(one.before, 0, one.around or around_of(_joined(waiting[one.begin : end])))
-                    for one, end in zip(opened, ends, strict=False)
-                ]
+                opened[:] = _with_around(opened, waiting, begin)
                 yield from waiting[:begin]
-                around = [one.around for one in opened if one.around is not None]
-                yield number, prefixed(around) + whole if named else whole
+                yield number, _prefix(opened) + whole if named else whole
                 waiting, size = [], 0
             elif not opened:
                 yield from waiting
                 waiting, size = [], 0
-    yield from waiting
+    return waiting
+
+
+def _behind(lines: Iterator[tuple[int, bytes | Exception]], before: bytes) -> Iterator[tuple[int, bytes | Exception]]:
+    """Yield the lines behind the end of a document."""
+    for number, line in lines:
+        if isinstance(line, Exception) or not _is_json(line.strip(_AROUND)):
+            yield number, line
+            break
+        if _is_end(line, before):
+            break
+    yield from lines
+
+
+def _is_end(line: bytes, before: bytes) -> bool:
+    return line.strip(_AROUND) in (b"}", b"}]") and line[: line.find(b"}")] == before
+
+
+def _with_around(opened: list[_Open], waiting: list[tuple[int, bytes | Exception]], begin: int) -> list[_Open]:
+    """Return the open documents around a request that begins there, with what each says of it."""
+    ends = [*(one.begin for one in opened[1:]), begin]
+    return [
+        _Open(one.before, 0, one.around or around_of(_joined(waiting[one.begin : end])))
+        for one, end in zip(opened, ends, strict=False)
+    ]
+
+
+def _prefix(opened: list[_Open]) -> bytes:
+    return prefixed([one.around for one in opened if one.around is not None])
 
 
 def _joined(lines: Iterable[tuple[int, bytes | Exception]]) -> bytes:

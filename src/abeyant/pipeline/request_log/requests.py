@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from zoneinfo import ZoneInfo
 
 from abeyant.pipeline.request_log.files import MAX_LINE_BYTES, Chunk, DamagedFileError, read_lines
-from abeyant.pipeline.request_log.joining import documents, open_parts, whole_lines
+from abeyant.pipeline.request_log.joining import documents, open_document, open_parts, whole_lines
 from abeyant.pipeline.request_log.line import BadLineError
 from abeyant.pipeline.request_log.wrapping import each_request
 
@@ -34,10 +34,12 @@ def numbered_lines(chunk: Chunk) -> Iterator[tuple[int, bytes | Exception]]:
     before = Chunk(file, max(chunk.start - _LOOK_BACK_BYTES, 0), chunk.start)
     after = Chunk(file, chunk.end, min(chunk.end + MAX_LINE_BYTES, file.size))
     try:
-        begun = open_parts(read_lines(before)) if chunk.start and not file.compressed else ()
+        earlier = list(read_lines(before)) if chunk.start and not file.compressed else []
+        begun, document = open_parts(earlier), open_document(earlier)
+        del earlier
         line: bytes | Exception
         lines: Iterator[tuple[int, bytes | Exception]] = enumerate(read_lines(chunk), number + 1)
-        if not begun:
+        if not begun and document is None:
             for number, line in lines:
                 if isinstance(line, Exception) or not line.startswith(_UNCUT):
                     lines = chain([(number, line)], lines)
@@ -46,7 +48,7 @@ def numbered_lines(chunk: Chunk) -> Iterator[tuple[int, bytes | Exception]]:
             else:
                 return
         rest = read_lines(after) if chunk.end < file.size else ()
-        for number, line in documents(whole_lines(lines, begun, rest)):
+        for number, line in documents(whole_lines(lines, begun, rest), document and document[0], read_lines(after)):
             yield number, line
     except DamagedFileError as error:
         yield number + 1, error
