@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from abeyant.errors import AbeyantError, SchemaError
 from abeyant.pipeline.replayer.traces import traces
-from abeyant.pipeline.schemas import REJECT_REASON
+from abeyant.pipeline.schemas import EVENTS, REJECT_REASON
 from abeyant.pipeline.sources.records import read_events
 from abeyant.pipeline.sources.tables import complete, events_from, observed_from
+from abeyant.pipeline.spark.columns import check_table
 
 
 def test_a_clock_time_without_a_day_is_no_time(spark: SparkSession) -> None:
@@ -67,6 +69,10 @@ def test_times_without_a_zone_are_in_the_sessions(spark: SparkSession) -> None:
         ("X'00' AS key", r"is binary, expected string; lower\(hex\(key\)\) makes a text of it"),
         ("1.50 AS key", r"is decimal\(3,2\), expected string; string\(key\) makes a text of it"),
         ("1D AS key", r"is double, expected string; string\(bigint\(key\)\) makes a text of it"),
+        (
+            "TIMESTAMP_NTZ '2026-01-01' AS at",
+            r"timestamp_ntz, expected timestamp; timestamp\(at\) takes it in the session's",
+        ),
         ("DATE '2026-01-01' AS at", r"is date, expected timestamp; timestamp\(at\) is its midnight"),
         (
             "1L AS at",
@@ -76,6 +82,10 @@ def test_times_without_a_zone_are_in_the_sessions(spark: SparkSession) -> None:
 )
 def test_another_type_is_refused_with_the_sql_that_mends_it(spark: SparkSession, column: str, mend: str) -> None:
     other = "current_timestamp() AS at" if column.endswith("key") else "'k' AS key"
+    with pytest.raises(SchemaError, match=mend):
+        check_table(spark.sql(f"SELECT {column}, {other}"), StructType([EVENTS["key"], EVENTS["at"]]), "events")
+    if "NTZ" in column:
+        return  # which only tables of replays and plots are refused for
     with pytest.raises(SchemaError, match=mend):
         complete(spark.sql(f"SELECT {column}, {other}"), "events")
 

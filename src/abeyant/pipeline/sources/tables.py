@@ -133,32 +133,10 @@ def check_constants(table: DataFrame, name: Name) -> None:
 
 
 def _mend(error: str, name: Name) -> str:
-    """Return what to do about a column that is missing, or whose times are text; '' for other errors."""
+    """Return what to do about a column that is missing; '' for other errors."""
     if lacks := re.search("no column '(.*?)'", error):
         return f"; name your own columns: {name}.selectExpr('... AS {lacks[1]}', ...)"
-    mend = _conversion(error)
-    return f"; {mend}" if mend else ""
-
-
-def _conversion(error: str) -> str:
-    """Return the SQL that makes the wanted type of a column of another, if that is plain; '' for other errors."""
-    wrong = re.search("column '(.*?)' is (.*), expected (string|timestamp)$", error)
-    if wrong is None:
-        return ""
-    column, found, wanted = wrong.groups()
-    if wanted == "string":
-        text = {
-            "binary": f"lower(hex({column}))",
-            "double": f"string(bigint({column}))",
-            "float": f"string(bigint({column}))",
-        }
-        return f"{text.get(found, f'string({column})')} makes a text of it"
-    if found == "string":
-        return f"to_timestamp({column}) makes a time of it, try_to_timestamp({column}) a null of a text that is none"
-    if found == "date":
-        return f"timestamp({column}) is its midnight"
-    number = found.partition("(")[0] in (*_NUMBERS, "bigint")
-    return f"timestamp_millis({column}) or timestamp_seconds({column}) makes a time of a number" if number else ""
+    return ""
 
 
 def check_mapped(table: Name, columns: Iterable[str]) -> None:
@@ -222,9 +200,7 @@ def _mapped(table: DataFrame, name: Name, columns: dict[str, str], survive: bool
     try:
         table = _completed(table, name, given, None)
     except SchemaError as error:
-        mend = _conversion(str(error))
-        said = f"--{name.removesuffix('s')} COLUMN=SQL says where a column comes from{mend and f'; {mend}'}"
-        raise SchemaError(f"{error}; {said}") from None
+        raise SchemaError(f"{error}; --{name.removesuffix('s')} COLUMN=SQL says where a column comes from") from None
     ours = _schema(table, name).fieldNames()
     return table.select(*ours, *(column for column in table.columns if column == REJECT_REASON))
 

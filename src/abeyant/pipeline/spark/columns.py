@@ -36,7 +36,34 @@ def check_table(table: DataFrame, schema: StructType, name: str, *, given: Seque
             )
         found = places[0].dataType.simpleString()
         if alike(found) != alike(expected):
-            raise SchemaError(f"{name}: column {field.name!r} is {found}, expected {expected}")
+            mend = _conversion(field.name, found, expected)
+            raise SchemaError(f"{name}: column {field.name!r} is {found}, expected {expected}{mend}")
+
+
+def _conversion(column: str, found: str, wanted: str) -> str:
+    """Return the SQL that makes the wanted type of a column of another, if that is plain; '' for other types."""
+    kind = found.partition("(")[0]
+    if wanted == "string" and not found.startswith(("array", "map", "struct")):
+        text = {
+            "binary": f"lower(hex({column}))",
+            "double": f"string(bigint({column}))",
+            "float": f"string(bigint({column}))",
+        }
+        return f"; {text.get(found, f'string({column})')} makes a text of it"
+    if wanted != "timestamp":
+        return ""
+    parsed = f"to_timestamp({column}) makes a time of it, try_to_timestamp({column}) a null of a text that is none"
+    times = {
+        "string": parsed,
+        "date": f"timestamp({column}) is its midnight",
+        "timestamp_ntz": f"timestamp({column}) takes it in the session's time zone",
+    }
+    numbers = dict.fromkeys(
+        ("bigint", "int", "smallint", "tinyint", "decimal", "double", "float"),
+        f"timestamp_millis({column}) or timestamp_seconds({column}) makes a time of a number",
+    )
+    said = (times | numbers).get(kind)
+    return f"; {said}" if said else ""
 
 
 def operations_schema(table: DataFrame) -> StructType:
