@@ -50,10 +50,10 @@ def arrow(outcomes: list[dict[str, Any]], operations: list[dict[str, Any]]) -> t
 
 def check(found: Any, outcomes: list[dict[str, Any]], operations: list[dict[str, Any]]) -> None:
     rows = {row["kind"]: row for row in found.summary.to_dict("records")}
-    counts = Counter((row["kind"] or "operations", row["outcome"]) for row in outcomes)
+    counts = Counter((row["kind"] or "(no kind)", row["outcome"]) for row in outcomes)
     assert {(kind, ended): rows[kind][ended] for kind, ended in counts} == counts
     for kind, row in rows.items():
-        lengths = sorted(o["waited_ms"] for o in outcomes if (o["kind"] or "operations") == kind)
+        lengths = sorted(o["waited_ms"] for o in outcomes if (o["kind"] or "(no kind)") == kind)
         exact = lengths[-(-len(lengths) // 2) - 1]
         assert exact <= row["p50_ms"] <= exact * 1.005 + 1e-6
     ended = {o["op_id"] for o in outcomes if o["outcome"] == "expired"}
