@@ -232,10 +232,32 @@ def test_times_of_any_unit_and_zone_are_one_instant(unit: str, zone: str | None)
 
 
 def test_nanoseconds_are_floored() -> None:
-    events = pd.DataFrame({"instance": ["i"], "key": ["k"], "at": [pd.Timestamp(1999, unit="ns")], "progress": [1]})
+    events = pd.DataFrame(
+        {"instance": ["i"], "key": ["k"], "at": [pd.Timestamp(1999, unit="ns", tz="UTC")], "progress": [1]}
+    )
     operation = operation_row(Op("a", -EPOCH_US, 1, (Watch("k", 1),), None))
     outcome = tables.resolve(pa.Table.from_pylist([operation], ARROW_OPERATIONS), events)
     assert outcome["at"].cast(pa.int64()).to_pylist() == [1]
+
+
+@pytest.mark.parametrize("form", [lambda table: table, pl.from_pandas, pa.Table.from_pandas])
+def test_times_with_a_zone_beside_times_without_are_warned_of(form: Callable[[pd.DataFrame], Any]) -> None:
+    naive = pd.Timestamp("2026-03-02 12:00")
+    aware = naive.tz_localize("UTC")
+
+    def resolved(start: pd.Timestamp, at: pd.Timestamp) -> list[str]:
+        orders = pd.DataFrame({"op_id": ["1"], "key": ["1"], "start": [start], "timeout": ["1 h"]})
+        found: list[str] = tables.resolve(form(orders), form(pd.DataFrame({"key": ["1"], "at": [at]})))[
+            "outcome"
+        ].to_pylist()
+        return found
+
+    assert resolved(naive, naive) == resolved(aware, aware.tz_convert("Europe/Berlin")) == ["completed"]
+    with pytest.warns(UserWarning, match="those in 'at' have none and are taken as UTC") as warned:
+        assert resolved(aware, naive) == ["completed"]
+    assert warned[0].filename == __file__
+    with pytest.warns(UserWarning, match="those in 'start' have none and are taken as UTC"):
+        resolved(naive, aware)
 
 
 def test_a_null_in_a_dictionary_is_a_null() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from glob import glob, has_magic
 from pathlib import Path
@@ -79,7 +81,32 @@ def open_both(operations: Any, events: Any) -> tuple[Any, Any]:
     check_columns(*opened)
     for source, wanted, name in zip(opened, (OPERATIONS, EVENTS), ("operations", "events"), strict=True):
         warn_of_ignored(column_names(source) or (), columns_of(wanted), name)
+    _warn_of_zones(*opened)
     return opened
+
+
+def _warn_of_zones(operations: Any, events: Any) -> None:
+    """Warn if the times of one table have a zone and those of the other have none, and so are taken as of UTC."""
+    zones = {"start": _has_zone(operations, "start"), "at": _has_zone(events, "at")}
+    if set(zones.values()) == {True, False}:
+        aware, naive = sorted(zones, key=lambda column: not zones[column])
+        warnings.warn(
+            f"the times in {aware!r} have a time zone, those in {naive!r} have none and are taken as UTC: give them "
+            "their zone, or convert both to UTC",
+            stacklevel=4,
+        )
+
+
+def _has_zone(source: Any, column: str) -> bool | None:
+    """Return whether a column's times have a zone; None where it has no times, or that is not known without reading."""
+    if isinstance(source, ds.Dataset | pa.Table | pa.RecordBatchReader):
+        kinds = zip(source.schema.names, source.schema.types, strict=True)
+    else:  # pandas, Polars and DuckDB, each with its own words for a type
+        kinds = zip(column_names(source) or (), getattr(source, "dtypes", ()), strict=False)
+    kind = next((str(kind).lower() for name, kind in kinds if name == column), "")
+    if not kind.startswith(("timestamp", "datetime")):
+        return None
+    return re.search(r"\[\w+, |time_zone='|with time zone", kind) is not None
 
 
 def check_columns(operations: Any, events: Any) -> None:
