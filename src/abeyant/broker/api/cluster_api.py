@@ -146,9 +146,10 @@ class ClusterApi(ContentsApi, Outages):
         Brokers also compact on their own, as the topic's settings say. Raises AbeyantError for an unknown topic, if
         its `cleanup.policy` has no `compact`, or if a partition has no leader that runs.
         """
-        if "compact" not in self._topic_named(topic).settings["cleanup.policy"]:
+        found = self._topic_named(topic)
+        if "compact" not in found.settings["cleanup.policy"]:
             raise AbeyantError(f"topic {topic!r} has no cleanup.policy=compact")
-        for state in self._topic_named(topic).partitions:
+        for state in found.partitions:
             leading(self, topic, state.partition, "compact")
         for broker in self.brokers.values():
             for partition in [] if broker.stopped else broker.partitions.values():

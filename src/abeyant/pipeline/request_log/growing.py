@@ -176,9 +176,9 @@ def _name(file: LogFile) -> str | None:
 
 
 def _first_line(file: LogFile) -> bytes | None:
-    """Return a file's first line, or so much of it as tells it from others; None where it is not there yet.
+    """Return a file's first line, at most 4 KiB, which identifies the file; None if it is not written yet.
 
-    Indented documents begin all alike: of these it is what is before the first request, and that.
+    Indented documents all have the same first line: of these, return everything up to the first request's line.
     """
     try:
         with open_text(file) as text:

@@ -159,7 +159,7 @@ def open_document(lines: Iterable[bytes | Exception]) -> tuple[bytes, int] | Non
 
 
 def _is_open(opened: list[_Open], waiting: list[tuple[int, bytes | Exception]]) -> bool:
-    """Return whether the innermost document goes on: one that whoever reads what follows can look back to."""
+    """Return whether the innermost document is incomplete, and short enough for the next piece's look-back."""
     if not opened or opened[-1].around is not None:
         return False
     size = sum(len(line) for _, line in waiting[opened[-1].begin :] if isinstance(line, bytes))

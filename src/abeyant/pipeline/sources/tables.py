@@ -63,8 +63,6 @@ READABLE: Final = {
     "bigint": ("string", *_NUMBERS),
     "string": ("int", "bigint", "smallint", "tinyint", "decimal"),  # decimals of scale 0
 }
-
-
 _OBSERVED: Final = StructType(
     [OBSERVED[name] for name in ("instance", "op_id", "kind", "start", "timeout_ms", "outcome", "waited_ms")]
 )
