@@ -24,11 +24,11 @@ __all__ = ["batches_of", "check_columns", "chunks", "column_names", "normalize_t
 
 _ROWS: Final = 1 << 18  # maximum rows of a chunk, so that its columns stay in the cache; most have at least half
 _READERS: Final = {
-    ".csv": "read_csv",
-    ".tsv": "read_csv",
-    ".json": "read_json",
-    ".xlsx": "read_excel",
-    ".orc": "read_orc",
+    ".csv": "read_csv(...)",
+    ".tsv": "read_csv(..., sep='\\t')",
+    ".json": "read_json(...)",
+    ".xlsx": "read_excel(...)",
+    ".orc": "read_orc(...)",
 }
 T = TypeVar("T", pa.RecordBatch, pa.Table)
 
@@ -209,7 +209,7 @@ def _parquet(path: str | Path, wanted: Mapping[str, str], name: str) -> ds.Datas
         return ds.dataset(found, format=form)
     except (OSError, pa.ArrowInvalid) as error:
         read = _READERS.get(Path(path).suffix.lower())
-        reason = f"give the table that pandas.{read}(...) makes of it" if read else " ".join(str(error).split())
+        reason = f"give the table that pandas.{read} makes of it" if read else " ".join(str(error).split())
         raise AbeyantError(f"{name}: cannot read {path} as Parquet: {reason}") from None
 
 

@@ -111,9 +111,9 @@ def test_what_is_refused_is_one_line(spark: SparkSession, tmp_path: Path, capsys
     out = tmp_path / "out"
     events = tmp_path / "events.csv"
     events.write_text("key,at\n")
-    empty, orders = tmp_path / "kafka-request.log", tmp_path / "orders.csv"
+    empty, orders = tmp_path / "kafka-request.log", tmp_path / "orders.tsv"
     empty.touch()
-    orders.write_text("op_id,key,start,timeout_ms\n")
+    orders.write_text("op_id\tkey\tstart\ttimeout_ms\n")
 
     def refusal(*arguments: str) -> str:
         assert main(["replay", *arguments, "--out", str(out), "--quiet"]) == 2

@@ -23,16 +23,22 @@ def there(path: Path | str) -> Source:
     return source_of(Input("events", str(path)))
 
 
-@pytest.mark.parametrize("name", ["a.csv", "A.CSV", "a.csv.gz", "a.csv.bz2", "a.csv.zst"])
+@pytest.mark.parametrize(
+    "name", ["a.csv", "A.CSV", "a.csv.gz", "a.csv.bz2", "a.csv.zst", "a.tsv", "A.TSV.gz", "a.tsv.zst"]
+)
 def test_csv_is_known_by_its_name_however_it_is_written_or_compressed(
     spark: SparkSession, name: str, tmp_path: Path
 ) -> None:
     form = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}.get(name.rpartition(".")[2])
     with pa.output_stream(tmp_path / name, compression=form) as file:
-        file.write(b"a,b\n1,2\n")
+        file.write(b"a, b\tc\n1, 2\t3\n" if "tsv" in name.lower() else b"a,b\n1,2\n")
     source = there(tmp_path / name)
     assert isinstance(source, Csv)
-    assert source.table(spark).collect() == [("1", "2")]
+    assert source.table(spark).collect() == [("1, 2", "3") if "tsv" in name.lower() else ("1", "2")]
+    if form is None:
+        assert [(*row.values(),) for row in read_file(str(tmp_path / name), None).to_pylist()] == source.table(
+            spark
+        ).collect()
 
 
 @pytest.mark.parametrize(("separator", "ending"), [(";", ""), ("\t", ".gz"), ("|", ".zst")])
@@ -54,9 +60,12 @@ def test_columns_may_be_separated_by_what_the_header_has_in_place_of_commas(
 
 @pytest.mark.parametrize(
     ("header", "separator"),
-    [("a,b", ","), ("a;b", ";"), ("a\tb;c\td", "\t"), ("a|b", "|"), ('"x, y";b', ","), ("a", ","), ("a b", ",")],
+    [
+        *(("a,b", ","), ("a;b", ";"), ("a\tb;c\td", "\t"), ("a|b", "|"), ("a", ","), ("a b", ",")),
+        *(('"x, y";b', ";"), ('\ufeff"x, y";b', ";"), ('"x; ""y"" (m)",b', ","), ('5" x, y;b', ","), ('a;"b, c', ";")),
+    ],
 )
-def test_a_comma_anywhere_in_the_header_is_the_separator(header: str, separator: str) -> None:
+def test_a_comma_in_the_header_outside_quotes_is_the_separator(header: str, separator: str) -> None:
     assert separator_of(header) == separator
 
 

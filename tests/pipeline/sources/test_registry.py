@@ -38,7 +38,7 @@ def test_a_format_that_is_chosen_counts_and_a_directory_is_what_is_in_it(tmp_pat
     assert type(source_of(Input("events", str(tmp_path), format="json"))).__name__ == "JsonLines"
 
 
-@pytest.mark.parametrize("kind", ["parquet", "orc", "json", "csv", "table"])
+@pytest.mark.parametrize("kind", ["parquet", "orc", "json", "csv", "tsv", "table"])
 def test_it_gives_the_same_events_at_once_and_as_a_stream(spark: SparkSession, kind: str, tmp_path: Path) -> None:
     rows = spark.createDataFrame(ROWS, "key string, progress long").selectExpr("*", "timestamp_seconds(progress) AS at")
     name = str(tmp_path / "events")
@@ -46,6 +46,9 @@ def test_it_gives_the_same_events_at_once_and_as_a_stream(spark: SparkSession, k
         name = "table:registry_events"
         spark.sql("DROP TABLE IF EXISTS registry_events")
         rows.write.option("path", str(tmp_path / "events")).saveAsTable("registry_events")
+    elif kind == "tsv":
+        name += ".tsv"
+        Path(name).write_text("key\tprogress\tat\nk\t1\t1970-01-01T00:00:01Z\nk\t2\t1970-01-01T00:00:02Z\n")
     else:
         writer = rows.coalesce(1).write.format(kind)
         (writer.option("header", "true") if kind == "csv" else writer).save(name)

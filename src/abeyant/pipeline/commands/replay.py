@@ -48,7 +48,7 @@ __all__ = ["add_arguments", "run"]
 OWN: Final = "own"
 """The value of --timeout that keeps each operation's own."""
 
-_TABLES: Final = (".parquet", ".orc", ".json", ".csv")
+_TABLES: Final = (".parquet", ".orc", ".json", ".csv", ".tsv")
 _MOST_KINDS: Final = 20
 """Maximum kinds listed in an error message."""
 _MOST_CLIENTS: Final = 20

@@ -30,7 +30,7 @@ _OPTIONS: Final = {"header": "true", "escape": '"'}
 class Csv(FileSource):
     """CSV files."""
 
-    format, called, endings = "csv", "CSV", ("csv",)
+    format, called, endings = "csv", "CSV", ("csv", "tsv")
     # Refuse a file whose header differs from the first one's; by default Spark maps columns by position.
     # Files that arrive later may have line breaks within quotes.
     stream_options: ClassVar = {**_OPTIONS, "enforceSchema": "false", "multiLine": "true"}
@@ -63,10 +63,10 @@ class Csv(FileSource):
         if here is not None:
             return separator_in(here)
         try:
-            columns = spark.read.format("csv").options(**_OPTIONS).load(self.locations()).columns
+            first = spark.read.text(self.locations()).select("value", "_metadata.file_path").first()
         except AnalysisException:
             return ","
-        return separator_of(columns[0]) if len(columns) == 1 else ","
+        return "," if first is None else separator_of(*first)
 
     def _here(self) -> list[Path] | None:
         """Return the files, sorted; None if only Spark can read them: on a store, or in Zstandard."""

@@ -60,7 +60,7 @@ def check_mapping(table: str, columns: Mapping[str, str]) -> None:
 def format_of(name: str, form: str | None) -> str:
     """Return `csv` or `parquet`: `form`, or the ending. Raise `NeedsSparkError` for what is not a local file."""
     path = Path(name)
-    form = form or path.suffix.lower().removeprefix(".")
+    form = form or {".csv": "csv", ".tsv": "csv", ".parquet": "parquet"}.get(path.suffix.lower())
     if (
         not is_text(name)
         or is_uri(name)

@@ -53,7 +53,7 @@ def _rfc_4180(separator: bytes) -> re.Pattern[bytes]:
 def _csv(path: Path) -> pa.Table:
     data = path.read_bytes().removeprefix(_BOM)
     header = data.partition(b"\n")[0].decode().rstrip("\r")
-    separator = separator_of(header)
+    separator = separator_of(header, path.name)
     if _ODD.search(data) or (b'"' in data and not _rfc_4180(separator.encode()).fullmatch(data)):
         raise NeedsSparkError(f"{path} has quotes, line ends or letters that only Spark reads as it does")
     first = next(csv.reader(io.StringIO(header), delimiter=separator), [])
