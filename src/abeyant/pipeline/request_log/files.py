@@ -26,6 +26,13 @@ from abeyant.errors import AbeyantError
 from abeyant.pipeline.request_log.paths import NoLogYetError, expand, is_remote
 from abeyant.pipeline.spark.remote_files import AZURE, HDFS, S3A, Reach, system_of
 
+try:
+    from isal.igzip import IGzipFile
+except ImportError:  # on a worker whose Python lacks it
+    _FAST: type[gzip.GzipFile] = gzip.GzipFile
+else:
+    _FAST = IGzipFile
+
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
@@ -295,7 +302,7 @@ def open_text(file: LogFile) -> Iterator[IO[bytes]]:
 
 def _decompressed(raw: IO[bytes], compression: str) -> IO[bytes]:
     if compression == "gzip":
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
+        return cast("IO[bytes]", io.BufferedReader(_Gzip(raw), _BLOCK_BYTES))
     if compression == "bzip2":
         return cast("IO[bytes]", bz2.BZ2File(raw))
     if compression.startswith(_UTF_16):
@@ -303,6 +310,38 @@ def _decompressed(raw: IO[bytes], compression: str) -> IO[bytes]:
     import pyarrow as pa
 
     return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", pa.CompressedInputStream(raw, "zstd")), 1 << 20))
+
+
+class _Gzip(io.RawIOBase):
+    """A gzip file that isal decompresses, three times as fast as zlib; from where it fails on, zlib does.
+
+    For at a damage isal loses up to a block of what it has decompressed, zlib nothing.
+    """
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw = raw
+        self._at = 0
+        self._stream: gzip.GzipFile = _FAST(fileobj=raw)
+        self._failed = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        try:
+            part = self._stream.read1(len(view))
+        except Exception:
+            if self._failed:
+                raise
+            self._failed = True
+            self._raw.seek(0)
+            self._stream = gzip.GzipFile(fileobj=self._raw)
+            self._stream.seek(self._at)
+            part = self._stream.read1(len(view))
+        self._at += len(part)
+        view[: len(part)] = part
+        return len(part)
 
 
 class _Recoded(io.RawIOBase):

@@ -8,7 +8,7 @@ from abeyant.lazy import missing, needs
 
 __all__ = ["BRINGS", "check_extra"]
 
-BRINGS: Final = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich", "msgspec")
+BRINGS: Final = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich", "msgspec", "isal")
 
 
 def check_extra(what: str) -> None:
