@@ -185,5 +185,7 @@ def test_a_column_of_another_type_is_refused(spark: SparkSession) -> None:
             read_events(records(spark, []), mapping, struct(fields))
         return str(error.value)
 
-    assert refused({"at": "n"}, "n bigint") == "events: column 'at' is bigint, expected timestamp"
-    assert refused({}, "progress boolean") == "events: column 'progress' is boolean, expected bigint"
+    said = "events: column 'at' is bigint, expected timestamp; timestamp_millis(n) or timestamp_seconds(n) makes"
+    assert refused({"at": "n"}, "n bigint") == f"{said} a time of a number; --event at=SQL converts it"
+    said = "events: column 'progress' is boolean, expected bigint; --event progress=SQL converts it"
+    assert refused({}, "progress boolean") == said

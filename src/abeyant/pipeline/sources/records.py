@@ -38,6 +38,7 @@ from abeyant.pipeline.sources.tables import (
     is_readable,
     unreadable_reason,
 )
+from abeyant.pipeline.spark.columns import conversion
 
 __all__ = ["read_events", "read_operations"]
 
@@ -134,8 +135,11 @@ class _Opened:
             return value.cast(wanted)  # of minutes only, say
         if found.simpleString() != wanted.simpleString():
             if not is_readable(found.simpleString(), wanted):
+                kinds = found.simpleString(), wanted.simpleString()
+                mend = conversion(self._mapped.get(field.name, field.name), *kinds)
                 raise SchemaError(
-                    f"{self._name}: column {field.name!r} is {found.simpleString()}, expected {wanted.simpleString()}"
+                    f"{self._name}: column {field.name!r} is {kinds[0]}, expected {kinds[1]}{mend}; "
+                    f"--{self._name.removesuffix('s')} {field.name}=SQL converts it"
                 )
             value = cast_or_null(value, found.simpleString(), wanted)
         if field.name in _DEFAULTED and field.name not in self._mapped:

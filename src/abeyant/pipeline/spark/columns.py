@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, DayTimeIntervalType, StringType, Struct
 from abeyant.errors import SchemaError
 from abeyant.pipeline.schemas import FURTHER, HOW_LONG, OPERATIONS, WATCHES
 
-__all__ = ["check_table", "columns_of", "is_case_sensitive", "operations_schema"]
+__all__ = ["check_table", "columns_of", "conversion", "is_case_sensitive", "operations_schema"]
 
 
 def check_table(table: DataFrame, schema: StructType, name: str, *, given: Sequence[str] | None = None) -> None:
@@ -36,12 +36,12 @@ def check_table(table: DataFrame, schema: StructType, name: str, *, given: Seque
             )
         found = places[0].dataType.simpleString()
         if alike(found) != alike(expected):
-            mend = _conversion(field.name, found, expected)
+            mend = conversion(field.name, found, expected)
             raise SchemaError(f"{name}: column {field.name!r} is {found}, expected {expected}{mend}")
 
 
-def _conversion(column: str, found: str, wanted: str) -> str:
-    """Return the SQL that makes the wanted type of a column of another, if that is plain; '' for other types."""
+def conversion(column: str, found: str, wanted: str) -> str:
+    """Return, after "; ", the SQL that makes the wanted type of `column` of another; '' where that is not plain."""
     kind = found.partition("(")[0]
     if wanted == "string" and not found.startswith(("array", "map", "struct")):
         text = {
