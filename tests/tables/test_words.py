@@ -329,6 +329,17 @@ def test_columns_of_another_type_are_refused_with_what_to_do(column: str, kind: 
         tables.resolve(pa.schema(list(rows.items())).empty_table(), events())
 
 
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_deadline_beside_a_calendar_or_pauses_is_refused_with_and_without_rows(rows: int) -> None:
+    some = operations({"op_id": "a", "key": "k", "start": 0, "deadline": 4}, deadline=TIME).slice(0, rows)
+    with pytest.raises(SchemaError, match="operations: a deadline cannot be combined with a calendar"):
+        tables.resolve(some, events(), calendar=tables.Calendar("Mon 09:00-10:00"))
+    with pytest.raises(SchemaError, match="operations: a deadline cannot be combined with a calendar"):
+        tables.resolve(some.append_column("pause_key", pa.nulls(rows, pa.string())), events())
+    limited = some.append_column("timeout_ms", pa.array([1] * rows, pa.int64()))  # the deadline is not read
+    assert tables.resolve(limited, events(), calendar=tables.Calendar("Mon 09:00-10:00")).num_rows == rows
+
+
 def test_an_extension_that_is_no_duration_is_rejected() -> None:
     ops = operations({"op_id": "a", "key": "k", "extend_key": "k", "start": 0, "timeout": "1 s", "extend": "a while"})
     assert tables.rejected_operations(ops)["reason"].to_pylist() == [

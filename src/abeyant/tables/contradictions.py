@@ -1,16 +1,28 @@
-"""Operations whose watches contradict the options of the call, or each other."""
+"""Operations whose columns or watches contradict the options of the call, or each other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from abeyant.errors import SchemaError
 from abeyant.tables.columns import Mask
 from abeyant.tables.roles import RoleWatches
-from abeyant.tables.words import Role, Words
+from abeyant.tables.schemas import OPERATIONS, wanted_columns
+from abeyant.tables.words import FIXED_INSTANT, Role, Words
 
-__all__ = ["contradictions"]
+__all__ = ["check_deadline", "contradictions"]
+
+
+def check_deadline(columns: Collection[str], words: Words) -> None:
+    """Raise `SchemaError` if operations with these columns have a `deadline` beside a calendar or a `pause_key`.
+
+    Where only watches in lists tell of pauses, their rows show it.
+    """
+    read = wanted_columns(OPERATIONS, columns)
+    if "deadline" in read and (words.calendar is not None or "pause_key" in read):
+        raise SchemaError(f"operations: {FIXED_INSTANT}")
 
 
 def contradictions(watches: Mapping[Role, RoleWatches], then: Mask, words: Words) -> list[tuple[Mask, str]]:

@@ -19,6 +19,7 @@ from abeyant.kernels.timelines import Count
 from abeyant.tables.by_timelines import resolve_by_timelines
 from abeyant.tables.calendar import Calendar
 from abeyant.tables.columns import Watches, flags, integers, microseconds
+from abeyant.tables.contradictions import check_deadline
 from abeyant.tables.duplicates import id_hashes, repeated
 from abeyant.tables.keys import Integers, PairHash
 from abeyant.tables.reading import batches_of, chunks, column_names, open_both
@@ -100,6 +101,7 @@ def resolve(
     words = Words(deadline, count, combine, holds, serves, within, calendar, details)
     operations, events = open_both(operations, events)
     names = column_names(operations) or ()
+    check_deadline(names, words)
     with _Work(deadline, threads) as work:
         read = batches_of(operations, OPERATIONS, "operations")
         batches = batches_of(events, EVENTS, "events")

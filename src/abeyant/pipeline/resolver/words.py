@@ -10,11 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
-from abeyant.errors import SchemaError
 from abeyant.pipeline.schemas import OPERATIONS
-from abeyant.pipeline.spark.columns import operations_schema
 from abeyant.tables import schemas as in_process
 from abeyant.tables.by_timelines import resolve_by_timelines
 from abeyant.tables.keys import Integers, PairHash
@@ -22,24 +20,17 @@ from abeyant.tables.normalizing import normalize
 from abeyant.tables.roles import RoleWatches, spans, watches_by_role
 from abeyant.tables.sharded_timelines import EventRows
 from abeyant.tables.validity import Operations, read_operations
-from abeyant.tables.words import ALL_CONDITIONS, FIXED_INSTANT, ROLES, Words
+from abeyant.tables.words import ALL_CONDITIONS, ROLES, Words
 
-__all__ = ["HashedWatches", "asks_more", "check_deadline", "outcomes_of_rows", "read_batch"]
-
-
-def asks_more(operations: DataFrame, words: Words) -> bool:
-    """Return whether a word or a column asks for more than the plain question. A condition `then` may still do so."""
-    return not words.plain or operations_schema(operations).simpleString() != OPERATIONS.simpleString()
+__all__ = ["HashedWatches", "asks_more", "outcomes_of_rows", "read_batch"]
 
 
-def check_deadline(operations: DataFrame, words: Words) -> None:
-    """Raise `SchemaError` for a column `deadline` beside a calendar or a column `pause_key`.
+def asks_more(operations: StructType, words: Words) -> bool:
+    """Return whether a word or a column asks for more than the plain question. A condition `then` may still do so.
 
-    Where only watches in lists tell of pauses, the job finds it.
+    `operations` is what is read of them (`operations_schema`).
     """
-    columns = operations_schema(operations).fieldNames()
-    if "deadline" in columns and (words.calendar is not None or "pause_key" in columns):
-        raise SchemaError(f"operations: {FIXED_INSTANT}")
+    return not words.plain or operations.simpleString() != OPERATIONS.simpleString()
 
 
 def read_batch(operations: pa.RecordBatch | pa.Table) -> Operations:

@@ -65,13 +65,14 @@ from abeyant.pipeline.resolver.tables.small import (
 )
 from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
-from abeyant.pipeline.resolver.words import asks_more, check_deadline
+from abeyant.pipeline.resolver.words import asks_more
 from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
 from abeyant.pipeline.sources.tables import complete
 from abeyant.pipeline.spark.columns import columns_of, operations_schema
 from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.pipeline.spark.session import shuffle_partitions
 from abeyant.tables.calendar import Calendar
+from abeyant.tables.contradictions import check_deadline
 from abeyant.tables.words import Combine, Count, Deadline, Holds, Serves, Within, Words
 
 __all__ = ["resolve"]
@@ -157,11 +158,12 @@ def resolve(
     words = Words(deadline, count, combine, holds, serves, within, calendar, details)
     columns = {column.lower() for column in operations.columns}
     operations, events = complete(operations, "operations"), complete(events, "events")
-    ours = columns_of(operations, operations_schema(operations)), columns_of(events, EVENT_COLUMNS)
+    schema = operations_schema(operations)
+    check_deadline(schema.fieldNames(), words)
+    ours = columns_of(operations, schema), columns_of(events, EVENT_COLUMNS)
     sizes = [] if sample is not None else [estimated_size(table) for table in ours]
     small = small_table_plan(operations.sparkSession, sizes) if sizes else None
-    has_words = asks_more(operations, words)
-    check_deadline(operations, words)
+    has_words = asks_more(schema, words)
     # Their files' ends are read once, for both questions.
     plain = plain_operations(ours[0]) if not has_words and (small is None or "condition" in columns) else None
     if has_words or ("condition" in columns and _has_steps(operations, plain)):

@@ -16,10 +16,11 @@ from abeyant.pipeline.resolver.streams.options import Options
 from abeyant.pipeline.resolver.streams.with_reason import with_reason
 from abeyant.pipeline.resolver.streams.words.layout import Columns
 from abeyant.pipeline.resolver.streams.words.stages import read_events, read_operations
-from abeyant.pipeline.resolver.words import asks_more, check_deadline
+from abeyant.pipeline.resolver.words import asks_more
 from abeyant.pipeline.schemas import DETAILS, EVENTS, OUTCOMES
 from abeyant.pipeline.sources.tables import ONE_KEY
 from abeyant.pipeline.spark.columns import is_case_sensitive, operations_schema
+from abeyant.tables.contradictions import check_deadline
 from abeyant.tables.words import Words
 
 __all__ = ["answers_of", "columns_of_words", "packed_by_words"]
@@ -37,14 +38,14 @@ def columns_of_words(operations: DataFrame, words: Words) -> Columns | None:
 
     Raises `SchemaError` for a column that contradicts the options, or another column.
     """
-    if not asks_more(operations, words):
+    schema = operations_schema(operations)
+    if not asks_more(schema, words):
         return None
+    check_deadline(schema.fieldNames(), words)
     alike = str if is_case_sensitive(operations.sparkSession) else str.lower
     names = {alike(name) for name in operations.columns}
-    schema = operations_schema(operations)
     in_list = "role" in schema["watches"].dataType.simpleString()
     listed = any(alike(field.name) == "watches" and ONE_KEY not in field.metadata for field in operations.schema.fields)
-    check_deadline(operations, words)
     return Columns(
         several_keys=listed or not names.isdisjoint(_ROLES),
         deadline="deadline" in schema.fieldNames(),
