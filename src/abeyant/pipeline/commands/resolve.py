@@ -203,7 +203,7 @@ def _say(args: argparse.Namespace, sentence: str) -> None:
 def _write(args: argparse.Namespace, given: ResolveTables) -> tuple[ResultWriter, AllRejectedError | None]:
     """Write the result; return it, and the error if a table has rejected rows only."""
     from abeyant.pipeline.commands.outcome_result import write_summary
-    from abeyant.pipeline.results.ended import count_outcomes, expired_after
+    from abeyant.pipeline.results.ended import count_outcomes, still_open
     from abeyant.pipeline.spark.progress import Steps
 
     tables, steps = given.tables(), Steps(quiet=args.quiet)
@@ -211,10 +211,9 @@ def _write(args: argparse.Namespace, given: ResolveTables) -> tuple[ResultWriter
         for name, table in tables.items():
             given.write(result, name, table, steps)
         with steps.step("summing up"):
-            ended = count_outcomes(result.files("outcomes"))
-            unmatched = given.unmatched(ended)
-            newest = given.newest_event() if ended.expired else None
-            may_be_open = "" if newest is None else expired_after(result.files("outcomes"), newest, ended.expired)
+            newest = given.newest_event()
+            ended = count_outcomes(result.files("outcomes"), newest)
+            unmatched, may_be_open = given.unmatched(ended), still_open(ended, newest)
             write_summary(
                 result.folder,
                 ended,

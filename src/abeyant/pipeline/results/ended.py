@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -27,8 +27,8 @@ __all__ = [
     "Sample",
     "count_outcomes",
     "counted_reasons",
-    "expired_after",
     "keys_of",
+    "still_open",
 ]
 
 EXACT_UP_TO: Final = 100_000
@@ -49,6 +49,8 @@ class Ended:
     """(instance, op_id) of operations that expired: all, or `EXACT_UP_TO` at most. None where none were drawn."""
     pending: int = 0
     """Operations that never end: their countdown is paused for ever. `waits` has none of them."""
+    late: int = 0
+    """How many of the expired have a deadline after the newest event, where that was given."""
 
     @property
     def expired(self) -> int:
@@ -112,37 +114,38 @@ class Counted:
         return Ended(self.waits.table(), self.sample.table(), self.waits.pending)
 
 
-def count_outcomes(files: Iterable[Path]) -> Ended:
-    """Count outcomes by kind, outcome and length of wait, in bins of 0.5 %, and draw a sample of those that expired."""
-    found = Counted()
+def count_outcomes(files: Iterable[Path], newest: int | None = None) -> Ended:
+    """Count outcomes by kind, outcome and length of wait, in bins of 0.5 %, and draw a sample of those that expired.
+
+    `newest` is the time of the newest event, in microseconds since 1970.
+    """
+    found, late = Counted(), 0
+    at = [] if newest is None else ["at"]
+    columns = [*SAMPLED, "kind", "outcome", "waited_ms", *at]
     for file in files:
-        columns = ["instance", "op_id", "kind", "outcome", "waited_ms"]
-        for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=columns):
-            found.waits.pending += batch.column("waited_ms").null_count
-            batch = batch.filter(pc.is_valid(batch.column("waited_ms")))  # what is pending for ever has no length
+        read = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").iter_batches(_BATCH_ROWS, columns=columns)
+        for batch in read:
+            if never := batch.column("waited_ms").null_count:  # what is pending for ever has no length
+                found.waits.pending += never
+                batch = batch.filter(pc.is_valid(batch.column("waited_ms")))
             found.waits.add(bins(batch))
-            expired = batch.select(SAMPLED).filter(pc.equal(batch.column("outcome"), "expired"))
-            found.sample.add(pa.Table.from_batches([expired]))
-    return found.ended()
+            expired = batch.select([*SAMPLED, *at]).filter(pc.equal(batch.column("outcome"), "expired"))
+            found.sample.add(pa.Table.from_batches([expired.select(SAMPLED)]))
+            if newest is not None:
+                late += pc.sum(pc.greater(expired.column("at").cast(pa.int64()), newest)).as_py() or 0
+    return replace(found.ended(), late=late)
 
 
-def expired_after(files: Iterable[Path], newest: int, expired: int) -> str:
-    """Say how many of the `expired` have a deadline after the newest event (microseconds since 1970); '' if none has.
+def still_open(ended: Ended, newest: int | None) -> str:
+    """Say how many of the expired have a deadline after the newest event; '' if none has.
 
     The tables are taken as complete, so these are expired by definition; more events may still complete them.
     """
-    after = 0
-    for file in files:
-        for batch in pq.ParquetFile(file, coerce_int96_timestamp_unit="us").iter_batches(
-            _BATCH_ROWS, columns=["outcome", "at"]
-        ):
-            ended_at = batch.column("at").filter(pc.equal(batch.column("outcome"), "expired")).cast(pa.int64())
-            after += pc.sum(pc.greater(ended_at, newest)).as_py() or 0
-    if not after:
+    if newest is None or not ended.late:
         return ""
     time = str(np.datetime64(newest // 1_000_000, "s")).replace("T", " ")  # of any year
     return (
-        f"{after:,} of the {expired:,} expired have a deadline after the newest event ({time} UTC): "
+        f"{ended.late:,} of the {ended.expired:,} expired have a deadline after the newest event ({time} UTC): "
         "still open, if the table of events ends there"
     )
 
