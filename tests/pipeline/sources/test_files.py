@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,10 +13,12 @@ from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.commands.quick.files import read_file
+from abeyant.pipeline.schemas import REJECT_REASON
 from abeyant.pipeline.sources.csv import Csv
 from abeyant.pipeline.sources.csv_separator import separator_of
 from abeyant.pipeline.sources.registry import source_of
 from abeyant.pipeline.sources.source import Input, Source
+from abeyant.pipeline.sources.tables import operations_from
 from abeyant.pipeline.spark.errors import explained
 
 
@@ -111,6 +114,32 @@ def test_json_that_is_not_in_lines_is_told_so(spark: SparkSession, tmp_path: Pat
     (tmp_path / "table.json").write_text('{\n"op_id": "a",\n"key": "k"\n}\n')
     with pytest.raises(AbeyantError, match=r"table\.json: no line is a JSON object: write one"):
         there(tmp_path / "table.json").table(spark)
+
+
+def test_lines_that_are_no_json_object_are_rejected_with_their_text(spark: SparkSession, tmp_path: Path) -> None:
+    fine = {"op_id": "a", "key": "k", "start": "2026-03-02T12:00:00Z", "timeout": "1 h"}
+    (tmp_path / "table.json").write_text("\n".join([json.dumps(fine), '{"op_id": "b", ', "[7]", ""]))
+    table = source_of(Input("operations", str(tmp_path / "table.json"))).table(spark)
+    assert [(row.op_id, row[REJECT_REASON]) for row in operations_from(table).collect()] == [
+        ("a", None),
+        (None, 'not a JSON object: {"op_id": "b", '),
+        (None, "not a JSON object: [7]"),
+    ]
+
+
+def test_two_fields_of_one_name_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "table.json").write_text('{"op_id": "a", "OP_ID": "b"}\n')
+    with pytest.raises(AbeyantError, match=r"table\.json: 2 columns `op_id`: rename all but one, or tell them apart"):
+        there(tmp_path / "table.json").table(spark)
+
+
+def test_utf_16_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """As PowerShell writes it, and Excel its `Unicode Text`."""
+    file = tmp_path / "table.csv"
+    file.write_text("op_id,key\n", encoding="utf-16")
+    for read in (lambda: there(file).table(spark), lambda: read_file(str(file), None)):
+        with pytest.raises(AbeyantError, match=r"table\.csv is UTF-16: save it as UTF-8, or convert it \(iconv"):
+            read()
 
 
 def test_nanoseconds_of_parquet_are_refused_with_the_mend(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,10 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["OPENERS", "separator_in", "separator_of"]
+from abeyant.errors import AbeyantError
+
+__all__ = ["OPENERS", "check_utf_8", "separator_in", "separator_of"]
 
 OPENERS: Final[dict[str, Callable[..., Any]]] = {".gz": gzip.open, ".bz2": bz2.open}
 _MOST_BYTES: Final = 1 << 16
+_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 _TABS: Final = re.compile(r"\.tsv(\.(gz|bz2|zst))?\Z", re.IGNORECASE)
 _QUOTED: Final = re.compile(r'(?<![^,;\t|\ufeff])"[^"]*+(?:""[^"]*+)*+(?:"|\Z)')
 
@@ -29,10 +32,17 @@ def separator_of(header: str, name: str = "") -> str:
     return "," if "," in bare else max(",;\t|", key=bare.count)
 
 
+def check_utf_8(header: bytes, file: Path) -> None:
+    """Raise `AbeyantError` for a file that begins as UTF-16 does: PowerShell and Excel (`Unicode Text`) write it."""
+    if header.startswith(_UTF_16):
+        raise AbeyantError(f"{file} is UTF-16: save it as UTF-8, or convert it (iconv -f UTF-16 -t UTF-8)")
+
+
 def separator_in(files: Iterable[Path]) -> str:
     """Return what separates the columns of local files, by the first that is not empty."""
     for file in files:
         with suppress(OSError, EOFError), OPENERS.get(file.suffix.lower(), open)(file, "rb") as opened:
             if header := opened.readline(_MOST_BYTES):
+                check_utf_8(header, file)
                 return separator_of(header.decode(errors="replace"), file.name)
     return ","

@@ -152,6 +152,12 @@ class FileSource(Source):
                     f"{self.given.name}: its times are in nanoseconds, which Spark cannot read from Parquet: write "
                     "them in microseconds (pandas and pyarrow: coerce_timestamps='us')"
                 ) from error
+            if error.getCondition() == "COLUMN_ALREADY_EXISTS":
+                twice = (error.getMessageParameters() or {}).get("columnName", "of one name")
+                raise AbeyantError(
+                    f"{self.given.name}: 2 columns {twice}: rename all but one, or tell them apart by their case with "
+                    "spark.sql.caseSensitive"
+                ) from error
             if error.getCondition() != "UNABLE_TO_INFER_SCHEMA":
                 raise
             raise no_columns(self.given.name, self.called) from error

@@ -7,7 +7,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from abeyant.errors import AbeyantError
+from abeyant.pipeline.schemas import REJECT_REASON
 from abeyant.pipeline.sources.files import FileSource
+from abeyant.tables.defaults import SHOWN_CHARS
 
 __all__ = ["JsonLines"]
 
@@ -29,6 +31,14 @@ class JsonLines(FileSource):
     def lines(self, spark: SparkSession) -> DataFrame:
         """Return the lines as records: `value`, and in `record` their file."""
         return _as_records(self.arriving(spark, spark.readStream.format("text")))
+
+    def columns_of(self, rows: DataFrame) -> DataFrame:
+        """Reject lines that are no JSON object, with their text: all their columns are null."""
+        unread = str(rows.sparkSession.conf.get("spark.sql.columnNameOfCorruptRecord"))
+        if unread not in rows.columns:
+            return rows
+        said = F.concat(F.lit("not a JSON object: "), F.left(unread, F.lit(SHOWN_CHARS)))
+        return rows.withColumn(REJECT_REASON, said).drop(unread)
 
     def _load(self, spark: SparkSession, schema: StructType | None) -> DataFrame:
         table = super()._load(spark, schema)

@@ -17,7 +17,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, format_of
-from abeyant.pipeline.sources.csv_separator import separator_of
+from abeyant.pipeline.sources.csv_separator import check_utf_8, separator_of
 from abeyant.pipeline.sources.empty import no_columns
 
 __all__ = ["read_file"]
@@ -53,6 +53,7 @@ def _rfc_4180(separator: bytes) -> re.Pattern[bytes]:
 
 def _csv(path: Path) -> pa.Table:
     data = path.read_bytes().removeprefix(_BOM)
+    check_utf_8(data, path)
     header = data.partition(b"\n")[0].decode().rstrip("\r")
     separator = separator_of(header, path.name)
     if (
