@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import re
 import typing
+from concurrent.futures import ThreadPoolExecutor
+from typing import cast
 
 import pytest
 from confluent_kafka import KafkaException
@@ -20,6 +23,7 @@ from broker.clients import consuming, producing, send, settle, take
 from broker.conformance.bodies import fetch, part
 from broker.conformance.client import ClosedError, Connection
 from broker.conformance.scenario import Topic
+from waiting import wait_until
 
 TOPIC = "orders"
 
@@ -43,6 +47,47 @@ def test_a_fault_ends_with_its_block() -> None:
             assert fault.active
         assert settle(producer, send(producer, TOPIC, b"after")) == [None]
         assert kafka._gate is None  # and requests pay nothing for it any more
+
+
+def test_calls_that_block_end_at_once_when_the_cluster_closes() -> None:
+    with Cluster() as kafka, ThreadPoolExecutor(3) as threads:
+        fault = kafka.observe("Produce")
+        calls = [threads.submit(kafka.until_waiting, "Produce", timeout=60), threads.submit(fault.wait, timeout=60)]
+        wait_until(lambda: kafka._awaited and fault._awaited, "both block")
+        asking = threads.submit(_ask_for_ever, kafka)
+        kafka.close()
+        found = [str(call.exception(timeout=10)) for call in (*calls, asking)]
+    assert found == [
+        "the cluster was closed: 0 of 1 requests were pending in Produce",
+        "the cluster was closed: 0 of 1 hits of <Fault: counted: Produce>",
+        "the cluster is not open: it has been closed; create another",
+    ]
+
+
+def test_a_call_that_the_loop_never_came_to_ends_when_the_cluster_closes() -> None:
+    with Cluster() as kafka, ThreadPoolExecutor(1) as threads:
+        loop, kafka._loop = kafka._loop, cast("asyncio.AbstractEventLoop", _Deaf())
+        call = threads.submit(kafka.topics)
+        wait_until(lambda: kafka._calls, "it blocks")
+        kafka._loop = loop
+        kafka.close()
+        with pytest.raises(AbeyantError, match="the cluster is not open: it has been closed; create another"):
+            call.result(timeout=10)
+
+
+class _Deaf:
+    """A loop that ends before it runs what it was given."""
+
+    def is_closed(self) -> bool:
+        return False
+
+    def call_soon_threadsafe(self, callback: object) -> None:
+        pass
+
+
+def _ask_for_ever(kafka: Cluster) -> None:
+    while True:
+        kafka.topics()
 
 
 def test_only_what_matches_is_struck() -> None:

@@ -121,6 +121,7 @@ class Cluster(ClusterApi):
 
             self._observer = RequestLog(Path(request_log))
         self._awaited = []
+        self._calls: set[Future[Any]] = set()  # of other threads, which block until the loop has made them
         self._faults = Faults(self)
         self._ports = {first + index: port and port + index for index in range(brokers)}
         self.directory: DataDirectory | None = None
@@ -148,18 +149,24 @@ class Cluster(ClusterApi):
         return self
 
     def close(self) -> None:
-        """Stop all brokers and close the connections. A second call does nothing."""
+        """Stop all brokers and close the connections. A second call does nothing.
+
+        Calls that block in other threads, as `until_waiting` does, end at once with AbeyantError.
+        """
         loop, self._loop = self._loop, None
         if loop is None:
             return
         if self._thread is None:
             self._end()
-            return
-        if not loop.is_closed():
-            with suppress(RuntimeError):
-                asyncio.run_coroutine_threadsafe(self._end_thread(loop), loop)
-        self._thread.join()
-        self._thread = None
+        else:
+            if not loop.is_closed():
+                with suppress(RuntimeError):
+                    asyncio.run_coroutine_threadsafe(self._end_thread(loop), loop)
+            self._thread.join()
+            self._thread = None
+        for call in list(self._calls):  # the loop has ended before it came to them
+            if not call.done():
+                call.set_exception(self._not_open())
 
     def __enter__(self) -> Self:
         return self.open()
@@ -271,6 +278,7 @@ class Cluster(ClusterApi):
         return own
 
     def _end(self) -> None:
+        self._end_waits()
         for broker in self.brokers.values():
             if not broker.stopped:
                 broker.stop()
@@ -295,20 +303,33 @@ class Cluster(ClusterApi):
     def _on_loop(self, action: Callable[..., T], *args: Any) -> T:
         """Call `action` in the loop's thread and return its result. Thread-safe. Not for users."""
         loop = self._loop
-        if loop is None:
-            raise AbeyantError("the cluster is not open: use it in a `with` statement, or call open()")
-        if asyncio._get_running_loop() is loop:
+        if loop is not None and asyncio._get_running_loop() is loop:
             return action(*args)
         result: Future[T] = Future()
 
         def run() -> None:
+            if result.done():
+                return
             try:
+                if self._loop is None:
+                    raise self._not_open()
                 result.set_result(action(*args))
             except BaseException as error:  # noqa: BLE001  raised in the calling thread
                 result.set_exception(error)
 
-        loop.call_soon_threadsafe(run)
-        return result.result()
+        self._calls.add(result)
+        try:
+            loop = self._loop  # only now: `close` ends the calls that it finds, and later ones see that it is closed
+            if loop is None or loop.is_closed():
+                raise self._not_open()
+            loop.call_soon_threadsafe(run)
+            return result.result()
+        finally:
+            self._calls.discard(result)
+
+    def _not_open(self) -> AbeyantError:
+        mend = "it has been closed; create another" if self.brokers else "use it in a `with` statement, or call open()"
+        return AbeyantError(f"the cluster is not open: {mend}")
 
 
 def _checked_racks(racks: Sequence[str] | None, settings: Settings) -> tuple[str, ...]:

@@ -297,8 +297,8 @@ class ClusterApi(ContentsApi, Outages):
     ) -> list[Waiting]:
         """Block until at least `count` requests are pending, and return them. Use it before advancing a held clock.
 
-        Raises TimeoutError after `timeout` seconds of real time. In an event loop, or in a notebook, which has one:
-        `await asyncio.to_thread(kafka.until_waiting, "Produce")`.
+        Raises TimeoutError after `timeout` seconds of real time, and AbeyantError once the cluster closes. In an event
+        loop, or in a notebook, which has one: `await asyncio.to_thread(kafka.until_waiting, "Produce")`.
         """
         self._require_kind(kind)
         check_choice("client_id", client_id)
@@ -331,7 +331,8 @@ class ClusterApi(ContentsApi, Outages):
             text = f"after {timeout:g} s {pending} of {count} requests are pending in {of}; {_summary(self.waiting())}"
             raise TimeoutError(text) from None
         finally:
-            self._on_loop(self._remove_awaited, awaited)
+            if awaited in self._awaited:
+                self._on_loop(self._remove_awaited, awaited)
 
     def readings(self) -> Iterator[Reading]:
         """Return the metrics, for `abeyant.metrics.Collector`. From any thread, without waiting for the loop."""
@@ -340,6 +341,15 @@ class ClusterApi(ContentsApi, Outages):
         return cluster_readings(self, len(self._faults.active))
 
     # -- inside, in the loop's thread
+
+    def _end_waits(self) -> None:
+        """End the blocked calls of `until_waiting` and of `Fault.wait`: the cluster closes."""
+        awaited, self._awaited = self._awaited, []
+        for kind, number, client_id, found in awaited:
+            pending = f"{len(self._waiting_now(kind, client_id))} of {number} requests were pending in {kind}"
+            found.set_exception(AbeyantError(f"the cluster was closed: {pending}"))
+        for fault in self._faults.active:
+            fault._end_waits()
 
     def _start(self, number: int) -> None:
         raise NotImplementedError

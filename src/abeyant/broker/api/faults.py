@@ -107,14 +107,13 @@ class Fault:
 
     def near_misses(self) -> list[NearMiss]:
         """Return the requests that all but one of its selectors matched, most frequent first, by what differed."""
-        found = self._faults.cluster._settled(lambda: list(self._misses.values()))
-        return sorted(found, key=lambda miss: -miss.requests)
+        return self._faults.cluster._settled(self._ranked)
 
     def wait(self, hits: int = 1, *, timeout: float = 10.0) -> int:
         """Block until it has fired `hits` times in all, and return how often it has.
 
         `timeout` is in seconds of real time. Raises TimeoutError once it is over, AbeyantError at once where the fault
-        ends or has ended with fewer hits; both with the nearest misses. Not for the cluster's own loop.
+        ends or has ended with fewer hits, or the cluster closes; with the nearest misses. Not for the cluster's loop.
         """
         if type(hits) is not int or hits < 1:
             raise AbeyantError(f"hits must be 1 or more, not {hits!r}")
@@ -125,20 +124,27 @@ class Fault:
         if self.times is not None and hits > self.times:
             raise AbeyantError(f"hits is {hits}, and the fault ends after {self.times}: order it with more times")
         found: Future[int] = Future()
-        self._faults.cluster._settled(self._await, hits, found)
+        awaited = hits, found
+        cluster = self._faults.cluster
+        cluster._settled(self._await, awaited)
         try:
             hit = found.result(timeout)
         except FutureTimeoutError:
-            raise TimeoutError(
-                f"after {timeout:g} s: {self.hits} of {hits} hits of {self!r}{self._nearest()}"
-            ) from None
+            raise TimeoutError(f"after {timeout:g} s: {cluster._settled(self._so_far, hits)}") from None
+        finally:
+            if awaited in self._awaited:
+                cluster._on_loop(self._remove_awaited, awaited)
         if hit < hits:
-            raise AbeyantError(f"no more can come: {hit} of {hits} hits of {self!r}{self._nearest()}")
+            raise AbeyantError(f"no more can come: {cluster._settled(self._so_far, hits)}")
         return hit
 
-    def _await(self, hits: int, found: Future[int]) -> None:
-        self._awaited.append((hits, found))
+    def _await(self, awaited: tuple[int, Future[int]]) -> None:
+        self._awaited.append(awaited)
         self._check_awaited()
+
+    def _remove_awaited(self, awaited: tuple[int, Future[int]]) -> None:
+        if awaited in self._awaited:
+            self._awaited.remove(awaited)
 
     def _check_awaited(self) -> None:
         for hits, found in list(self._awaited):
@@ -146,9 +152,18 @@ class Fault:
                 self._awaited.remove((hits, found))
                 found.set_result(self.hits)
 
-    def _nearest(self) -> str:
-        misses = self.near_misses()
-        return f"; {misses[0]}" if misses else ""
+    def _end_waits(self) -> None:
+        """End the blocked calls of `wait`: the cluster closes."""
+        awaited, self._awaited = self._awaited, []
+        for hits, found in awaited:
+            found.set_exception(AbeyantError(f"the cluster was closed: {self._so_far(hits)}"))
+
+    def _so_far(self, hits: int) -> str:
+        nearest = "".join(f"; {miss}" for miss in self._ranked()[:1])
+        return f"{self.hits} of {hits} hits of {self!r}{nearest}"
+
+    def _ranked(self) -> list[NearMiss]:
+        return sorted(self._misses.values(), key=lambda miss: -miss.requests)
 
     def end(self) -> None:
         """End the fault. A second call does nothing. Requests that it delayed are still handled after their delay."""
