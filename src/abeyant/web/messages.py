@@ -39,9 +39,18 @@ class Request(NamedTuple):
         if kind != JSON:
             raise HttpError(415, f"content-type is {kind or 'missing'}: send {JSON}")
         try:
-            return json.loads(self.body)
+            return json.loads(self.body, object_pairs_hook=_unambiguous)
         except (ValueError, RecursionError) as error:
             raise HttpError(400, f"the body is not JSON: {error}") from None
+
+
+def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"an object has {name[:200]!r} twice: leave one out")
+        found[name] = value
+    return found
 
 
 class Response(NamedTuple):

@@ -229,7 +229,9 @@ def test_a_wait_for_a_fault_that_has_ended_is_over_at_once(kafka: Cluster, http:
         ),
         ("POST", "/faults", {"action": "drop", "api": "Produce", "group": "g"}, 409, "Produce names no groups"),
         ("POST", "/faults", {"action": "drop", "times": 0}, 400, "body.times must be from 1 to 2147483647, not 0"),
-        ("POST", "/faults", None, 400, "body must be an object, not null"),
+        ("POST", "/faults", None, 400, "POST /faults needs a body, a JSON object with action"),
+        ("POST", "/topics", None, 400, "POST /topics needs a body, a JSON object with name"),
+        ("POST", "/topics", {"nme": "a"}, 400, "body cannot have 'nme'; did you mean name?"),
         ("GET", "/faults/7", None, 404, "there is no fault 7; there are none"),
         ("GET", "/waiting?count=1", None, 409, "query.count needs query.kind"),
         ("GET", "/waiting?kind=Produced", None, 409, "there is no kind 'Produced' of requests; did you mean Produce?"),
@@ -252,6 +254,22 @@ def test_a_wait_for_a_fault_that_has_ended_is_over_at_once(kafka: Cluster, http:
 def test_bad_input(http: Client, method: str, path: str, body: Any, status: int, message: str) -> None:
     found, answer = http(method, path, body)
     assert (found, message in answer["error"]) == (status, True), answer
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b'{"name": "a", "name": "b"}', "the body is not JSON: an object has 'name' twice: leave one out"),
+        (b"[" * 900 + b"]" * 900, "(the body is nested too deeply|body must be object)"),  # as Python's limit is
+    ],
+)
+def test_a_body_that_is_ambiguous_or_bottomless(http: Client, body: bytes, message: str) -> None:
+    request = urllib.request.Request(f"{http.url}/topics", body, {"Content-Type": "application/json"})
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        urllib.request.urlopen(request, timeout=30)
+    with raised.value as error:
+        assert error.code == 400
+        assert re.match(message, json.loads(error.read())["error"])
 
 
 def test_a_held_clock_goes_on_and_is_held_again(kafka: Cluster, http: Client) -> None:

@@ -116,9 +116,6 @@ def _range(schema: Schema, least: str, most: str) -> str:
 def _check_object(schema: Schema, value: Mapping[str, Any], where: str) -> None:
     known = schema.get("properties", {})
     rest = schema.get("additionalProperties", True)
-    for name in schema.get("required", ()):
-        if name not in value:
-            raise HttpError(400, f"{where} lacks {name}")
     for name, one in value.items():
         if name in known:
             check(known[name], one, f"{where}.{name}")
@@ -127,6 +124,9 @@ def _check_object(schema: Schema, value: Mapping[str, Any], where: str) -> None:
             raise HttpError(400, f"{where} cannot have {_shown(name)}{hint}")
         elif rest is not True:
             check(rest, one, f"{where}.{name}")
+    for name in schema.get("required", ()):
+        if name not in value:
+            raise HttpError(400, f"{where} lacks {name}")
 
 
 def _is(value: Any, name: str) -> bool:

@@ -68,12 +68,10 @@ def _run(control: Control, operation: Operation, request: Request) -> Any:
         for name, schema in operation.query.items()
         if name in request.query
     }
-    body = with_integers(request.json())
-    if operation.body is None:
-        if body is not None:
-            raise HttpError(400, f"{operation.method} {operation.path} takes no body")
-    elif request.body or "oneOf" in operation.body or operation.body.get("required"):
-        check(operation.body, body, "body")
+    try:
+        body = _body_of(operation, request)
+    except RecursionError:
+        raise HttpError(400, "the body is nested too deeply") from None
     try:
         return operation.run(control, Given(path, query, body))
     except HttpError:
@@ -82,6 +80,21 @@ def _run(control: Control, operation: Operation, request: Request) -> Any:
         raise HttpError(404, str(error)) from error
     except (AbeyantError, TimeoutError, ValueError, OverflowError) as error:
         raise HttpError(409, str(error)) from error
+
+
+def _body_of(operation: Operation, request: Request) -> Any:
+    body, schema = with_integers(request.json()), operation.body
+    if schema is None:
+        if body is not None:
+            raise HttpError(400, f"{operation.method} {operation.path} takes no body")
+        return None
+    required = [schema["discriminator"]["propertyName"]] if "oneOf" in schema else schema.get("required", ())
+    if request.body:
+        check(schema, body, "body")
+    elif required:
+        needs = f"needs a body, a JSON object with {', '.join(required)}"
+        raise HttpError(400, f"{operation.method} {operation.path} {needs}")
+    return body
 
 
 def _registry_of(cluster: Cluster) -> Any:
