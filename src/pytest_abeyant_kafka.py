@@ -149,16 +149,16 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
     marked = _options(pyfuncitem)
     try:
         order = _order(pyfuncitem)
+        node = _without_part(pyfuncitem)
         if hashes_are_fixed():
             names = pyfuncitem._fixtureinfo.argnames
             others = {name: pyfuncitem.funcargs[name] for name in names if name != "simulation"}
             marked.pop("seeds", None)
             test = functools.partial(_call, pyfuncitem.obj, others)
-            report = pytest_face.run_here(test, pyfuncitem.nodeid, pytest_face.options_of(marked), order)
+            report = pytest_face.run_here(test, node, pytest_face.options_of(marked), order)
             if config.getoption("kafka_report"):
                 pytest_face.write_report(Path(config.getoption("kafka_report")), report)
         else:
-            node = pyfuncitem.nodeid.removesuffix(f"[{_part_id(order.seeds)}]")
             report = pytest_face.run_in_child(node, config.rootpath, _arguments(config), order)
     except AbeyantError as error:
         pytest.fail(str(error), pytrace=False)
@@ -221,6 +221,19 @@ def _seeds(config: pytest.Config, item: Any) -> list[int]:
 def _test_of(item: Any) -> str:
     """Return a test's name without its part of the seeds."""
     return str(item.nodeid).partition("[")[0]
+
+
+def _without_part(item: pytest.Function) -> str:
+    """Return a test's id as it is without xdist, whose workers have a part of its seeds each."""
+    part = item.funcargs["simulation"]
+    name, bracket, ids = item.nodeid.partition("[")
+    if not isinstance(part, list) or not bracket:
+        return item.nodeid
+    others = ids.removesuffix("]").split("-")
+    own = _part_id(part).split("-")
+    at = next(at for at in range(len(others)) if others[at : at + len(own)] == own)
+    left = "-".join(others[:at] + others[at + len(own) :])
+    return f"{name}[{left}]" if left else name
 
 
 def _part_id(seeds: Sequence[int]) -> str:

@@ -6,8 +6,8 @@ import asyncio
 import dataclasses
 import re
 import typing
-from concurrent.futures import ThreadPoolExecutor
-from typing import cast
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaException
@@ -52,7 +52,10 @@ def test_a_fault_ends_with_its_block() -> None:
 def test_calls_that_block_end_at_once_when_the_cluster_closes() -> None:
     with Cluster() as kafka, ThreadPoolExecutor(3) as threads:
         fault = kafka.observe("Produce")
-        calls = [threads.submit(kafka.until_waiting, "Produce", timeout=60), threads.submit(fault.wait, timeout=60)]
+        calls: list[Future[Any]] = [
+            threads.submit(kafka.until_waiting, "Produce", timeout=60),
+            threads.submit(fault.wait, timeout=60),
+        ]
         wait_until(lambda: kafka._awaited and fault._awaited, "both block")
         asking = threads.submit(_ask_for_ever, kafka)
         kafka.close()

@@ -155,3 +155,50 @@ def test_an_error_names_its_seed() -> None:
     [note] = caught.value.__notes__
     seed = int(note.split()[1].rstrip(":"))
     assert isinstance(run(main, seed).error, AssertionError)
+
+
+@pytest.mark.parametrize(
+    ("misuse", "said"), [(lambda: time.sleep(1), "time.sleep"), (lambda: sys.exit(3), "sys.exit.3.")]
+)
+def test_a_refusal_and_an_exit_name_their_seed_too(misuse: Callable[[], object], said: str) -> None:
+    async def main() -> None:
+        misuse()
+
+    with pytest.raises(simulation.SimulationError, match=said) as caught:
+        simulation.search(main, [7], any_hashes=True)
+    assert caught.value.__notes__ == ["seed 7: simulation.run(..., seed=7) repeats it"]
+
+
+def test_clocks_by_their_id_are_of_the_run() -> None:
+    async def main() -> tuple[float, int, float]:
+        await asyncio.sleep(2)
+        clock = time.CLOCK_MONOTONIC
+        return time.clock_gettime(clock), time.clock_gettime_ns(clock), time.clock_gettime(time.CLOCK_REALTIME)
+
+    assert run(main).value == (2.0, 2_000_000_000, EPOCH + 2.0)
+    assert time.clock_gettime(time.CLOCK_MONOTONIC) == pytest.approx(time.monotonic(), abs=60)
+
+
+async def _nothing() -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("main", "options", "said"),
+    [
+        (5, {}, r"write run\(main, ...\), not run\(5, ...\)"),
+        (lambda: 5, {}, "returned 5"),
+        (_nothing, {"limit": 0}, "limit must be more than 0 seconds, not 0"),
+        (_nothing, {"limit": float("nan")}, "limit must be more than 0 seconds, not nan"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(main: Any, options: Any, said: str) -> None:
+    with pytest.raises(simulation.SimulationError, match=said):
+        run(main, **options)
+
+
+def test_a_coroutine_in_place_of_its_function_is_refused() -> None:
+    coroutine = _nothing()
+    with pytest.raises(simulation.SimulationError, match=r"write run\(main, ...\), not run\(_nothing\(\), ...\)"):
+        run(coroutine)  # type: ignore[arg-type]
+    coroutine.close()

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 EPOCH: Final = 1_893_456_000  # seconds: each run begins at 2030-01-01
 _NANOSECONDS: Final = 10**9  # in a second
 _EXTRA: Final = {"clocks": ["time_machine"]}
+# What `time.clock_gettime` calls those of the clocks that stand still while the program runs.
+_STEADY: Final = frozenset(
+    getattr(time, name)
+    for kind in ("MONOTONIC", "MONOTONIC_RAW", "BOOTTIME", "HIGHRES", "UPTIME", "UPTIME_RAW", "PROF",
+                 "PROCESS_CPUTIME_ID", "THREAD_CPUTIME_ID")
+    if hasattr(time, name := f"CLOCK_{kind}")
+)  # fmt: skip
 _NODE: Final = 0x02_00_00_00_00_01  # for uuid.uuid1: a locally administered hardware address
 
 _loop: SimulationLoop | None = None
@@ -115,11 +122,20 @@ class Control:
         traveller: Any = travel.start()
         traveller.time_ns = lambda: _nanoseconds(wall(self._loop))
         self._undo.append(travel.stop)
+        # By name, so that what is bound to the machine's own clock keeps it: see abeyant.timer.clock.
+        for name, read in (("clock_gettime", lambda now: now), ("clock_gettime_ns", _nanoseconds)):
+            if hasattr(time, name):
+                self._set(time, name, partial(_clock_by_id, getattr(time, name), read))
 
     def _set(self, owner: Any, name: str, value: object) -> None:
         self._undo.append(lambda: setattr(owner, name, before))
         before = getattr(owner, name, None)
         setattr(owner, name, value)
+
+
+def _clock_by_id(real: Callable[[int], Any], read: Callable[[float], Any], clock: int) -> Any:
+    loop = _here()
+    return real(clock) if loop is None or clock not in _STEADY else read(loop.now)
 
 
 def _seed_by(below: Callable[[int], int], seed: Callable[..., None]) -> Callable[..., None]:

@@ -76,6 +76,12 @@ def run(
             "sets of strings are ordered differently in each process: call simulation.fix_hashes() first, which runs "
             "the program again with PYTHONHASHSEED=0"
         )
+    if not callable(main):
+        raise SimulationError(
+            f"each run calls a coroutine function anew: write run(main, ...), not run({_shown(main)}, ...)"
+        )
+    if not limit > 0:
+        raise SimulationError(f"limit must be more than 0 seconds, not {limit!r}")
     if asyncio._get_running_loop() is not None:
         raise SimulationError("a simulation cannot start inside a running event loop: call run() outside of it")
     with _garbage_collected_after():
@@ -100,8 +106,13 @@ def _attempt(main: Main, loop: SimulationLoop) -> tuple[Run, str | None, Simulat
         control.begin()
         asyncio.set_event_loop(loop)
         try:
-            value = loop.run_until_complete(main())
-        except (SystemExit, KeyboardInterrupt):
+            program = main()
+            if not asyncio.iscoroutine(program):
+                raise SimulationError(
+                    f"a simulation runs a coroutine function, and {_shown(main)} returned {program!r}"
+                )
+            value = loop.run_until_complete(program)
+        except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  the program's error is in the result
             failure = error
@@ -158,12 +169,22 @@ def search(main: Main, seeds: Iterable[int], **options: Unpack[RunOptions]) -> i
     """
     count = 0
     for seed in seeds:
-        result = run(main, seed=seed, **options)
-        if result.error is not None:
-            result.error.add_note(f"seed {seed}: simulation.run(..., seed={seed}) repeats it")
-            raise result.error
+        error: BaseException | None
+        try:
+            error = run(main, seed=seed, **options).error
+        except SimulationError as refusal:
+            error = refusal
+        if isinstance(error, SystemExit):  # raised as it is, it would end the search without a word
+            error = SimulationError(f"the program called sys.exit({error.code!r})")
+        if error is not None:
+            error.add_note(f"seed {seed}: simulation.run(..., seed={seed}) repeats it")
+            raise error
         count += 1
     return count
+
+
+def _shown(main: object) -> str:
+    return f"{getattr(main, '__name__', repr(main))}{'()' if asyncio.iscoroutine(main) else ''}"
 
 
 def current() -> SimulationLoop:

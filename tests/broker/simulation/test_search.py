@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from abeyant.broker.simulation import (
     run_seed,
     story,
 )
+from abeyant.errors import AbeyantError
 from abeyant.simulation import SimulationError
 
 if __name__ == "__main__":
@@ -141,6 +143,37 @@ def test_an_error_of_the_test_is_told_with_its_place() -> None:
     assert failure is not None
     assert failure.message == "ValueError: of the test"
     assert "test_search.py" in failure.text
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_program_that_exits_ends_alone(code: int) -> None:
+    async def exits(starts: list[int]) -> None:
+        starts.append(code)
+        sys.exit(code)
+
+    async def story_of_it(simulation: Simulation) -> None:
+        starts: list[int] = []
+        simulation.process(exits, starts)
+        await asyncio.sleep(2.5)
+        assert len(starts) == (3 if code else 1)
+
+    assert run_seed(story_of_it, 1, Options(brokers=1, faults=()), any_hashes=True).failure is None
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        (kafka_checks.replicas_agree, r"call it: replicas_agree\(...\)"),
+        ("orders", "give a Check"),
+        (kafka_checks.Check("mine", lambda history: None), "the check 'mine' returned None"),  # type: ignore[arg-type,return-value]
+    ],
+)
+def test_what_is_no_check_is_refused(check: Any, said: str) -> None:
+    async def test(simulation: Simulation) -> None:
+        simulation.check(check)
+
+    with pytest.raises(AbeyantError, match=said):
+        run_seed(test, 1, Options(brokers=1, faults=()), any_hashes=True)
 
 
 def test_a_program_that_fails_for_good_fails_the_run() -> None:

@@ -85,11 +85,14 @@ def test_a_failure_is_told_with_the_command_that_repeats_it(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_workers_share_the_seeds(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
-    code, said = run(tmp_path, CODE.replace("WRONG", "3"), "-p", "xdist", "-n", "2")
+    test = CODE.replace("WRONG", "3").replace("(simulation)", "(simulation, what)")
+    test = test.replace("@pytest", '@pytest.mark.parametrize("what", ["a b"])\n@pytest')
+    code, said = run(tmp_path, test, "-p", "xdist", "-n", "2")
     assert code == 1
+    assert "repeat it: pytest 'test_it.py::test_orders[a b]' --kafka-repeat 3:" in said
     assert "kafka: " in said
     assert "7 passed" in said or "3 passed" in said
-    assert "test_orders[3-3]" in said
+    assert "test_orders[a b-3-3]" in said
 
 
 def test_misuse_in_a_test_is_told_in_a_line(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from abeyant.broker.checks.history import History
+from abeyant.errors import AbeyantError
 
 _SHOWN = 3
 
@@ -37,7 +38,10 @@ class Check:
 
     def __call__(self, history: History) -> Verdict:
         """Return the verdict over a history."""
-        return self.look(history)
+        verdict = self.look(history)
+        if not isinstance(verdict, Verdict):
+            raise AbeyantError(f"the check {self.name!r} returned {verdict!r}: its function returns a Verdict")
+        return verdict
 
 
 def complaint(check: Check, verdict: Verdict) -> str | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import tempfile
 import time
@@ -103,7 +104,7 @@ def run_here(test: Callable[..., Any], name: str, options: Options, order: Order
 
 def _tell(test: Test, outcome: RunResult, which: RunId, tried: int, name: str, options: Options, order: Order) -> str:
     """Return the story of a failure; write its timeline, if a folder for it is given."""
-    command = f"pytest {name}"
+    command = f"pytest {shlex.quote(name)}"
     if order.stories is None:
         return story(outcome, which, tried, command)
     watched = rerun(test, which, options, watch=True)

@@ -125,7 +125,9 @@ class Simulation:
             return await main(*args)
         except SimulationError:
             raise
-        except Exception as error:  # noqa: BLE001  whatever ends a program
+        except (Exception, SystemExit) as error:  # noqa: BLE001  whatever ends a program
+            if isinstance(error, SystemExit) and error.code in (None, 0):
+                return None
             life = OWNER.get()
             name = "a program" if life is None else life.name
             what = f"{name} ended with {type(error).__name__}, and is begun again"
@@ -148,6 +150,8 @@ class Simulation:
 
     def check(self, *checks: Check) -> None:
         """Register checks, to be made at the end, once the faults have ended: in time they must all be content."""
+        for one in checks:
+            _require_check(one)
         self.checks += checks
 
     def ledger(self) -> Ledger:
@@ -290,6 +294,12 @@ class _Failed(Exception):  # noqa: N818  it carries a failure
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
+
+
+def _require_check(one: object) -> None:
+    if not isinstance(one, Check):
+        mend = f"call it: {one.__name__}(...)" if callable(one) and hasattr(one, "__name__") else "give a Check"
+        raise SimulationError(f"simulation.check takes checks, not {one!r}: {mend}")
 
 
 def _swarm(loop: SimulationLoop) -> None:
