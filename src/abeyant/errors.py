@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["AbeyantError", "RejectedRowsWarning", "SchemaError", "did_you_mean"]
+__all__ = ["AbeyantError", "RejectedRowsWarning", "SchemaError", "did_you_mean", "listed"]
 
 
 class AbeyantError(Exception):
@@ -32,3 +32,8 @@ def did_you_mean(given: str, known: Iterable[str], alike: float = 0.6) -> str:
     names = {name.lower(): name for name in known}
     close = get_close_matches(given.lower(), names, n=1, cutoff=alike)
     return f"; did you mean {names[close[0]]}?" if close else ""
+
+
+def listed(columns: Iterable[str]) -> str:
+    """Return columns for a message, so that spaces around a name are seen: in backticks, as SQL takes it."""
+    return ", ".join(f"`{column}`" if column != column.strip() else column for column in columns) or "none"

@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from abeyant.errors import SchemaError
+from abeyant.errors import SchemaError, listed
 from abeyant.tables.defaults import DEFAULTS, only_role
 
 __all__ = ["DETAILS", "EVENTS", "OPERATIONS", "OUTCOMES", "check", "columns_of", "is_whole", "wanted_columns"]
@@ -92,7 +92,7 @@ def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
                 raise SchemaError(f"{name}: column {other!r} must be spelled {column!r}: rename it")
             continue
         if len(places) != 1:
-            found = ", ".join(schema.names) or "none"
+            found = listed(schema.names)
             there = "no column" if not places else f"{len(places)} columns"
             mend = "" if places else _in_other_case(schema.names, column, wanted)
             raise SchemaError(f"{name}: {there} {column!r}, expected {kind} (columns: {found}){mend}")

@@ -220,6 +220,10 @@ def test_a_missing_column_is_named_before_spark_starts(tmp_path: Path) -> None:
     said = r"no column 'op_id', expected string \(columns: order_id, ordered_at\); --operation COLUMN=SQL says where"
     with pytest.raises(AbeyantError, match=said):
         _read(orders, payments)
+    Path(orders).write_text("op_id, key, start, timeout\n")
+    with pytest.raises(AbeyantError, match=r"no column 'start', .* \(columns: op_id, ` key`, ` start`, ` timeout`\); "):
+        _read(orders, payments, *mapping[8:])
+    orders, payments, *mapping = mapped(tmp_path)
     with pytest.raises(AbeyantError, match="operations: cannot map the unknown column 'id'; the columns are"):
         _read(orders, payments, "--operation", "id=order_id")
     with pytest.raises(AbeyantError, match=r"operations: key=oder_id: no column oder_id .*; did you mean order_id"):

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, DayTimeIntervalType, StringType, StructField, StructType, TimestampType
 
-from abeyant.errors import SchemaError
+from abeyant.errors import SchemaError, listed
 from abeyant.pipeline.schemas import FURTHER, HOW_LONG, OPERATIONS, WATCHES
 
 __all__ = ["check_table", "columns_of", "conversion", "is_case_sensitive", "operations_schema"]
@@ -26,7 +26,7 @@ def check_table(table: DataFrame, schema: StructType, name: str, *, given: Seque
         places = [column for column in table.schema.fields if alike(column.name) == alike(field.name)]
         expected = field.dataType.simpleString()
         if not places:
-            found = ", ".join(table.columns if given is None else given) or "none"
+            found = listed(table.columns if given is None else given)
             raise SchemaError(f"{name}: no column {field.name!r}, expected {expected} (columns: {found})")
         if len(places) > 1:
             found = ", ".join(column.name for column in places)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from abeyant.errors import AbeyantError, did_you_mean
+from abeyant.errors import AbeyantError, did_you_mean, listed
 from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, column_of, number_of
 from abeyant.pipeline.sources.quoted_names import check_quoted, text_of
 from abeyant.tables.defaults import check_known
@@ -45,5 +45,4 @@ def _value(table: pa.Table, lower: list[str], sql: str, shown: str) -> pa.Chunke
     if column in lower:
         return table.column(lower.index(column))
     names = table.column_names
-    listed = ", ".join(names) or "none"
-    raise AbeyantError(f"{shown}: no column {sql} (columns: {listed}){did_you_mean(column or sql, names)}")
+    raise AbeyantError(f"{shown}: no column {sql} (columns: {listed(names)}){did_you_mean(column or sql, names)}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from abeyant.errors import SchemaError
+from abeyant.errors import SchemaError, listed
 from abeyant.pipeline.commands.quick.columns import mapped
 from abeyant.pipeline.commands.quick.eligible import NeedsSparkError
 from abeyant.pipeline.commands.quick.files import read_file
@@ -137,9 +137,8 @@ def completed(
         if column not in table.column_names:
             if column in DEFAULTS:
                 continue
-            listed = ", ".join(given) or "none"
             raise SchemaError(
-                f"{name}: no column {column!r}, expected {_SPARK_TYPES.get(kind, kind)} (columns: {listed}); "
+                f"{name}: no column {column!r}, expected {_SPARK_TYPES.get(kind, kind)} (columns: {listed(given)}); "
                 f"--{name.removesuffix('s')} COLUMN=SQL says where a column comes from"
             )
         found[column], why = converted(table[column], column, kind)
