@@ -67,6 +67,24 @@ def test_calls_that_block_end_at_once_when_the_cluster_closes() -> None:
     ]
 
 
+def test_an_advance_ends_where_it_is_when_the_cluster_closes() -> None:
+    with Cluster(clock="held") as kafka, ThreadPoolExecutor(1) as threads:
+        reached: list[int] = []
+
+        def close() -> None:
+            threads.submit(kafka.close)
+            wait_until(lambda: vars(kafka.clock)["_interrupted"], "it closes")
+
+        timer = kafka.clock.timer
+        kafka._on_loop(timer.call_later, 1.0, close)
+        kafka._on_loop(timer.call_later, 2.0, reached.append, 2)
+        with pytest.raises(AbeyantError, match="closed before its clock was advanced by all of 3 s"):
+            kafka.clock.advance(3)
+        assert reached == []
+        with pytest.raises(ValueError, match="seconds must be 0 or more"):
+            kafka.clock.advance("1")  # type: ignore[arg-type]
+
+
 def test_a_call_that_the_loop_never_came_to_ends_when_the_cluster_closes() -> None:
     with Cluster() as kafka, ThreadPoolExecutor(1) as threads:
         loop, kafka._loop = kafka._loop, cast("asyncio.AbstractEventLoop", _Deaf())

@@ -81,6 +81,9 @@ class Clock:
         """Whether time passes by itself."""
         return True
 
+    def interrupt(self) -> None:
+        """Not for users. Have an `advance` that goes on end where it is, as the cluster closes. From any thread."""
+
     def close(self) -> None:
         """Not for users. Cancel all timers."""
         self.timer.close()
@@ -135,6 +138,7 @@ class HeldClock(Clock):
         self._settle = settle
         self._loop = loop
         self._running: asyncio.TimerHandle | None = None
+        self._interrupted = False
 
     def _make_timer(self, loop: asyncio.AbstractEventLoop) -> ManualTimer:
         def report(error: BaseException, callback: Callable[..., object]) -> None:
@@ -147,11 +151,12 @@ class HeldClock(Clock):
         """Advance by `seconds`, and run what comes due in order, each at its deadline. Thread-safe.
 
         Messages between brokers take no time. Clients run in real time: see `Cluster.until_waiting`. Raises ValueError
-        for a negative number.
+        for what is no number from 0, AbeyantError where the cluster closes meanwhile.
         """
-        if not 0 <= seconds < math.inf:
+        if not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
             raise ValueError(f"seconds must be 0 or more: time does not go back; not {seconds!r}")
-        self._on_loop(lambda: self._advance(seconds))
+        if not self._on_loop(lambda: self._advance(seconds)):
+            raise AbeyantError(f"the cluster was closed before its clock was advanced by all of {seconds:g} s")
 
     def advance_to_next(self) -> float | None:
         """Advance to the next deadline. Return the seconds that passed, None if nothing is pending. Thread-safe.
@@ -173,6 +178,10 @@ class HeldClock(Clock):
     def hold(self) -> None:
         """Stand still again. From any thread."""
         self._on_loop(self._hold)
+
+    def interrupt(self) -> None:
+        """Not for users. Have an `advance` that goes on end where it is."""
+        self._interrupted = True
 
     def close(self) -> None:
         """Cancel all timers."""
@@ -201,11 +210,15 @@ class HeldClock(Clock):
         self._settle()
         return self._manual.time() - began
 
-    def _advance(self, seconds: float) -> None:
+    def _advance(self, seconds: float) -> bool:
+        """Advance, and return whether nothing has interrupted it."""
         target = self._manual.time() + seconds
         self._settle()
         while (deadline := self._manual.next_deadline()) is not None and deadline <= target:
+            if self._interrupted:
+                return False
             self._manual.advance_to_next()
             self._settle()
         self._manual.advance_to(max(target, self._manual.time()))
         self._settle()
+        return True

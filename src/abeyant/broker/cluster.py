@@ -156,6 +156,8 @@ class Cluster(ClusterApi):
         loop, self._loop = self._loop, None
         if loop is None:
             return
+        if hasattr(self, "clock"):
+            self.clock.interrupt()
         if self._thread is None:
             self._end()
         else:
