@@ -110,6 +110,7 @@ def test_for_quick_tests_it_is_compiled_quickly_and_for_all_else_anew(tmp_path: 
         (tmp_path / "calls").write_text("")
         build(tmp_path, "--inplace", CC=str(cc), PYTHONPATH=str(tmp_path), **environment)
         calls = [line for line in (tmp_path / "calls").read_text().splitlines() if "/small.c " in line]
+        assert all(" -DCYTHON_COMPRESS_STRINGS=0 " in line for line in calls)
         return {[word for word in line.split() if word.startswith("-O")][-1] for line in calls}
 
     assert levels(ABEYANT_COMPILE_QUICKLY="1") == {"-O1"}
