@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import copy
 import logging
 import math
+import pickle
 import threading
 import time
 from collections.abc import Callable
@@ -121,13 +123,35 @@ def test_an_async_function_is_refused_and_a_coroutine_reported(
     assert timer.stats().failed == 2
 
 
-@pytest.mark.parametrize("interval", [0, -1, math.inf, math.nan, timedelta(0)])
-def test_an_interval_is_more_than_nothing(timer: ManualTimer, interval: Any) -> None:
-    with pytest.raises(ValueError, match="interval must be finite, and more than 0 seconds, not "):
+@pytest.mark.parametrize("interval", [0, -1, 5e-324, 1e-20, 9e-10, math.inf, math.nan, timedelta(0)])
+def test_an_interval_is_at_least_what_timers_count_in(timer: ManualTimer, interval: Any) -> None:
+    # Of much shorter ones, a SystemTimer's thread counted what it had missed for ever.
+    with pytest.raises(ValueError, match="interval must be finite, and at least a nanosecond, not "):
         timer.call_every(interval, print)
     with pytest.raises(TypeError, match="interval must be seconds"):
         timer.call_every("1", print)  # type: ignore[arg-type]
     assert len(timer) == 0
+
+
+def test_t4_the_first_run_may_come_before_the_task_is_made() -> None:
+    class Slow(SystemTimer):
+        def call_at(self, *args: Any, **options: Any) -> Any:  # type: ignore[override]
+            task = super().call_at(*args, **options)
+            if threading.current_thread() is threading.main_thread():
+                time.sleep(0.04)
+            return task
+
+    with Slow() as timer:
+        task = timer.call_every(0.03, int)
+        assert task.cancel()
+        assert len(timer) == 0
+
+
+def test_it_cannot_be_copied(timer: ManualTimer) -> None:
+    task = timer.call_every(1, print)
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot be copied or pickled: it is the one handle of its runs"):
+            duplicate(task)
 
 
 def test_t9_close_hands_it_back_and_what_comes_after_is_refused(timer: ManualTimer) -> None:

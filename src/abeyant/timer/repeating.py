@@ -11,6 +11,9 @@ from typing import Any
 
 from abeyant.timer.units import as_float
 
+# In seconds: what timers count in. A run's time is a float, in which many shorter intervals are one and the same time.
+_SHORTEST = 1e-9
+
 
 class RepeatingTask:
     """A callback that runs at `start + interval`, `start + 2 * interval` and so on, until it is cancelled.
@@ -36,11 +39,11 @@ class RepeatingTask:
     ) -> None:
         """Not for users. For timers and loops, which have `time` and `call_at`: `options` go to the latter.
 
-        Raises TypeError for an interval that is no time, ValueError for one that is not finite and above 0.
+        Raises TypeError for an interval that is no time, ValueError for one below a nanosecond or not finite.
         """
         length = as_float(interval, "interval")
-        if not 0 < length < math.inf:
-            raise ValueError(f"interval must be finite, and more than 0 seconds, not {interval!r}")
+        if not _SHORTEST <= length < math.inf:
+            raise ValueError(f"interval must be finite, and at least a nanosecond, not {interval!r} seconds")
         self._owner = weakref.ref(owner)
         self._interval = length
         self._callback = callback
@@ -50,7 +53,8 @@ class RepeatingTask:
         self._ended = False
         self._restarts = 0
         self._missed = 0
-        self._begin(owner)
+        with self._lock:  # the first run may be due before its task is at hand here
+            self._begin(owner)
 
     def cancel(self) -> bool:
         """Stop it. Return True exactly when it would have run again. A run that has begun is not interrupted. O(1)."""
@@ -133,6 +137,9 @@ class RepeatingTask:
     def _running_before(self) -> bool:
         """Return whether it had been started before; if not, the caller gets the error that the timer is closed."""
         return hasattr(self, "_task")
+
+    def __reduce__(self) -> str:
+        raise TypeError(f"{self!r} cannot be copied or pickled: it is the one handle of its runs")
 
     def __repr__(self) -> str:
         state = "cancelled" if self._ended else f"next at {self.deadline:.9g}s"
