@@ -154,24 +154,35 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
             names = pyfuncitem._fixtureinfo.argnames
             others = {name: pyfuncitem.funcargs[name] for name in names if name != "simulation"}
             marked.pop("seeds", None)
-            test = functools.partial(_call, pyfuncitem.obj, others)
+            skipped: list[str] = []
+            test = functools.partial(_call, pyfuncitem.obj, others, skipped)
             report = pytest_face.run_here(test, node, pytest_face.options_of(marked), order)
+            report.skipped = skipped
             if config.getoption("kafka_report"):
                 pytest_face.write_report(Path(config.getoption("kafka_report")), report)
         else:
             report = pytest_face.run_in_child(node, config.rootpath, _arguments(config), order)
     except AbeyantError as error:
+        if config.getoption("kafka_report"):
+            pytest_face.write_report(Path(config.getoption("kafka_report")), pytest_face.Report(misused=str(error)))
         pytest.fail(str(error), pytrace=False)
+    if report.misused is not None:
+        pytest.fail(report.misused, pytrace=False)
     pyfuncitem.user_properties.append(("kafka_seen", sorted(report.seen)))
     pyfuncitem.user_properties.append(("kafka_seeds", report.tried))
     pyfuncitem.user_properties.append(("kafka_first", [_test_of(pyfuncitem), report.first]))
     if report.failed is not None:
         pytest.fail(report.failed, pytrace=False)
+    if report.skipped and len(report.skipped) == report.tried:
+        pytest.skip(report.skipped[0])
     return True
 
 
-async def _call(test: Any, others: dict[str, Any], simulation: Any) -> None:
-    await test(simulation=simulation, **others)
+async def _call(test: Any, others: dict[str, Any], skipped: list[str], simulation: Any) -> None:
+    try:
+        await test(simulation=simulation, **others)
+    except pytest.skip.Exception as why:
+        skipped.append(str(why))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -213,7 +224,8 @@ def _seeds(config: pytest.Config, item: Any) -> list[int]:
     from abeyant.broker.simulation.pytest_face import parse_seeds
 
     given, corpus = config.getoption("kafka_seeds"), config.getoption("kafka_corpus")
-    seeds = parse_seeds(str(_options(item).get("seeds", _SEEDS)) if given is None else given)
+    marked = _options(item).get("seeds", _SEEDS)
+    seeds = parse_seeds(str(marked), "@pytest.mark.kafka(seeds=...)") if given is None else parse_seeds(given)
     known = read_corpus(Path(corpus)).get(_test_of(item), {}) if corpus else {}
     return list(dict.fromkeys([*sorted(known), *seeds]))
 

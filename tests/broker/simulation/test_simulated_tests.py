@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from abeyant.broker.simulation.corpus import extended, read_corpus, write_corpus
-from abeyant.broker.simulation.pytest_face import chunks, parse_seeds, written
+from abeyant.broker.simulation.pytest_face import chunks, options_of, parse_seeds, written
 from abeyant.simulation import SimulationError
 
 pytest.importorskip("aiokafka")
@@ -102,12 +102,30 @@ def test_misuse_in_a_test_is_told_in_a_line(tmp_path: Path) -> None:
         "write `async def`": test.replace("async def", "def").replace("await ", ""),
         "there is no fault 'explode'": test.replace('("disconnect",)', '("explode",)'),
         "a simulation has no clock=": test.replace("seeds=4", 'seeds=4, clock="held"'),
+        "kafka(seeds=...) takes a whole number from 1, or FIRST:END, not '0'": test.replace("seeds=4", "seeds=0"),
     }
     tests = [code.replace("test_orders", f"test_{number}") for number, code in enumerate(mistakes.values())]
-    ended, said = run(tmp_path, "\n\n".join([imports, *tests]))
+    tests.append('@pytest.mark.kafka(seeds=2)\nasync def test_skipped(simulation):\n    pytest.skip("no tea")\n')
+    ended, said = run(tmp_path, "\n\n".join([imports, *tests]), "-rs")
     assert ended == 1
-    assert "2 failed, 1 error" in said
+    assert "3 failed, 1 skipped, 1 error" in said
+    assert "no tea" in said
     assert [mistake for mistake in mistakes if mistake not in said] == []
+
+
+@pytest.mark.parametrize(
+    ("marked", "mistake"),
+    [
+        ({"brokers": 0}, "brokers= takes a whole number from 1, not 0"),
+        ({"brokers": "3"}, "not '3'"),
+        ({"horizon": -1.0}, "horizon= takes seconds of virtual time from 0, not -1.0"),
+        ({"converge": "long"}, "converge= takes seconds"),
+        ({"converge": float("nan")}, "not nan"),
+    ],
+)
+def test_a_marker_that_cannot_be_is_told(marked: dict[str, object], mistake: str) -> None:
+    with pytest.raises(SimulationError, match=mistake):
+        options_of(marked)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ Where hashes differ from process to process, as they do by default, the test run
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 import subprocess
@@ -51,6 +52,10 @@ class Report:
     """How often what was reached: "API ERROR", "group FROM to TO" and so on."""
     first: dict[str, list[str]] = field(default_factory=dict)
     """Which seeds reached something that no earlier one of these had, and what: the corpus of this test."""
+    skipped: list[str] = field(default_factory=list)
+    """Why it was skipped, for each seed with which it called `pytest.skip`."""
+    misused: str | None = None
+    """What a child says of misuse."""
 
     def add(self, seed: int, seen: Mapping[tuple[str, str], int]) -> None:
         """Add what a run has reached."""
@@ -72,6 +77,12 @@ def options_of(marked: Mapping[str, Any]) -> Options:
         if given.pop(name, None) not in (None, "real", "PLAINTEXT"):
             raise SimulationError(f"a simulation has no {name}=: its brokers have virtual time, and speak PLAINTEXT")
     own = {name: given.pop(name) for name in _OWN if name in given}
+    for name in own.keys() - {"faults"}:
+        if not isinstance(own[name], int | float) or not 0 <= own[name] < math.inf:
+            raise SimulationError(f"{name}= takes seconds of virtual time from 0, not {own[name]!r}")
+    brokers = given.get("brokers", 1)
+    if not isinstance(brokers, int) or brokers < 1:
+        raise SimulationError(f"brokers= takes a whole number from 1, not {brokers!r}")
     return Options(brokers=given.pop("brokers", 3), settings=settings, **own)
 
 
@@ -154,10 +165,10 @@ def write_report(path: Path, report: Report) -> None:
     path.write_text(json.dumps(vars(report)), encoding="utf-8")
 
 
-def parse_seeds(text: str) -> list[int]:
+def parse_seeds(text: str, option: str = "--kafka-seeds") -> list[int]:
     """Return the seeds of "200", the first 200, of "100:300", or of several with commas: "17:18,100:300".
 
-    Raises SimulationError for other text.
+    Raises SimulationError for other text, which the `option` has.
     """
     seeds: list[int] = []
     for part in text.split(","):
@@ -167,7 +178,7 @@ def parse_seeds(text: str) -> list[int]:
         except ValueError:
             found = range(0)
         if not found or found.start < 0:
-            raise SimulationError(f"--kafka-seeds takes a whole number from 1, or FIRST:END, not {text!r}")
+            raise SimulationError(f"{option} takes a whole number from 1, or FIRST:END, not {text!r}")
         seeds += found
     return list(dict.fromkeys(seeds))
 
