@@ -49,7 +49,7 @@ CLOCK = {
     "advance": "advanceClock", "advance_to_next": "advanceClockToNext", "held": "readClock", "hold": "holdClock",
     "now": "readClock", "now_ms": "readClock", "run": "runClock", "runs": "readClock",
 }  # fmt: skip
-CLOCK_EXCEPTIONS = {"close": "with the cluster", "timer": "the inside"}
+CLOCK_EXCEPTIONS = {"close": "with the cluster", "interrupt": "for closing", "timer": "the inside"}
 OTHERS = {"readFault", "endFault", "endFaults", "awaitFault"}  # methods of Fault
 ARGUMENTS = {  # named otherwise in the path
     ("fence", "transactional_id"): "transaction", ("delete_topic", "name"): "topic",
