@@ -43,7 +43,7 @@ class RepeatingTask:
         """
         length = as_float(interval, "interval")
         if not _SHORTEST <= length < math.inf:
-            raise ValueError(f"interval must be finite, and at least a nanosecond, not {interval!r} seconds")
+            raise ValueError(f"interval must be finite, and at least a nanosecond (1e-9 s), not {interval!r}")
         self._owner = weakref.ref(owner)
         self._interval = length
         self._callback = callback
