@@ -211,9 +211,8 @@ def _write(args: argparse.Namespace, given: ResolveTables) -> tuple[ResultWriter
         for name, table in tables.items():
             given.write(result, name, table, steps)
         with steps.step("summing up"):
-            newest = given.newest_event()
-            ended = count_outcomes(result.files("outcomes"), newest)
-            unmatched, may_be_open = given.unmatched(ended), still_open(ended, newest)
+            ended = count_outcomes(result.files("outcomes"), given.newest_event)
+            unmatched, may_be_open = given.unmatched(ended), still_open(ended)
             write_summary(
                 result.folder,
                 ended,

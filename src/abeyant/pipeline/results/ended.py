@@ -7,7 +7,7 @@ jobs takes a second. Memory: a batch of rows, the bins, and the sample.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -50,7 +50,9 @@ class Ended:
     pending: int = 0
     """Operations that never end: their countdown is paused for ever. `waits` has none of them."""
     late: int = 0
-    """How many of the expired have a deadline after the newest event, where that was given."""
+    """How many of the expired have a deadline after the newest event."""
+    newest: int | None = None
+    """The time of the newest event, in microseconds since 1970, where it was asked for."""
 
     @property
     def expired(self) -> int:
@@ -114,13 +116,14 @@ class Counted:
         return Ended(self.waits.table(), self.sample.table(), self.waits.pending)
 
 
-def count_outcomes(files: Iterable[Path], newest: int | None = None) -> Ended:
+def count_outcomes(files: Iterable[Path], newest_event: Callable[[], int | None] | None = None) -> Ended:
     """Count outcomes by kind, outcome and length of wait, in bins of 0.5 %, and draw a sample of those that expired.
 
-    `newest` is the time of the newest event, in microseconds since 1970.
+    `newest_event` is asked once for the time of the newest event (microseconds since 1970), if an operation expired.
     """
     found, late = Counted(), 0
-    at = [] if newest is None else ["at"]
+    newest: int | None = None
+    at = [] if newest_event is None else ["at"]
     columns = [*SAMPLED, "kind", "outcome", "waited_ms", *at]
     for file in files:
         read = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").iter_batches(_BATCH_ROWS, columns=columns)
@@ -131,19 +134,21 @@ def count_outcomes(files: Iterable[Path], newest: int | None = None) -> Ended:
             found.waits.add(bins(batch))
             expired = batch.select([*SAMPLED, *at]).filter(pc.equal(batch.column("outcome"), "expired"))
             found.sample.add(pa.Table.from_batches([expired.select(SAMPLED)]))
+            if newest_event is not None and expired.num_rows:
+                newest, newest_event = newest_event(), None
             if newest is not None:
                 late += pc.sum(pc.greater(expired.column("at").cast(pa.int64()), newest)).as_py() or 0
-    return replace(found.ended(), late=late)
+    return replace(found.ended(), late=late, newest=newest)
 
 
-def still_open(ended: Ended, newest: int | None) -> str:
+def still_open(ended: Ended) -> str:
     """Say how many of the expired have a deadline after the newest event; '' if none has.
 
     The tables are taken as complete, so these are expired by definition; more events may still complete them.
     """
-    if newest is None or not ended.late:
+    if ended.newest is None or not ended.late:
         return ""
-    time = str(np.datetime64(newest // 1_000_000, "s")).replace("T", " ")  # of any year
+    time = str(np.datetime64(ended.newest // 1_000_000, "s")).replace("T", " ")  # of any year
     return (
         f"{ended.late:,} of the {ended.expired:,} expired have a deadline after the newest event ({time} UTC): "
         "still open, if the table of events ends there"
