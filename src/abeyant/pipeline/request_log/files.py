@@ -315,7 +315,7 @@ def _decompressed(raw: IO[bytes], compression: str) -> IO[bytes]:
 class _Gzip(io.RawIOBase):
     """A gzip file that isal decompresses, three times as fast as zlib; from where it fails on, zlib does.
 
-    For at a damage isal loses up to a block of what it has decompressed, zlib nothing.
+    At damaged data isal drops up to a block of what it has decompressed, zlib nothing.
     """
 
     def __init__(self, raw: IO[bytes]) -> None:
@@ -331,8 +331,8 @@ class _Gzip(io.RawIOBase):
         view = memoryview(buffer).cast("B")
         try:
             part = self._stream.read1(len(view))
-        except Exception:
-            if self._failed:
+        except Exception as error:
+            if self._failed or (isinstance(error, OSError) and error.errno is not None):  # of the disk or the store
                 raise
             self._failed = True
             self._raw.seek(0)

@@ -63,7 +63,12 @@ class Csv(FileSource):
         if here is not None:
             return separator_in(here)
         try:
-            first = spark.read.text(self.locations()).select("value", "_metadata.file_path").first()
+            first = (
+                spark.read.text(self.locations())
+                .where("trim(value) != ''")
+                .select("value", "_metadata.file_path")
+                .first()
+            )
         except AnalysisException:
             return ","
         return "," if first is None else separator_of(*first)
