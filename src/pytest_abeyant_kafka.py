@@ -182,6 +182,7 @@ async def _call(test: Any, others: dict[str, Any], skipped: list[str], simulatio
     try:
         await test(simulation=simulation, **others)
     except pytest.skip.Exception as why:
+        simulation.checks.clear()
         skipped.append(str(why))
 
 
@@ -238,14 +239,15 @@ def _test_of(item: Any) -> str:
 def _without_part(item: pytest.Function) -> str:
     """Return a test's id as it is without xdist, whose workers have a part of its seeds each."""
     part = item.funcargs["simulation"]
-    name, bracket, ids = item.nodeid.partition("[")
-    if not isinstance(part, list) or not bracket:
+    file, colons, rest = item.nodeid.partition("::")
+    name, bracket, ids = rest.partition("[")
+    others = ids.rpartition("]")[0].split("-")  # behind it xdist may have written a group
+    own = _part_id(part).split("-") if isinstance(part, list) else []
+    at = next((at for at in range(len(others)) if others[at : at + len(own)] == own), None)
+    if not own or at is None:
         return item.nodeid
-    others = ids.removesuffix("]").split("-")
-    own = _part_id(part).split("-")
-    at = next(at for at in range(len(others)) if others[at : at + len(own)] == own)
     left = "-".join(others[:at] + others[at + len(own) :])
-    return f"{name}[{left}]" if left else name
+    return f"{file}{colons}{name}{bracket}{left}]" if left else f"{file}{colons}{name}"
 
 
 def _part_id(seeds: Sequence[int]) -> str:

@@ -10,12 +10,14 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from abeyant.aio.timer import Timer
 from abeyant.errors import AbeyantError
 from abeyant.timer import ManualTimer
 from abeyant.timer import Timer as AnyTimer
+from abeyant.timer.units import as_float
 
 _STEP = 0.05  # seconds: how often a held clock that runs is advanced
 _SLEPT = 1.0  # seconds: less is the time between two readings
@@ -147,16 +149,17 @@ class HeldClock(Clock):
         self._manual = ManualTimer(on_error=report)
         return self._manual
 
-    def advance(self, seconds: float) -> None:
+    def advance(self, seconds: float | timedelta) -> None:
         """Advance by `seconds`, and run what comes due in order, each at its deadline. Thread-safe.
 
-        Messages between brokers take no time. Clients run in real time: see `Cluster.until_waiting`. Raises ValueError
-        for what is no number from 0, AbeyantError where the cluster closes meanwhile.
+        Messages between brokers take no time. Clients run in real time: see `Cluster.until_waiting`. Raises TypeError
+        for what is no time, ValueError for one below 0 or without end, AbeyantError where the cluster closes meanwhile.
         """
-        if not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
-            raise ValueError(f"seconds must be 0 or more: time does not go back; not {seconds!r}")
-        if not self._on_loop(lambda: self._advance(seconds)):
-            raise AbeyantError(f"the cluster was closed before its clock was advanced by all of {seconds:g} s")
+        length = as_float(seconds, "seconds")
+        if not 0 <= length < math.inf:
+            raise ValueError(f"seconds must be from 0 and finite: time does not go back; not {seconds!r}")
+        if not self._on_loop(lambda: self._advance(length)):
+            raise AbeyantError(f"the cluster was closed before its clock was advanced by all of {length:g} s")
 
     def advance_to_next(self) -> float | None:
         """Advance to the next deadline. Return the seconds that passed, None if nothing is pending. Thread-safe.

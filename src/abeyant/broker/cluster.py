@@ -322,9 +322,12 @@ class Cluster(ClusterApi):
         self._calls.add(result)
         try:
             loop = self._loop  # only now: `close` ends the calls that it finds, and later ones see that it is closed
-            if loop is None or loop.is_closed():
+            if loop is None:
                 raise self._not_open()
-            loop.call_soon_threadsafe(run)
+            try:
+                loop.call_soon_threadsafe(run)
+            except RuntimeError:  # it is closed
+                raise self._not_open() from None
             return result.result()
         finally:
             self._calls.discard(result)

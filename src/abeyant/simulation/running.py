@@ -175,7 +175,11 @@ def search(main: Main, seeds: Iterable[int], **options: Unpack[RunOptions]) -> i
         except SimulationError as refusal:
             error = refusal
         if isinstance(error, SystemExit):  # raised as it is, it would end the search without a word
-            error = SimulationError(f"the program called sys.exit({error.code!r})")
+            exited, error = (
+                error,
+                SimulationError(f"the program called sys.exit({error.code!r}): raise an error, or return"),
+            )
+            error.__cause__ = exited  # whose traceback says where
         if error is not None:
             error.add_note(f"seed {seed}: simulation.run(..., seed={seed}) repeats it")
             raise error

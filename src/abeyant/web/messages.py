@@ -40,15 +40,17 @@ class Request(NamedTuple):
             raise HttpError(415, f"content-type is {kind or 'missing'}: send {JSON}")
         try:
             return json.loads(self.body, object_pairs_hook=_unambiguous)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise HttpError(400, f"the body is not JSON: {error}") from None
+        except RecursionError:
+            raise HttpError(400, "the body is nested too deeply") from None
 
 
 def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"an object has {name[:200]!r} twice: leave one out")
+            raise HttpError(400, f"an object in the body has {name[:200]!r} twice: leave one out")
         found[name] = value
     return found
 

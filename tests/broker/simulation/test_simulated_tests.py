@@ -105,7 +105,10 @@ def test_misuse_in_a_test_is_told_in_a_line(tmp_path: Path) -> None:
         "kafka(seeds=...) takes a whole number from 1, or FIRST:END, not '0'": test.replace("seeds=4", "seeds=0"),
     }
     tests = [code.replace("test_orders", f"test_{number}") for number, code in enumerate(mistakes.values())]
-    tests.append('@pytest.mark.kafka(seeds=2)\nasync def test_skipped(simulation):\n    pytest.skip("no tea")\n')
+    tests.append(
+        "@pytest.mark.kafka(seeds=2)\nasync def test_skipped(simulation):\n"
+        '    simulation.check(kafka_checks.acknowledged_is_readable("tea"))\n    pytest.skip("no tea")\n'
+    )
     ended, said = run(tmp_path, "\n\n".join([imports, *tests]), "-rs")
     assert ended == 1
     assert "3 failed, 1 skipped, 1 error" in said

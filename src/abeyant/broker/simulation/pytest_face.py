@@ -77,11 +77,11 @@ def options_of(marked: Mapping[str, Any]) -> Options:
         if given.pop(name, None) not in (None, "real", "PLAINTEXT"):
             raise SimulationError(f"a simulation has no {name}=: its brokers have virtual time, and speak PLAINTEXT")
     own = {name: given.pop(name) for name in _OWN if name in given}
-    for name in own.keys() - {"faults"}:
-        if not isinstance(own[name], int | float) or not 0 <= own[name] < math.inf:
+    for name in ("horizon", "converge"):
+        if name in own and (type(own[name]) not in (int, float) or not 0 <= own[name] < math.inf):
             raise SimulationError(f"{name}= takes seconds of virtual time from 0, not {own[name]!r}")
     brokers = given.get("brokers", 1)
-    if not isinstance(brokers, int) or brokers < 1:
+    if type(brokers) is not int or brokers < 1:
         raise SimulationError(f"brokers= takes a whole number from 1, not {brokers!r}")
     return Options(brokers=given.pop("brokers", 3), settings=settings, **own)
 
