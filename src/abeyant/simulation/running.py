@@ -175,11 +175,9 @@ def search(main: Main, seeds: Iterable[int], **options: Unpack[RunOptions]) -> i
         except SimulationError as refusal:
             error = refusal
         if isinstance(error, SystemExit):  # raised as it is, it would end the search without a word
-            exited, error = (
-                error,
-                SimulationError(f"the program called sys.exit({error.code!r}): raise an error, or return"),
-            )
-            error.__cause__ = exited  # whose traceback says where
+            exited = SimulationError(f"the program called sys.exit({error.code!r}): raise an error, or return")
+            exited.__cause__ = error  # whose traceback says where
+            error = exited
         if error is not None:
             error.add_note(f"seed {seed}: simulation.run(..., seed={seed}) repeats it")
             raise error
