@@ -36,7 +36,7 @@ def test_columns_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="rows has 1 elements and places, four times, has 4"):
         deal(one, one, one, one, two, one)
     for shards in (1, 3):
-        with pytest.raises(ValueError, match=f"ends has {shards} elements, which is no power of two from 2 on"):
+        with pytest.raises(ValueError, match=f"ends has {shards} elements, which is not a power of two above 1"):
             deal(one, one, one, one, array("q", [0] * shards), four)
     with pytest.raises(ValueError, match="rows is read-only"):
         deal(one, one, one, one, two, bytes(32))

@@ -84,7 +84,7 @@ def test_buffers_that_do_not_fit_are_refused() -> None:
     for width in (9, -1, 0):
         with pytest.raises(ValueError, match=rf"widths are from 0 to 8 bytes, .* not \[{width}\]"):
             narrow(one, one, array("q", [width]), one, room)
-    with pytest.raises(ValueError, match="rows has 1 integers, which is no whole number of rows of 2"):
+    with pytest.raises(ValueError, match="rows has 1 integers, not a multiple of 2, the width of a row"):
         narrow(one, one, two, two, room)
     for ends in ([2, 1], [0], [-1, 1], [2]):
         with pytest.raises(ValueError, match="ends go back, or do not end with the 1 rows"):

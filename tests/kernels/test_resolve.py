@@ -165,7 +165,7 @@ def test_only_what_comes_earlier_than_all_above_it_is_a_step() -> None:
 
 
 def test_a_bad_buffer_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="events has 5 integers, which is no whole number of rows of 4"):
+    with pytest.raises(ValueError, match="events has 5 integers, not a multiple of 4, the width of a row"):
         Staircases(array("q", range(5)))
     with pytest.raises(TypeError, match="events must hold signed 64-bit integers"):
         Staircases(array("d", [1.0]))
@@ -177,7 +177,7 @@ def test_a_bad_buffer_is_refused_by_name() -> None:
         staircases.first_reached(one, one, one, one, one, two)
     with pytest.raises(ValueError, match="reached is read-only"):
         staircases.first_reached(one, one, one, one, one, bytes(8))
-    with pytest.raises(ValueError, match="asked has 2 integers, which is no whole number of rows of 4"):
+    with pytest.raises(ValueError, match="asked has 2 integers, not a multiple of 4, the width of a row"):
         staircases.reach(two)
     with pytest.raises(ValueError, match="asked is read-only"):
         staircases.reach(bytes(32))

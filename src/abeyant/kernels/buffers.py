@@ -33,7 +33,7 @@ def integers(buffer: ReadableBuffer, name: str) -> memoryview:
     if kind not in _RAW:
         raise TypeError(f"{name} must hold signed 64-bit integers, not {view.itemsize}-byte {kind!r}")
     if view.nbytes % 8:
-        raise ValueError(f"{name} is {view.nbytes} bytes long, which is no whole number of 64-bit integers")
+        raise ValueError(f"{name} is {view.nbytes} bytes long, which is not a multiple of 8, an integer's size")
     if not view.nbytes:
         return memoryview(array("q"))  # an empty view cannot be cast
     return view.cast("B").cast("q")

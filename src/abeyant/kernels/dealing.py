@@ -83,7 +83,7 @@ def deal(
     same_length("rows", out, "places, four times,", _WIDTH * len(place))
     shards = writable_integers(ends, "ends")
     if len(shards) < 2 or len(shards) & (len(shards) - 1):
-        raise ValueError(f"ends has {len(shards)} elements, which is no power of two from 2 on")
+        raise ValueError(f"ends has {len(shards)} elements, which is not a power of two above 1")
     _deal(columns[0], columns[1], columns[2], columns[3], 65 - len(shards).bit_length(), shards, out)
 
 

@@ -56,7 +56,7 @@ def narrow(
         raise ValueError(f"widths are from 0 to {_WORD} bytes, and one at least is not 0, not {width.tolist()}")
     count, left = divmod(len(values), len(width))
     if left:
-        raise ValueError(f"rows has {len(values)} integers, which is no whole number of rows of {len(width)}")
+        raise ValueError(f"rows has {len(values)} integers, not a multiple of {len(width)}, the width of a row")
     if not _rises(stops, count):
         raise ValueError(f"ends go back, or do not end with the {count} rows")
     blocks = sum(1 for block in range(len(stops)) if stops[block] > (stops[block - 1] if block else 0))

@@ -67,7 +67,7 @@ class Staircases:
         """
         rows = integers(events, "events")
         if len(rows) % _WIDTH:
-            raise ValueError(f"events has {len(rows)} integers, which is no whole number of rows of {_WIDTH}")
+            raise ValueError(f"events has {len(rows)} integers, not a multiple of {_WIDTH}, the width of a row")
         steps = zeros("q", len(rows))
         ends = zeros("q", coarse_buckets(len(rows) // _WIDTH))
         del ends[self._spread(rows, steps, ends) :]
@@ -125,14 +125,16 @@ class Staircases:
         self._judge(place, columns[0], columns[1], columns[2], columns[3], deadline == "exclusive", out)
 
     def reach(self, asked: WriteableBuffer) -> None:
-        """Look up rows of place, identity, required and whatever: `required` becomes when it was first reached.
+        """Look up rows of place, identity, required and a free integer: replace `required` by when it was reached.
 
-        Or NEVER, in both cases whenever that was: starts and deadlines are the caller's. O(1) each, see above. Raises
-        ValueError for a buffer that is not a whole number of such rows or is read-only, TypeError for other buffers.
+        That is the first such time, or NEVER; comparing it with starts and deadlines is up to the caller. O(1) each,
+        see above.
+
+        Raises ValueError for a buffer that is not a whole number of such rows or is read-only, TypeError for others.
         """
         rows = writable_integers(asked, "asked")
         if len(rows) % _WIDTH:
-            raise ValueError(f"asked has {len(rows)} integers, which is no whole number of rows of {_WIDTH}")
+            raise ValueError(f"asked has {len(rows)} integers, not a multiple of {_WIDTH}, the width of a row")
         self._reach(rows)
 
     # -- in C when compiled, without the interpreter's lock ------------------------------------------------

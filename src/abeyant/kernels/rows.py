@@ -29,7 +29,7 @@ _WIDTH = WIDTH  # C constants when compiled
 
 
 def coarse_buckets(count: int) -> int:
-    """Return how many coarse buckets `spread` is to be given room for; 1 where all rows are sorted at once."""
+    """Return how many elements `spread` needs in `ends` for `count` rows; 1 if all rows are sorted at once."""
     return count // COARSE + 1
 
 

@@ -70,14 +70,17 @@ class Waiting:
         count: str,
         add: bool,
     ) -> None:
-        """Write when each operation had what it required (`met`, else `NEVER`), by an event of when, and of how many.
+        """Assign each event to one operation, and write each operation's result.
+
+        Outputs for each operation: `met`, when it had what it required, else `NEVER`; `brought`, the time of the last
+        event that served it, else its start; `served`, how many events did. `owners`, for each event: the row of the
+        operation that it serves, or -1.
 
         Keys are numbers: `event_ends[k]` and `operation_ends[k]` are where the rows of key k end. Events are sorted by
-        time, and then from the greatest `progress` down; operations by `starts`, and within one in the order in which
-        they are served (with `newest` in the reverse). `lasts` is the last instant at which an event may serve them.
-        With `add` the events of an operation add up to `required`, and what is missing is left there; else one event of
-        so much progress is enough. `count` is as in `timelines`. `owners` gets the row of the operation that each event
-        serves, or -1.
+        time, those of one instant by descending `progress`; operations by `starts`, those of one instant in the order
+        in which they are served (with `newest`, the reverse). No event after an operation's `lasts` serves it.
+        With `add` the progress of an operation's events adds up to `required`, and `required` is overwritten with what
+        is missing; else one event with at least that progress is enough. `count` is as in `timelines`.
         """
         ends = integers(event_ends, "event_ends")
         operations = integers(operation_ends, "operation_ends")
@@ -224,7 +227,7 @@ class Waiting:
         now: int,
         add: bool,
     ) -> None:
-        """Let an operation have an event of `when`. What is `required` of a sum becomes what is lacking."""
+        """Give an operation the event of time `when`. With `add`, subtract its progress from `required`."""
         served[operation] += 1
         brought[operation] = when
         if add:
@@ -275,7 +278,7 @@ class Waiting:
         newest: bool,
         add: bool,
     ) -> None:
-        """Let those that start now take what nobody has taken, each in its turn."""
+        """Give the unused events to the operations that start now, in their turn."""
         for number in range(end - begin):
             operation = end - 1 - number if newest else begin + number
             event = self._last_event if newest else self._first_event

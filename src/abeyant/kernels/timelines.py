@@ -621,7 +621,7 @@ def _columns(**buffers: ReadableBuffer) -> list[memoryview]:
 
 def _check_rows(rows: memoryview, name: str) -> None:
     if len(rows) % WIDTH:
-        raise ValueError(f"{name} has {len(rows)} integers, which is no whole number of rows of {WIDTH}")
+        raise ValueError(f"{name} has {len(rows)} integers, not a multiple of {WIDTH}, the width of a row")
 
 
 def _check_out(name: str, column: memoryview, spans: memoryview) -> None:
