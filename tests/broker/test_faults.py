@@ -207,7 +207,7 @@ def test_connections_are_dropped_and_clients_come_back() -> None:
         (lambda kafka: kafka.drop("Produce", topic=TOPIC, partition="0"), "partition must be int, not '0'"),
         (lambda kafka: kafka.drop("Produce", client_id=5), "client_id must be str, not 5"),
         (lambda kafka: kafka.drop("Produce", broker="1"), "broker must be int, not '1'"),
-        (lambda kafka: kafka.drop("Heartbeat", topic=TOPIC), "Heartbeat names no topics: choose by"),
+        (lambda kafka: kafka.drop("Heartbeat", topic=TOPIC), "Heartbeat names no topics: select by"),
         (lambda kafka: kafka.drop("Metadata", topic=TOPIC, partition=0), "Metadata names topics, but no partitions"),
         (lambda kafka: kafka.drop("ReplicaFetch", response=True), "a follower's fetch cannot be separated"),
         (lambda kafka: kafka.drop("SaslHandshake"), "no client sends SaslHandshake: the cluster has security='PLAIN"),
@@ -228,7 +228,7 @@ def test_connections_are_dropped_and_clients_come_back() -> None:
         (lambda kafka: kafka.waiting("Fetch", client_id=3), "client_id must be str, not 3"),
         (lambda kafka: kafka.until_waiting("Fetch", client_id=3), "client_id must be str, not 3"),
         (lambda kafka: kafka.drop_connections(client_id=3), "client_id must be str, not 3"),
-        (lambda kafka: kafka.start(1), "broker 1 has not been stopped"),
+        (lambda kafka: kafka.start(1), "broker 1 is running: stop it first"),
         (lambda kafka: (kafka.stop(1), kafka.pause(1)), "broker 1 is stopped, so it cannot be paused: start it first"),
         (lambda kafka: kafka.until_waiting("Produce", 0), "count must be 1 or more, not 0"),
         (lambda kafka: kafka.until_waiting("Produce", timeout=-1), "must be 0 seconds or more, and finite, not -1"),
@@ -266,7 +266,7 @@ def test_a_mistake_is_one_clear_line(order: object, said: str) -> None:
 def test_a_misspelled_choice_is_named() -> None:
     with (
         Cluster() as kafka,
-        pytest.raises(TypeError, match="no requests can be chosen by tpoic=; did you mean topic"),
+        pytest.raises(TypeError, match="requests cannot be selected by tpoic=; did you mean topic"),
     ):
         kafka.fail("Produce", error="NOT_LEADER_OR_FOLLOWER", tpoic=TOPIC)  # type: ignore[call-arg]
 

@@ -82,7 +82,7 @@ def require_known(acls: Iterable[Acl]) -> None:
             ("operation", _OPERATIONS, acl.operation), ("permission type", _PERMISSIONS, acl.permission),
         ):  # fmt: skip
             if not 0 < value < len(names):
-                raise ValueError(f"{what} {value} is not known")
+                raise ValueError(f"{what} {value} is unknown: use 1 to {len(names) - 1}")
 
 
 class Client(NamedTuple):

@@ -84,7 +84,7 @@ class Clock:
         return True
 
     def interrupt(self) -> None:
-        """Not for users. Have an `advance` that goes on end where it is, as the cluster closes. From any thread."""
+        """Not for users. Stop a running `advance` where it is, because the cluster closes. From any thread."""
 
     def close(self) -> None:
         """Not for users. Cancel all timers."""

@@ -22,14 +22,15 @@ class Limits(NamedTuple):
 
 
 class Routes:
-    """Routes by method and path. Of `/faults/{id}`, the request's `params` have `id`.
+    """Routes by method and path. For the path `/faults/{id}`, the request's `params` have `id`.
 
     A plain handler runs in a thread of its own and may block; an `async def` runs on the server's loop and may not.
-    AbeyantError in a handler is a 400 with its message, HttpError its own status; else 500, and the error is logged.
+    If a handler raises AbeyantError, the response is a 400 with its message; HttpError brings its own status. Any other
+    error is a 500 and is logged.
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
-        """`limits` are what one client, and all together, may take."""
+        """`limits` bounds what one client, and all together, may use."""
         self.limits = Limits() if limits is None else limits
         self._routes: dict[tuple[str, ...], dict[str, Handler]] = {}
 

@@ -198,7 +198,7 @@ def test_a_wait_for_a_fault_that_has_ended_is_over_at_once(kafka: Cluster, http:
         )  # fmt: skip
     assert len(found) == 2
     status, answer = http("GET", f"/faults/{once['id']}/wait?hits=2&timeout=600")
-    assert (status, answer["error"]) == (409, "hits is 2, and the fault ends after 1: order it with more times")
+    assert (status, answer["error"]) == (409, "hits is 2, but the fault ends after 1: create it with more times")
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_wait_for_a_fault_that_has_ended_is_over_at_once(kafka: Cluster, http:
         ("GET", "/waiting?kind=Produced", None, 409, "there is no kind 'Produced' of requests; did you mean Produce?"),
         ("POST", "/brokers/9/stop", None, 404, "there is no broker 9: there are [1, 2, 3]"),
         ("POST", "/brokers/x/stop", None, 400, "path.broker must be integer, not 'x'"),
-        ("POST", "/brokers/1/start", None, 409, "broker 1 has not been stopped"),
+        ("POST", "/brokers/1/start", None, 409, "broker 1 is running: stop it first"),
         ("GET", "/topics/nope", None, 404, "there is no topic 'nope'"),
         ("POST", "/topics", {"name": "orders"}, 409, "cannot create topic 'orders'"),
         ("POST", "/topics", {"name": "<script>alert(1)</script>"}, 409, "Topic name is invalid"),

@@ -195,7 +195,7 @@ class ClusterApi(ContentsApi, Outages):
         The cluster itself is started by `with` or `open`.
         """
         if not self._broker_named(broker).stopped:
-            raise AbeyantError(f"broker {broker} has not been stopped")
+            raise AbeyantError(f"broker {broker} is running: stop it first")
         self._start(broker)
         self.network.settle()
 

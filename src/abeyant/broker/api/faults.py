@@ -85,7 +85,7 @@ class Fault:
         if times is not None and (type(times) is not int or times < 1):
             raise AbeyantError(f"times must be 1 or more, or None for no limit, not {times!r}")
         if type(nth) is not int or nth < 1:
-            raise AbeyantError(f"nth must be 1 or more: the first matching request to fire for; not {nth!r}")
+            raise AbeyantError(f"nth must be 1 or more, not {nth!r}: it is the first matching request to fire for")
         self.target = target
         self.matched = 0
         """How many requests have matched so far; it fires from the `nth` on."""
@@ -122,7 +122,7 @@ class Fault:
         if asyncio._get_running_loop() is not None:
             raise AbeyantError("wait blocks, so it cannot be called in an event loop: read hits there")
         if self.times is not None and hits > self.times:
-            raise AbeyantError(f"hits is {hits}, and the fault ends after {self.times}: order it with more times")
+            raise AbeyantError(f"hits is {hits}, but the fault ends after {self.times}: create it with more times")
         found: Future[int] = Future()
         awaited = hits, found
         cluster = self._faults.cluster

@@ -63,7 +63,7 @@ FAULTS = Family("broker_faults", "gauge", "Faults that are active.")
 
 
 def cluster_readings(cluster: BaseCluster, faults: int) -> Iterator[Reading]:
-    """Yield the metrics of an open cluster with so many active faults; nothing before it is opened."""
+    """Yield the metrics of a cluster, none before it is opened. `faults` is the number of active faults."""
     if not hasattr(cluster, "controller"):
         return
     yield from timer_readings(cluster.clock.timer, {"timer": "broker"})

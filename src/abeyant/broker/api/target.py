@@ -57,7 +57,7 @@ _LONGEST = (1 << 15) - 1  # bytes of a string, whose length has 16 bits where it
 _SHOWN = 40  # characters of it in an error
 _SASL = ("SaslAuthenticate", "SaslHandshake")
 _INTERNAL = tuple(INTERNAL)  # made when the first client needs them
-_OTHERS = "choose by broker or client_id"
+_OTHERS = "select by broker or client_id"
 
 
 class Target:
@@ -68,8 +68,8 @@ class Target:
     def __init__(self, api: str | None, **where: Unpack[Where]) -> None:
         """Raise TypeError for an unknown selector, and AbeyantError for a value that no request can match."""
         for name in where.keys() - _TYPES.keys():
-            hint = did_you_mean(name, _TYPES) or f": choose by {', '.join(_TYPES)}"
-            raise TypeError(f"no requests can be chosen by {name}={hint}")
+            hint = did_you_mean(name, _TYPES) or f": select by {', '.join(_TYPES)}"
+            raise TypeError(f"requests cannot be selected by {name}={hint}")
         for name, value in where.items():
             check_choice(name, value)
         self.clients_only = False

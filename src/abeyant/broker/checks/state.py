@@ -90,8 +90,9 @@ def replicas_agree() -> Check:
 def state_is_consistent() -> Check:
     """Check the groups and transactional ids that brokers coordinate, once faults have ended.
 
-    Each has one coordinator, and is at rest in time; no partition has two members of a group; no committed offset is
-    beyond the end of its partition. An open transaction may stay open until its time-out.
+    Each has one coordinator and has settled (no rebalance, no ending transaction); in a stable group, no partition
+    belongs to two members; no committed offset is beyond its partition's end. A transaction may be open until it
+    times out.
     """
 
     def look(history: History) -> Verdict:

@@ -21,7 +21,7 @@ _UNKNOWN = ApiError(
 
 
 def handle(call: Call) -> None:
-    """Make new states that start there, and answer."""
+    """Make new states that start at the given offsets, and respond."""
     require_shares(call, UNSUPPORTED)
     request = call.request
     if not request.group_id:

@@ -16,7 +16,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Delete the states, and answer."""
+    """Delete the states, and respond."""
     require_shares(call, UNSUPPORTED)
     request = call.request
     shard = group_shard(call, request.group_id, expire_overdue=True)

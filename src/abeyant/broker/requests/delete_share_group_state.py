@@ -17,7 +17,7 @@ __all__ = ["error_response", "handle"]
 
 
 def handle(call: Call) -> None:
-    """Delete the states, and answer."""
+    """Delete the states, and respond."""
     answer_each(call, _one)
 
 

@@ -18,7 +18,7 @@ __all__ = ["error_response", "handle"]
 
 
 def handle(call: Call) -> None:
-    """Create the states, and answer."""
+    """Create the states, and respond."""
     answer_each(call, _one)
 
 

@@ -17,7 +17,7 @@ __all__ = ["error_response", "handle"]
 
 
 def handle(call: Call) -> None:
-    """Return the states, and answer."""
+    """Respond with the states."""
     answer_each(call, _one)
 
 

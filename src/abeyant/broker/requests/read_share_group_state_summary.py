@@ -17,7 +17,7 @@ __all__ = ["error_response", "handle"]
 
 
 def handle(call: Call) -> None:
-    """Return the summaries, and answer."""
+    """Respond with the summaries."""
     answer_each(call, _one)
 
 

@@ -19,7 +19,7 @@ FILL: dict[str, dict[str, object]] = {"PartitionData": {"delivery_complete_count
 
 
 def handle(call: Call) -> None:
-    """Write the changes, and answer."""
+    """Write the changes, and respond."""
     answer_each(call, _one)
 
 

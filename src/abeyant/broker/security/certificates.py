@@ -79,7 +79,7 @@ class Certificates:
             self._make(context)
             return
         if keystore is None and (key is None or chain is None):
-            raise AbeyantError("ssl.keystore.key and ssl.keystore.certificate.chain come together, PEM both")
+            raise AbeyantError("ssl.keystore.key and ssl.keystore.certificate.chain need each other: give both, as PEM")
         try:
             with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # OpenSSL reads keys from files only
                 if keystore is None:

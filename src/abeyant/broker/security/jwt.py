@@ -132,9 +132,9 @@ class _Signed:
         audience = claims.get("aud")
         given = audience if isinstance(audience, list) else [audience]
         if self._audience and not any(one in self._audience for one in given):
-            raise InvalidTokenError(f"its audience is {audience!r}")
+            raise InvalidTokenError(f"its audience is {audience!r}, not one of {', '.join(self._audience)}")
         if self._issuer is not None and claims.get("iss") != self._issuer:
-            raise InvalidTokenError(f"its issuer is {claims.get('iss')!r}")
+            raise InvalidTokenError(f"its issuer is {claims.get('iss')!r}, not {self._issuer!r}")
         _check_scope(self._scope, claims.get(self._scope))
         return Token(_name(claims, self._subject), ends)
 

@@ -39,7 +39,7 @@ class RunId:
 
 
 def parse_id(text: str) -> RunId:
-    """Return the run of an id. Raises SimulationError for text that is none."""
+    """Return the run that `text` names. Raises SimulationError for invalid text."""
     seed, *rest = text.split(":")
     try:
         number = int(seed) if seed.isascii() and seed.isdecimal() else seed
@@ -48,7 +48,7 @@ def parse_id(text: str) -> RunId:
         raise SimulationError(f"{text!r} names no run: write a seed, as in 17, or 17:0,3 with its faults") from None
     unknown = [way for way in rest[1:] if way not in _WAYS]
     if unknown:
-        raise SimulationError(f"{text!r} names no run: after its faults there may be {', '.join(_WAYS)}")
+        raise SimulationError(f"{text!r} names no run: after the seed and faults may follow {', '.join(_WAYS)}")
     return RunId(checked_seed(number), kept, frozenset(rest[1:]))
 
 

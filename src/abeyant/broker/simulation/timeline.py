@@ -187,7 +187,7 @@ def _last(lanes: Sequence[Lane], events: Sequence[Mark], end: float) -> float:
 
 
 def first_difference(one: Timeline, other: Timeline) -> float:
-    """Return up to when two runs are the same, in seconds; infinity where nothing differs."""
+    """Return the time of the first difference between two runs, in seconds; infinity if they are the same."""
     mine, theirs = sorted(_all_marks(one)), sorted(_all_marks(other))
     for number in range(max(len(mine), len(theirs))):
         if mine[number : number + 1] != theirs[number : number + 1]:

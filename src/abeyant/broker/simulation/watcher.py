@@ -36,7 +36,7 @@ class Request(NamedTuple):
 
 
 class Level(NamedTuple):
-    """A partition from a moment on, as its leader has it."""
+    """The state of a partition, as its leader has it, from `at` until the next `Level`."""
 
     at: float
     end: int
@@ -49,7 +49,7 @@ class Level(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """A group or a transaction from a moment on."""
+    """The state of a group or a transaction, from `at` until the next `Phase`."""
 
     at: float
     state: str

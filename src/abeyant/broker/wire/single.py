@@ -95,7 +95,7 @@ def _fetch_fits(count: int, *, with_ids: bool) -> Fits:
 
 
 def compact_name(name: str) -> bytes:
-    """Return a topic's name as responses have it."""
+    """Return a topic's name encoded as a compact string."""
     data = name.encode()
     return varint(len(data) + 1) + data
 

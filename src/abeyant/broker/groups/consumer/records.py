@@ -173,7 +173,7 @@ def all_records(consumers: ConsumerGroup) -> list[Entry]:
 
 
 def replay(group: ConsumerGroup, kind: int, member_id: str, value: bytes | None) -> None:
-    """Apply a record to its group, which is not a tombstone of the whole group. Raises ValueError.
+    """Apply a record to its group, except a tombstone of the whole group. Raises ValueError.
 
     For a pattern's record, `member_id` is the pattern.
     """
