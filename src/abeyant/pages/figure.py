@@ -28,7 +28,7 @@ class Figure:
         self.data.append({"type": "scatter", **options})
 
     def add_bar(self, **options: Any) -> None:
-        """Add bars."""
+        """Add bars; `options` are those of Plotly's bar trace."""
         self.data.append({"type": "bar", **options})
 
     def add_annotation(self, **options: Any) -> None:

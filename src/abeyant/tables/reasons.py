@@ -68,7 +68,7 @@ def constant_error(name: str, reason: str) -> SchemaError:
 
 
 def operation_reasons(how_long: str) -> tuple[str, ...]:
-    """Return all reasons, for operations whose time limit is in the column `how_long`."""
+    """Return all reasons to reject an operation, where its time limit is in the column `how_long`."""
     reasons = [reason.replace("timeout_ms", how_long) for reason in OPERATION_REASONS]
     if how_long == "deadline":
         reasons[reasons.index("deadline is negative")] = "deadline is before start"

@@ -291,7 +291,7 @@ def test_an_archive_of_several_files_is_to_be_unpacked(
             info.size = len(TEXT)
             archive.addfile(info, io.BytesIO(TEXT))
     path = put(tmp_path / "the logs.tgz", pack(buffer.getvalue()))
-    said = f"a tar archive, of which the files are not read: unpack it first (tar xf '{path}')"
+    said = f"files inside a tar archive are not read: unpack it first (tar xf '{path}')"
     assert read(path) == ([], said)
     assert no_request(find_logs(path)) == f"no request in 1 file: {path}: {said}"
 

@@ -170,7 +170,7 @@ TROUBLES: Final = {
 
 
 def affected(incident: Incident) -> str:
-    """Return how many operations suffered, and how."""
+    """Return a phrase for the operations of an incident, such as '1,204 PRODUCE waited'."""
     return f"{incident.operations:,} {incident.kind} {TROUBLES[incident.trouble]}"
 
 
@@ -185,7 +185,7 @@ def clock(case: Case) -> str:
 
 
 def ms(us: float) -> str:
-    """Return a length in words."""
+    """Return microseconds as a duration in words."""
     return duration(us / 1000).replace("\N{NO-BREAK SPACE}", " ")
 
 

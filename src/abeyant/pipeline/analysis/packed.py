@@ -27,7 +27,7 @@ def packed(parts: Iterable[Packed]) -> Iterator[pa.Table]:
 
 
 def collected(rows: DataFrame, schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Table]:
-    """Return the tables that a job packed, all its rows together."""
+    """Run the job `rows` and return its tables by name, each unpacked and whole."""
     parts: dict[str, list[pa.Table]] = defaultdict(list)
     for name, table in zip(*rows.toArrow().to_pydict().values(), strict=True):
         parts[name].append(unpack(table))

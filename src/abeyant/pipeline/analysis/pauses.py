@@ -47,7 +47,7 @@ READING: Final = pa.schema(
         "found": pa.bool_(),
     }
 )
-"""A run: the first start and the last end of its fetches, and whether the first of them found records at once."""
+"""A run of fetches without a pause: the first start, the last end, and whether the first found records at once."""
 
 _GROUP: Final = ("instance", "client_id")
 _KIND: Final = "FETCH_CONSUMER"
@@ -55,7 +55,7 @@ _SECOND_US: Final = 1_000_000
 
 
 def reading(operations: pa.Table) -> pa.Table:
-    """Return the runs of consumers' fetches (`READING`) among operations with the columns of `observed`. O(n log n)."""
+    """Return the times in which consumers fetched without a pause (`READING`) of `observed` operations. O(n log n)."""
     known = pc.and_(operations["start_us"].is_valid(), operations["client_id"].is_valid())
     fetches = operations.filter(pc.and_(known, pc.equal(operations["kind"], _KIND)))
     at_once = pc.equal(fetches["wait_us"], 0)

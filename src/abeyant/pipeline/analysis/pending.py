@@ -33,7 +33,7 @@ _BEFORE: Final = -(1 << 63)
 
 
 class Span(NamedTuple):
-    """The first and the last instant at which something is pending, in microseconds; and how many operations wait."""
+    """The first and the last instant at which something is pending, in microseconds; and how many operations waited."""
 
     first_us: int = 0
     last_us: int = 0
@@ -49,7 +49,7 @@ class Span(NamedTuple):
 
     @staticmethod
     def of(row: Row | dict[str, int]) -> Span:
-        """Return the span that a row of `columns` tells."""
+        """Return the span from a row of the aggregates `columns`."""
         return Span(*(row[name] or 0 for name in Span._fields))
 
 
@@ -66,7 +66,7 @@ def pending_over_time(operations: DataFrame) -> DataFrame:
 
 
 def pending_rows(waited: DataFrame | LogRows, span: Span) -> ShardRows:
-    """Return `PENDING` of `observed` operations; the span is theirs."""
+    """Return the rows of `PENDING` for `observed` operations, whose span is `span`."""
     slices = shard_count(waited.sparkSession, span.waited)
     width = (span.last_us - span.first_us) // slices + 1
     deal = partial(_changes, first_us=span.first_us, width_us=width, slices=slices)

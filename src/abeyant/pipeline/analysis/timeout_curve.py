@@ -35,8 +35,8 @@ Floats = npt.NDArray[np.float64]
 def timeout_curve(operations: DataFrame, *, points: int | None = None) -> DataFrame:
     """Return the time-out curve of each instance (`*` for all) and kind (`schemas.TIMEOUT_CURVE`).
 
-    One row for each wait at which an operation completed, and one for the longest wait, where knowledge ends:
-    nothing is said of longer time-outs. `share_expiring` holds from its row to the next. At the same wait,
+    One row for each wait at which an operation completed, and one for the longest wait: the log shows nothing about
+    longer time-outs. `share_expiring` holds from its row to the next. At the same wait,
     completions come before expiries (a deadline is inclusive). `low` and `high` are Greenwood's 95 % band on the
     log-log scale, which stays within 0 and 1. Series of more than `points` distinct waits are thinned.
     """

@@ -90,7 +90,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     """Add the subcommand `resolve`."""
     parser = add_command(subparsers, "resolve", run, _HELP, _DESCRIPTION, _EXAMPLES)
     parser.add_argument("operations", metavar="OPERATIONS", help="file, directory, glob, or table:NAME")
-    parser.add_argument("events", metavar="EVENTS", help="the same")
+    parser.add_argument("events", metavar="EVENTS", help="file or directory, as for OPERATIONS")
     add_result(parser)
     add_tables(parser)
     add_deadline(parser)

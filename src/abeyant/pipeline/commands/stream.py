@@ -82,7 +82,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     """Add the subcommand `stream`."""
     parser = add_command(subparsers, "stream", run, _HELP, _DESCRIPTION, _EXAMPLES)
     parser.add_argument("operations", metavar="OPERATIONS", help="directory, file, or topic (with --kafka; no slash)")
-    parser.add_argument("events", metavar="EVENTS", help="the same")
+    parser.add_argument("events", metavar="EVENTS", help="directory, file, or topic, as for OPERATIONS")
     add_out(parser)
     parser.add_argument(
         "--checkpoint", metavar="DIR", help="directory for the state; on a cluster, shared (default: DIR/checkpoint)"
@@ -158,7 +158,7 @@ def _add_time(parser: argparse.ArgumentParser) -> None:
 
 def _add_kafka(parser: argparse.ArgumentParser) -> None:
     kafka = parser.add_argument_group("Kafka")
-    kafka.add_argument("--kafka", metavar="HOST:PORT,...", help="brokers; makes OPERATIONS and EVENTS topics")
+    kafka.add_argument("--kafka", metavar="HOST:PORT,...", help="Kafka brokers; OPERATIONS and EVENTS are then topics")
     kafka.add_argument("--to-topic", metavar="TOPIC", help="topic for outcomes (default: DIR/outcomes)")
     kafka.add_argument("--aside-topic", metavar="TOPIC", help="topic for rejected rows (default: DIR/aside)")
     kafka.add_argument(

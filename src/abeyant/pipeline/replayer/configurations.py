@@ -66,7 +66,7 @@ def grid(
 
 
 def chosen(configurations: Iterable[Configuration] | DataFrame) -> Sequence[Configuration]:
-    """Return the configurations without duplicates; a small table of them is collected, a column a field.
+    """Return the configurations without duplicates; a small table of them is collected, with a column for each field.
 
     A missing or null column means the default. Raises `AbeyantError` for an unknown column, an impossible value, or no
     configuration.

@@ -57,15 +57,15 @@ class _Replayed(DelayedOperation):
 def purges(
     starts: Integers, timeouts: Integers, ends: Integers, first: Integers, last: Integers, keys: Integers, interval: int
 ) -> Purges:
-    """Live through a trace (microseconds); the keys of row n are `keys[first[n]:last[n]]`.
+    """Run a trace (times in microseconds) through a purgatory; the keys of row n are `keys[first[n]:last[n]]`.
 
     Raises `AbeyantError` where the operations began over more than 90 years.
     """
     years = (starts.max(initial=0) - starts.min(initial=NEVER)) // _YEAR_US
     if years >= _MOST_YEARS:
         raise AbeyantError(
-            f"a purge interval can be tried over {_MOST_YEARS} years at most, and the operations began over {years:,}: "
-            "leave the purge interval out, or the operations whose start is wrong"
+            f"a purge interval can be tried over at most {_MOST_YEARS} years, and the operations' starts span {years:,}: "
+            "leave the purge interval out, or drop the operations whose start is wrong"
         )
     clock = VirtualClock()
     purgatory = KafkaPurgatory(clock, interval)

@@ -114,9 +114,9 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a file that one task reads: the lines that begin in [start, end).
+    """A part of a file that one task reads: the lines that begin in [start, end), in bytes.
 
-    Of a compressed file, all lines from `start` on, which counts bytes of text.
+    Of a compressed file: all lines from `start` on, which counts bytes of uncompressed text.
     """
 
     file: LogFile
@@ -126,14 +126,14 @@ class Chunk:
 
     @property
     def cost(self) -> int:
-        """How many bytes of text there are, about: request logs shrink twentyfold."""
+        """The approximate size in bytes of text, if request logs compress 20:1."""
         return (self.end - self.start) * (
             1 if not self.file.compressed or self.file.compression.startswith(_UTF_16) else 20
         )
 
 
 def need_session(paths: Paths) -> bool:
-    """Return whether it takes a session's settings to find these paths."""
+    """Return whether a session's settings are needed to list these paths."""
     given = [paths] if isinstance(paths, str | os.PathLike) else paths
     return any(os.fspath(path).startswith((S3A, HDFS, *AZURE)) for path in given)
 
@@ -263,7 +263,7 @@ def read_blocks(chunk: Chunk) -> Iterator[bytes | LongLineError]:
 def _refuse_tar(head: bytes, path: str) -> None:
     if head.startswith(_TAR, _TAR_AT):
         unpack = f"tar xf {shlex.quote(path)}"
-        raise DamagedFileError(f"a tar archive, of which the files are not read: unpack it first ({unpack})")
+        raise DamagedFileError(f"files inside a tar archive are not read: unpack it first ({unpack})")
 
 
 def counted_files(files: Sequence[LogFile]) -> str:

@@ -143,9 +143,9 @@ def documents(
 
 
 def open_document(lines: Iterable[bytes | Exception]) -> tuple[bytes, int] | None:
-    """Return what is before the brace of the document whose end is not there, and how many lines of it are.
+    """Return the indentation of the innermost document that is cut off at the end, and how many of its lines are here.
 
-    Of several it is the innermost. None where requests of that were joined: what follows is on its own.
+    None if no document is cut off, or if requests in it were joined: then the lines after these stand on their own.
     """
     opened: list[_Open] = []
     found = _documents(enumerate(lines), opened, named=False)

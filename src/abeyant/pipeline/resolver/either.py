@@ -61,16 +61,16 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
 
     The command `abeyant resolve` does the same for tables in files, `abeyant stream` for streams.
 
-    Where all rows of a table are rejected, or at least 95 % of 20 or more that have all values, and no job is needed to
-    know it, `RejectedRowsWarning` names the reason: that is so for tables with an Arrow interface, and for DataFrames
-    made of rows of this process. Of others, count `rejected_operations(operations)`. In the same cases a warning names
-    a key of each table where ten operations or more have no key in common with the events.
+    `RejectedRowsWarning` names the reason when all rows of a table are rejected, or at least 95 % of 20 or more that
+    have all values. Another warning names a key of each table when ten operations or more have no key in common with
+    the events. Both need rows that can be checked without a Spark job: tables with an Arrow interface, and DataFrames
+    made of rows of this process. For other DataFrames, count `rejected_operations(operations)`.
 
-    In a notebook, cells that work with whole tables show how far Spark is from now on: see `notebook_progress`.
+    In a notebook, cells that resolve whole tables show Spark's progress from now on: see `notebook_progress`.
 
-    Raises `AbeyantError` for one table and one stream, and where there is no session; `SchemaError` for a table
-    without the columns needed, and for a `timeout` or `extend` that is one unreadable text in every row; ValueError for
-    a wrong value; TypeError for what is no table, and for an argument of the other kind.
+    Raises `AbeyantError` for one table with one stream, and if there is no session; `SchemaError` for a table without
+    the columns needed, and if every row has the same unreadable `timeout` or `extend`; ValueError for a wrong value;
+    TypeError for an argument that is not a table, and for an option of streams with tables or the reverse.
 
     Examples:
         >>> order = "'order-1' op_id, 'paid/1' key, TIMESTAMP '2026-11-26 09:00' start, 900000 timeout_ms"

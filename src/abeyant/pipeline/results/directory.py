@@ -97,7 +97,7 @@ def read_marker(directory: Path) -> Mapping[str, Any]:
 
 
 def title_entry(title: str | None) -> dict[str, str]:
-    """Return the marker's entry of a user's own title of the report; none without one."""
+    """Return the marker's entry for the user's title of the report; empty if there is no title."""
     return {} if title is None else {"title": title}
 
 

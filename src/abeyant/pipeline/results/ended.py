@@ -80,11 +80,11 @@ class Sample:
         self._kept = pa.table({name: pa.array([], pa.string()) for name in SAMPLED})
 
     def add(self, some: pa.Table) -> None:
-        """Draw from (instance, op_id) of some more."""
+        """Draw a sample of more rows (instance, op_id) and keep it."""
         self.add_drawn(some.filter(pa.array(self._random.random(some.num_rows) * self.one_in < 1)))
 
     def make_room(self, rows: int) -> int:
-        """Return of how many one is to be drawn, where `rows` come that this process is not to hold all at once."""
+        """Lower the sampling rate until a sample of `rows` more fits in memory. Return N: draw one row in N."""
         while rows > EXACT_UP_TO * self.one_in:
             self._halve()
         return self.one_in

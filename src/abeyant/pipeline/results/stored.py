@@ -49,7 +49,7 @@ class StoreSink(Sink):
 
     @contextmanager
     def table(self, spark: SparkSession, *, overwrite: bool) -> Iterator[ResultWriter]:
-        """Yield a result that is written below a run's name, and named by a marker at the end."""
+        """Yield a writer of a result, into a folder of its own run. A marker, put at the end, names that folder."""
         from abeyant.pipeline.results.leases.store import StoreLease
         from abeyant.pipeline.spark.store import Store
 

@@ -33,16 +33,16 @@ _LOCAL: Final = "file://"
 
 
 class ParquetSink:
-    """For `foreachBatch`: writes answers to `out/outcomes/batch=N` and `out/aside/batch=N`.
+    """For `foreachBatch`: writes outcomes to `out/outcomes/batch=N`, and rejected rows to `out/aside/batch=N`.
 
     Read them with `read_result(spark, out)`; `batch` is then a column. `out` is a path, or a URI of any file system
     that Spark reads. Local ones and HDFS rename a directory at once: there any reader of Parquet sees whole batches in
-    `out/outcomes`. Elsewhere (`s3a://`) only `out/batches/N.json` lists the files that count;
-    `manifests` asks for such a file system, or denies it: True for a bucket mounted as a directory, say.
+    `out/outcomes`. Elsewhere (`s3a://`) a manifest, `out/batches/N.json`, lists the files that count. By default the
+    URI decides; `manifests` overrides it: True for a bucket mounted as a directory, say.
 
-    `out` belongs to one query, that is, to one checkpoint. Another's batches have the same numbers, and are refused
-    with `AbeyantError`. On Spark Connect `checkpoint` has to name that checkpoint, a local path is one of the server's
-    machine, and manifests cannot be had.
+    `out` belongs to one query, that is, to one checkpoint. A query with another checkpoint is refused with
+    `AbeyantError`, since its batches have the same numbers. On Spark Connect, `checkpoint` is required, a local path is
+    on the server's machine, and manifests are not supported.
     """
 
     def __init__(self, out: str | Path, *, checkpoint: str | Path | None = None, manifests: bool | None = None) -> None:

@@ -55,7 +55,7 @@ _GOLDEN: Final = np.int64(-7046029254386353131)  # 2**64 over the golden ratio: 
 
 @dataclass(frozen=True)
 class Sample:
-    """The share of rows in the sample, and how many rows of it make a piece."""
+    """The size of the sample: `fraction` of all rows; and of a hot key's pieces: `piece` rows of the sample each."""
 
     fraction: float
     piece: int
