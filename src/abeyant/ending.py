@@ -143,7 +143,7 @@ def _json(found: Mapping[str, Any]) -> str:
 
 
 def print_json_text(text: str) -> None:
-    """Print JSON that is text already, on one line; with escapes where the output cannot have its letters."""
+    """Print JSON text as a line; with escapes if standard output cannot encode its characters."""
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:

@@ -26,11 +26,11 @@ def is_former(program: object) -> bool:
 
 
 def check_former(place: object, names: Iterable[str], mark: str, mend: str) -> None:
-    """Raise AbeyantError where `mark`, as it was called before, is among the `names` in a place."""
+    """Raise AbeyantError if `names`, the files in `place`, include the file `mark` by its former name."""
     if former(mark) in names:
         raise written_before(place, mend)
 
 
 def written_before(place: object, mend: str) -> AbeyantError:
-    """Return the error that refuses a place; `mend` says what to do."""
+    """Return the error for a file or folder of the former program; `mend` says what to do."""
     return AbeyantError(f"{place} was written under the project's former name, {_FORMER}, and is not read: {mend}")

@@ -30,9 +30,9 @@ def report(
     on_error: Callable[[Any, Any], object] | None = None,
     caught: type[BaseException] = Exception,
 ) -> None:
-    """Tell `on_error(error, culprit)` of what `culprit` raised; without it, or where it raises, the log of `room`.
+    """Call `on_error(error, culprit)` with what `culprit` raised. Without `on_error`, or if it raises, log the error.
 
-    Raises nothing of the kind `caught`.
+    The logger is that of `room`. Raises no error of the class `caught`.
     """
     if on_error is not None:
         try:
@@ -52,9 +52,9 @@ def log(
     about: BaseException | None = None,
     caught: type[BaseException] = Exception,
 ) -> None:
-    """Log `message`, filled with what is shown of `things`, and the traceback of `error`. Raises nothing `caught`.
+    """Log `message`, formatted with `things`, and the traceback of `error`. Raises no error of the class `caught`.
 
-    `about` is the error that was being told of when `error` was raised.
+    `about` is the error that was being reported when `error` was raised.
     """
 
     def write() -> None:

@@ -226,10 +226,10 @@ class IdleDetector:
         return IdleStats(counts.pending, counts.started, counts.expired, counts.cancelled)
 
     def close(self) -> list[Any]:
-        """Watch nobody any more; return who was watched, first those who would have been idle first. O(n log n).
+        """Stop watching, and return the peers that were watched, in the order of their deadlines. O(n log n).
 
-        `on_idle` is not called for them. Refuses `seen` after it. A second call returns an empty list. The timer
-        stays open if it was given; close the detector before it, for a timer closed under it calls nobody.
+        `on_idle` is not called for them. `seen` raises after it. A second call returns an empty list. A timer that was
+        given stays open. Close the detector before that timer: once the timer is closed, `on_idle` is never called.
         """
         if not self._is_made():
             raise TypeError(f"{type(self).__name__}: its __init__ must call super().__init__() before it is used")

@@ -45,9 +45,9 @@ class Resolution(NamedTuple):
 
 
 class ResolverStats(NamedTuple):
-    """One consistent reading of a resolver's counts. `pending` and `keys` are now; the others are sums.
+    """One consistent reading of a resolver's counts. `pending` and `keys` are current; the others are totals.
 
-    What `cancel` or `close` took out is in none of the last three.
+    Operations that `cancel` or `close` removed count in `started` only.
     """
 
     pending: int

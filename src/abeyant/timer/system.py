@@ -163,10 +163,10 @@ class SystemTimer(Timer):
     def close(self) -> list[PendingTask]:
         """As `Timer.close`; returns when a callback that is running on the timer's thread has ended.
 
-        What an `executor` runs goes on: to wait for that is to shut the executor down.
+        Callbacks that an `executor` is running go on: shut the executor down to wait for them.
 
-        Called by a callback, of this timer or another's, it returns at once: two that close each other's timers would
-        wait for ever. So it does in a finaliser while the interpreter shuts down.
+        Called in a callback of any timer, it returns at once: two callbacks that close each other's timers would
+        deadlock. It also returns at once while the interpreter shuts down.
         """
         pending = super().close()
         enter(self)

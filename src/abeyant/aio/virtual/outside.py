@@ -39,7 +39,7 @@ class Outlook(NamedTuple):
 
 
 class Outside:
-    """Tracks what a loop waits for outside of itself."""
+    """Tracks what a loop waits for outside of itself: executor jobs, processes, threads, sockets, signals."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, io_grace: float, ignored_threads: Collection[str]) -> None:
         """Start tracking `loop`, when its virtual time begins. Use from the loop's thread only."""

@@ -41,7 +41,7 @@ class Sockets:
         self.changed = True
 
     def look(self, registered: Mapping[Any, SelectorKey]) -> Census:
-        """Return the census. O(1), or O(open files) after a change."""
+        """Return the census of the files in `registered`. O(1), or O(open files) after a change."""
         if self.changed:
             self._census = self._count({key.fd for key in registered.values()})
             self.changed = False
