@@ -283,5 +283,5 @@ def test_purges_over_years_take_no_time_and_over_centuries_are_refused() -> None
     starts = np.array([0, 80 * year])
     never, timeouts, first = np.full(2, NEVER), np.array([60 * year, 1]), np.arange(2)
     assert purges(starts, timeouts, never, first, first + 1, first, 1) == (2, 0, 0)
-    with pytest.raises(AbeyantError, match="over at most 90 years, and the operations' starts span 160"):
+    with pytest.raises(AbeyantError, match="over at most 90 years, and the operations span 160"):
         purges(2 * starts, timeouts, never, first, first + 1, first, 1)

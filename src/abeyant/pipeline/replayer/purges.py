@@ -64,7 +64,7 @@ def purges(
     years = (starts.max(initial=0) - starts.min(initial=NEVER)) // _YEAR_US
     if years >= _MOST_YEARS:
         raise AbeyantError(
-            f"a purge interval can be tried over at most {_MOST_YEARS} years, and the operations' starts span {years:,}: "
+            f"a purge interval can be tried over at most {_MOST_YEARS} years, and the operations span {years:,}: "
             "leave the purge interval out, or drop the operations whose start is wrong"
         )
     clock = VirtualClock()
