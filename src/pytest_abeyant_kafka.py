@@ -59,11 +59,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="cluster of the fixture `kafka`: abeyant (default), or genuine: three brokers of Apache Kafka by Maven",
     )
     group.addoption("--kafka-seeds", metavar="N", help="seeds of each simulated test: a number, or FIRST:END,...")
-    group.addoption("--kafka-repeat", metavar="ID", help="run simulated tests once, by what a failure has printed")
+    group.addoption("--kafka-repeat", metavar="ID", help="repeat one run of a simulated test; a failure prints its ID")
     group.addoption("--kafka-trace", metavar="FILE", help="append a line for each seed: number, hash, outcome, test")
     group.addoption("--kafka-story", metavar="DIR", help="write a failure's timeline there, as an HTML page")
-    group.addoption("--kafka-corpus", metavar="FILE", help="begin with the seeds in FILE; add those that reach new")
-    group.addoption("--kafka-seconds", metavar="S", type=float, help="seconds after which a test begins no more seeds")
+    group.addoption(
+        "--kafka-corpus", metavar="FILE", help="run the seeds in FILE first; add those that reach something new"
+    )
+    group.addoption(
+        "--kafka-seconds",
+        metavar="S",
+        type=float,
+        help="seconds after which a test starts no more seeds (default: none)",
+    )
     group.addoption("--kafka-report", metavar="FILE", help=argparse.SUPPRESS)  # from the child to its parent
 
 

@@ -77,7 +77,7 @@ class Cluster(ClusterApi):
     ) -> None:
         """`port` is the first broker's, and the others use the next ones; 0 picks free ports.
 
-        `advertise` is the address that clients are told, HOST or HOST:PORT, as Kafka's `advertised.listeners`, where it
+        `advertise` is the address returned to clients, HOST or HOST:PORT, as Kafka's `advertised.listeners`, where it
         is not the one that brokers listen on: a container's name, or a published port. PORT is the first broker's.
         `data` is a directory for topics and records, by default memory; a later cluster with the same `data` has them
         again, even if this one was killed. `settings` use Kafka's names, with dots or underscores, and its defaults;

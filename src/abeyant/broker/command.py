@@ -89,7 +89,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--advertise",
         metavar="HOST[:PORT]",
-        help="address that clients are told (default: the one they came by, or --host); PORT is the first broker's",
+        help="address returned to clients (default: the one they connected to, or --host); PORT: the first broker's",
     )
     parser.add_argument("--data", type=Path, metavar="DIR", help="directory for data (default: in memory)")
     parser.add_argument(
@@ -130,7 +130,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--until-stdin-closes",
         action="store_true",
-        help="stop when standard input is closed, as it is at the end of a parent that has its pipe, even if killed",
+        help="stop when standard input closes, as it does when the parent that holds the pipe ends, even if killed",
     )
     add_json(parser)
     parser.set_defaults(run=run)

@@ -146,7 +146,7 @@ def test_commits_are_kept_from_then_on() -> None:
     assert not said(
         check, found=[Found(3.0, "work", *PLACE, 1, since=2.0), Found(3.0, "work", *PLACE, 2, 2.5)], **given
     )
-    assert "work was told -1 for orders-0, and 1 was committed" in said(
+    assert "work fetched the offset -1 of orders-0, but 1 was committed" in said(
         check, found=[Found(3.0, "work", *PLACE, -1, since=1.5)], **given
     )
 

@@ -17,16 +17,16 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check returns: how much it has looked at, what is wrong for good, and what may still come."""
+    """What a check returns: how much was checked, what is wrong, and what is missing so far."""
 
     seen: int
-    """How much it has looked at; one that saw nothing fails."""
+    """How much was checked; a check that saw nothing fails."""
     of: str
     """Of what: "records acknowledged in orders"."""
     wrong: tuple[str, ...] = ()
-    """What no further waiting mends."""
+    """Violations, which no further waiting mends."""
     missing: tuple[str, ...] = ()
-    """What may still come."""
+    """What is not there yet; waiting may mend it."""
 
 
 @dataclass(frozen=True)

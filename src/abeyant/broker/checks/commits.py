@@ -61,7 +61,7 @@ def commits_follow_the_work(
     entry: Callable[[Item], object] = lambda item: item.value,
     dead_letters: str | None = None,
 ) -> Check:
-    """Check that `group` committed no offset of `topic` before each record below it had been worked off.
+    """Check that `group` committed no offset of `topic` before each record below it had been processed.
 
     `ledger` is the program's own, made by `simulation.ledger()`, as its times matter here; `entry` returns what a
     record's entry in it is. A record whose value was acknowledged in the topic `dead_letters` counts as worked off.
@@ -128,10 +128,10 @@ def commits_never_go_back(group: str, topic: str) -> Check:
 
 
 def commits_are_kept(group: str) -> Check:
-    """Check that what `group` is told, and has in the end, is not below the last commit that was acknowledged before.
+    """Check that offsets fetched by `group`, and its final ones, are not below the last acknowledged commit.
 
-    It may be above: a commit whose answer was lost counts, too. A partition for which the group's own commits went back
-    is left alone; a transaction's commits count once it is committed, and then in the end only.
+    They may be above: a commit whose response was lost counts, too. A partition for which the group's own commits went
+    back is not checked; a transaction's commits count once it is committed, and then in the end only.
     """
 
     def look(history: History) -> Verdict:
@@ -144,10 +144,8 @@ def commits_are_kept(group: str) -> Check:
             if isinstance(moment, Found):
                 place = moment.topic, moment.partition
                 if moment.group == group and moment.offset < last.get(place, -1) and place not in back:
-                    what = (
-                        f"{group} was told {moment.offset} for {place[0]}-{place[1]}, and {last[place]} was committed"
-                    )
-                    wrong.append(f"at {moment.at:.3f} s {what}")
+                    what = f"{group} fetched the offset {moment.offset} of {place[0]}-{place[1]}"
+                    wrong.append(f"at {moment.at:.3f} s {what}, but {last[place]} was committed")
                 continue
             if moment.error != "NONE":
                 continue

@@ -90,7 +90,7 @@ class Found(NamedTuple):
 
 
 class Initialized(NamedTuple):
-    """A broker's response to a producer that wants an id: with a transactional id, it fences the producer before it."""
+    """A broker's response to InitProducerId. With a transactional id, the request fences the previous producer."""
 
     at: float
     client: str

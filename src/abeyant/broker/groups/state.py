@@ -137,7 +137,7 @@ class GroupsState(Shard):
         self.write(entries, then, timeout=self._timeout)
 
     def tombstones(self, group_id: str, *, offsets: bool = True) -> list[Entry]:
-        """Return what removes a group, and its offsets unless told otherwise."""
+        """Return the records that remove a group and, by default, its offsets."""
         entries: list[Entry] = [
             (offset_records.offset_key(key), None) for key in self.offsets.every_key(group_id) if offsets
         ]

@@ -71,7 +71,7 @@ class SharePartitions:
         return share
 
     def lost(self, share: SharePartition, error: ApiError | None) -> None:
-        """Forget a share partition if an error tells that its state is another's now."""
+        """Forget a share partition if an error shows that another broker has its state now."""
         if error is not None and error.code in _LOST:
             self._forget(share)
 

@@ -41,7 +41,7 @@ def write_corpus(path: Path, corpus: Corpus) -> None:
 
 
 def extended(known: Mapping[int, Sequence[str]], found: Iterable[tuple[int, Sequence[str]]]) -> dict[int, list[str]]:
-    """Return a test's seeds with those that reached what none of `known` had."""
+    """Return `known` and those seeds of `found` that reached something new."""
     seeds = {seed: list(reached) for seed, reached in known.items()}
     had = {one for reached in seeds.values() for one in reached}
     for seed, reached in found:

@@ -44,7 +44,7 @@ class Order:
 
 @dataclass
 class Report:
-    """What came of a test, also as a child tells it."""
+    """The result of a test, also as a child process reports it."""
 
     failed: str | None = None
     tried: int = 0

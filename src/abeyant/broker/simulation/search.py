@@ -112,7 +112,7 @@ search = find_failure  # its former name
 
 
 def shrink(test: Test, found: RunResult, options: Options, *, any_hashes: bool = False) -> tuple[RunId, RunResult]:
-    """Return the smallest run that fails for the same reason, and what it came to. Takes up to 80 runs."""
+    """Return the smallest run found that fails for the same reason, and its result. Takes up to 80 runs."""
     assert found.failure is not None
     reason = found.failure.reason
     best, best_id = found, RunId(found.seed)

@@ -81,7 +81,7 @@ class Watcher:
         self._kafka = kafka
 
     def responded(self, call: Any, errors: list[str], process: str) -> None:
-        """Note what a client was answered, if it waited or failed, and what has changed."""
+        """Record a request that waited or failed, and what has changed in the cluster."""
         now, api = self._loop.now, call.api.name
         since = now - (call.broker.now() - call.since)
         error = next((one for one in errors if one != "NONE"), "NONE")
@@ -90,14 +90,14 @@ class Watcher:
         self.look()
 
     def struck(self, call: Any, what: str) -> None:
-        """Note that a fault has hit a request."""
+        """Record that a fault has hit a request."""
         connection = getattr(call, "connection", None)  # a follower has none
         process = call.client_id if connection is None else self._loop.network.owner_at(connection.peer)
         self.strikes.append(Strike(self._loop.now, call.broker.id, process, f"{name_of(call)} {what}"))
         self.look()
 
     def look(self) -> None:
-        """Note what has changed. O(partitions, groups and transactions)."""
+        """Record what has changed in the cluster. O(partitions, groups and transactions)."""
         for place, level in self._partitions():
             levels = self.levels.setdefault(place, [])
             if not levels or levels[-1][1:] != level[1:]:
@@ -112,7 +112,7 @@ class Watcher:
             _follow(self.transactions, one.id, Phase(now, one.now.state.shown, about))
 
     def end(self) -> None:
-        """Note what still waits where the run ends."""
+        """Record the requests that still wait at the end of the run."""
         self.look()
         brokers, now = self._kafka.brokers, self._loop.now
         for one in self._kafka._waiting_now(None, None):

@@ -63,7 +63,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run of one seed came to: `failure` is None for one that passed."""
+    """The result of a run: `failure` is None for one that passed."""
 
     seed: int
     faults: tuple[PlannedFault, ...]

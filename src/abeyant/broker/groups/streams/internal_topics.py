@@ -22,7 +22,7 @@ _SHOWN = 3  # topics named in a message
 
 
 class Status(IntEnum):
-    """What members are told about their group, by the numbers of the heartbeat's response."""
+    """The statuses of a group in heartbeat responses, by Kafka's numbers."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
