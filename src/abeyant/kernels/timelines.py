@@ -96,7 +96,7 @@ class Keys:
     def find(self, rows: ReadableBuffer, spans: WriteableBuffer) -> None:
         """Write into `spans` where the span of each row's key begins and ends; 0 and 0 for a key without events.
 
-        Rows are four integers: place, identity, the number of the row in `spans`, and whatever. O(1) each, see
+        Rows are four integers: place, identity, the number of the row in `spans`, and one unused. O(1) each, see
         `resolve`. Raises ValueError for a number beyond `spans`.
         """
         asked, out = integers(rows, "rows"), writable_integers(spans, "spans")

@@ -276,7 +276,7 @@ REPLAYED: Final = _table(
     timers=_LONG,  # started: one for each operation that had to wait
     pending_most=_LONG,
     pending_mean=_DOUBLE,  # over the time from first to last
-    lateness_mean_ms=_DOUBLE,  # how much after its deadline an expiry was told; null where nothing expired
+    lateness_mean_ms=_DOUBLE,  # how long after its deadline an operation expired; null where nothing expired
     lateness_most_ms=_DOUBLE,
     cascades=_LONG,  # times that a timer was filed anew before its deadline
     levels=_LONG,  # wheels needed
@@ -339,7 +339,7 @@ REPLICATION: Final = _table(
     outcome=_STRING,
     waited_ms=_DOUBLE,
 )
-"""What a request log tells about replication."""
+"""What a request log shows about replication."""
 
 HIGH_WATERMARKS: Final = StructType(
     [

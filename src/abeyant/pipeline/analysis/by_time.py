@@ -75,7 +75,7 @@ def keys_by_time(operations: pa.Table, slices: Slices, first: pa.Table) -> pa.Ta
 
 
 def _among(watched: pa.Table, first: pa.Table) -> pa.Array:
-    """Return of each row whether its key is one of `first`: few numbers are compared, where a join compares texts."""
+    """Return for each row whether its key is in `first`. It compares few numbers, where a join would compare texts."""
     row, wanted = np.zeros(watched.num_rows, np.int64), np.zeros(first.num_rows, np.int64)
     for name in KEY:
         number, values = codes(watched[name])

@@ -43,7 +43,7 @@ class Suspect:
 
 
 class NearRows:
-    """The rows of `ACTIVITY`, made where they are asked for: mostly few of those near an incident are."""
+    """The rows of `ACTIVITY` near an incident, made when they are needed: mostly few are."""
 
     def __init__(self, activity: pa.Table) -> None:
         self._activity = activity

@@ -57,7 +57,7 @@ class Gap(NamedTuple):
 
 
 class Fetching:
-    """The fetches of followers among `ACTIVITY`, which is in order of time, as columns: a numbered pair each."""
+    """The followers' fetches in `ACTIVITY`, in order of time, as columns. Each has the number of a `Pair`."""
 
     pairs: list[Pair]
     """In the order of their first fetches."""

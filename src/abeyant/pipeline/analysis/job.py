@@ -76,7 +76,7 @@ _FULL: Final = ("No space left on device", "Disk quota exceeded")
 
 @dataclass(frozen=True)
 class AnalysisResult:
-    """What an analysis made, and how much it found."""
+    """The folder and the report that an analysis wrote, and its counts."""
 
     out: Path | str
     """The directory of the result: one Parquet directory a table, the report and the marker. A URI stays text."""

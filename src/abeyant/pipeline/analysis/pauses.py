@@ -108,7 +108,7 @@ def unfinished(runs: pa.Table, before_us: int) -> pa.Table:
 
 
 def longest_pauses(activity: Iterable[Activity]) -> dict[str, list[int]]:
-    """Return of each consumer how long its pauses at any broker were, in µs, the longest first; none where it had none.
+    """Return the lengths of each consumer's pauses at any broker, in µs, the longest first; none without a pause.
 
     `activity` is in order of time. Whether records waited is not known here.
     """
@@ -124,7 +124,7 @@ def longest_pauses(activity: Iterable[Activity]) -> dict[str, list[int]]:
 
 
 def _pauses(runs: pa.Table) -> tuple[Integers, Integers, npt.NDArray[np.bool_], Integers]:
-    """Return of each run when the pause before it began and ended, whether there was one, and its group of pauses."""
+    """Return for each run when the pause before it began and ended, whether there was one, and its group of pauses."""
     first, last = (runs[name].to_numpy() for name in ("first_us", "last_us"))
     found = runs["found"].to_numpy(zero_copy_only=False).astype(bool)
     begins = np.concatenate([first[:1], last[:-1]])

@@ -91,9 +91,9 @@ def pending_plot(pending: DataFrame, points: int = PLOT_POINTS) -> DataFrame:
 
 
 def plot_rows(pending: pa.Table, first_us: int, last_us: int, points: int = PLOT_POINTS) -> pa.Table:
-    """Return of each series, and of each of `points` / 3 bins of time, the least, the greatest and the last row.
+    """Return, for each series and each of `points` / 3 bins of time, the rows of minimum, maximum and last value.
 
-    Of equal values the earliest. Of rows that were reduced before it keeps what it keeps of all of them.
+    Of equal values the earliest. Reducing reduced rows gives the same as reducing all of them.
     """
     bins = points // 3
     (instance, _), (kind, _) = codes(pending["instance"]), codes(pending["kind"])

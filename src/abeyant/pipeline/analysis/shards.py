@@ -57,7 +57,7 @@ class ShardRows:
         return self.dealt.mapInArrow(partial(_worked, make=self.make, work=work), schema)
 
     def table(self, schema: StructType | str) -> DataFrame:
-        """Return them as rows of Spark's."""
+        """Return the rows as a DataFrame."""
         return self.dealt.mapInArrow(partial(_make, make=self.make), schema)
 
 
@@ -67,13 +67,13 @@ def dealt_to_shards(
     shards: int,
     make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]],
 ) -> ShardRows:
-    """Deal rows to shards, of each of which `make` makes rows, given all its own by name. Memory: a shard, twice."""
+    """Deal rows to shards. `make` gets a shard's rows by table name, and returns rows. Memory: a shard, twice."""
     dealt = rows.mapInArrow(partial(_deal, deal=deal), _DEALT).repartition(shards, "shard")
     return ShardRows(dealt.sortWithinPartitions("shard"), make)
 
 
 def shard_count(spark: SparkSession, operations: int | None = None) -> int:
-    """Return how many shards so many operations need; not knowing how many, as many as a shuffle has partitions."""
+    """Return how many shards `operations` need; without that number, as many as a shuffle has partitions."""
     partitions = shuffle_partitions(spark)
     if operations is None:
         return partitions

@@ -108,9 +108,9 @@ class WrittenLog:
 
 
 def write_rows(result: ResultWriter, name: str, rows: ShardRows, schema: StructType, tell: Tell, told: str) -> pa.Table:
-    """Write a table, and return what `tell` says of some of its rows at a time, of the schema `told`.
+    """Write a table, and return the rows that `tell` makes of its chunks; `told` is their schema.
 
-    One job. Into a directory of this machine the workers write the files; elsewhere Spark does, in a job more.
+    One job. Into a directory of this machine the workers write the files; elsewhere Spark does, in a second job.
     """
     table = _Table(tell, arrow_schema(schema), _folder(result, name))
     found = rows.mapInArrow(partial(_write, table=table), told).toArrow()
@@ -175,7 +175,7 @@ class _Part:
             self._passing = self._part.with_name(f".{self._part.name}.{context.taskAttemptId()}")
 
     def add(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Take rows, and write what has come together when it is worth a row group; yield what is told of it."""
+        """Collect rows; write them when they fill a row group, and yield what `tell` returns for them."""
         if rows.num_rows:
             self._waiting.append(rows)
             self._rows += rows.num_rows

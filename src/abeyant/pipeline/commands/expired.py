@@ -64,7 +64,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--later",
         metavar="DIR",
-        help="a result of the same operations with a longer time-out: add when each was completed, and how late",
+        help="a result of the same operations with a longer time-out; shows when each completed, and how late",
     )
     parser.add_argument(
         "--limit",

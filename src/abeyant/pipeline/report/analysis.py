@@ -93,18 +93,18 @@ class Analysis:
 
     @cached_property
     def apis(self) -> list[str]:
-        """Every API that was asked for, in order."""
+        """Every API with requests, sorted."""
         return sorted(str(api) for api in self.tables["requests_by_kind"]["api"].unique())
 
     @cached_property
     def drawn(self) -> list[str]:
-        """The kinds that the figures draw, each in a colour of its own: not those of which a handful waited."""
+        """The kinds that figures draw, each in a colour of its own; kinds with few waits are left out."""
         rows = self.within("summary", ALL)
         many = {str(kind) for kind in rows.loc[rows["waited"] >= LEAST_DRAWN, "kind"]}
         return ([kind for kind in self.kinds if kind in many] or self.kinds)[:MOST_KINDS]
 
     def points(self, of: int) -> int:
-        """Return the share of one line in so many points of a page."""
+        """Return how many points each line of a figure gets if all lines of the page share `of`."""
         return max(of // max(len(self.scopes) * len(self.drawn), 1), 45)
 
     def within(self, table: str, scope: str) -> pd.DataFrame:

@@ -74,9 +74,9 @@ def read_clients(folder: Path) -> pd.DataFrame | None:
 
 
 def to_change(offer: Offer, clients: pd.DataFrame | None) -> pd.DataFrame:
-    """Return the clients of the kind that have another time-out than the one offered, those that expire most first.
+    """Return the clients whose time-out differs from the one suggested, those with most expired operations first.
 
-    With how many of their operations have another, how many of these expired, and their least and greatest time-out.
+    Columns: how many of their operations have another time-out, how many of these expired, the least and greatest one.
     Empty without an offer or `clients` (`CLIENT_TIMEOUTS`).
     """
     if clients is None or not offer.is_enough:

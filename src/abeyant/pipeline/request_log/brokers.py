@@ -69,7 +69,7 @@ class _Sampled:
 
 
 def broker_named(line: bytes) -> str | None:
-    """Return the broker that what is around a line names; None where it names none. O(len(line))."""
+    """Return the broker that the prefix or suffix of a log line names; None if none does. O(len(line))."""
     marked = line.find(MARKER)
     head = line[:marked] if marked >= 0 else line
     begin = head.find(b"{")

@@ -66,7 +66,7 @@ class BadLineError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """One line: when the response had been sent, and what the request logger tells about the request."""
+    """One line: when the response was sent, and the fields that Kafka's request logger writes."""
 
     sent_us: int
     """The line's own time, in microseconds since 1970 (the log has milliseconds)."""
@@ -99,7 +99,7 @@ class ApiRequest:
 
 
 class LineParser:
-    """Parse lines of one log; `timezone` is what the log's times mean where they name no zone."""
+    """Parse lines of one log; `timezone` is the time zone of its timestamps, unless they name one."""
 
     def __init__(self, timezone: tzinfo = UTC) -> None:
         self._clock = LineClock(timezone)
@@ -211,7 +211,7 @@ def naming_lines(block: bytes) -> Iterator[bytes]:
 
 
 def topic_names(line: bytes) -> Iterator[tuple[str, str]]:
-    """Yield (topic id, name) for each topic of which a line's response tells both; nothing from a bad line."""
+    """Yield (topic id, name) for each topic of which a line's response has both; nothing from a bad line."""
     yield from _topic_names(line)
     marked = line.find(MARKER)
     if 0 <= marked < line.find(b"{") and line.find(MARKER, marked + 1) < 0:  # one request, in no document: as mostly

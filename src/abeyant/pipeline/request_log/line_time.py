@@ -75,7 +75,7 @@ _NEAR: Final = 1024  # characters before a time in which others are searched
 
 
 class LineClock:
-    """Read the times of one log's lines; `timezone` is what they mean where they name no zone."""
+    """Read the timestamps of one log; `timezone` is their time zone, unless they name one."""
 
     def __init__(self, timezone: tzinfo = UTC) -> None:
         self._timezone = timezone

@@ -57,15 +57,15 @@ None for what is no operation and only counted."""
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What the body of a request tells about its waiting."""
+    """The wait of a request: its kind, keys and limits, from the request's body."""
 
     kind: str
     timeout_ms: int | None
     watches: tuple[Watch, ...]
-    """(key, the least progress of that key with which the condition may hold; None where the log has it not)."""
+    """(key, the least progress of that key with which the condition may hold; None if the log does not have it)."""
     condition: str
     outcome: str | None
-    """`completed`, `expired`, or None where the log cannot tell."""
+    """`completed`, `expired`, or None if the log does not show it."""
     error_code: int | None
     """The first error of the response, 0 for none, None without a response."""
     size_bytes: int | None = None

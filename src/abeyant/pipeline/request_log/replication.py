@@ -29,7 +29,7 @@ _REFUSED: Final = (19, 20)  # NOT_ENOUGH_REPLICAS, and the same after the append
 
 
 class Fact(NamedTuple):
-    """One thing that a request tells about a partition. Null is what it does not."""
+    """One fact about a partition from a request. Columns that the request does not have are null."""
 
     key: str
     """`topic-partition`."""
@@ -48,7 +48,7 @@ class Fact(NamedTuple):
 
 
 def facts(request: ApiRequest, topics: Mapping[str, str]) -> Iterator[Fact]:
-    """Yield what a request tells; nothing for most. Raises `BadLineError` for a body that Kafka does not write."""
+    """Yield the facts in a request; most have none. Raises `BadLineError` for a body that Kafka does not write."""
     tell = _TELLING.get(request.api)
     if tell is None or request.response is None or request.request is None:
         return

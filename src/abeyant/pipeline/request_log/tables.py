@@ -79,7 +79,7 @@ def read_kafka_request_log(
     """Return the operations of a Kafka request log, with their observed outcome and wait (`schemas.OBSERVED`).
 
     `paths` are files (plain, gzip, bzip2 or zstd), globs, or directories, which are searched for `kafka-request*`.
-    `timezone` is what the log's times mean where they name no zone. `instance` names the broker: by default the
+    `timezone` is that of the log's timestamps, unless they name one. `instance` names the broker: by default the
     folder that holds the file; else one name, or a function of the path. Lines that do not parse are left out:
     `KafkaRequestLog` has them, and the counts. Raises `AbeyantError` for paths that are missing or unreadable.
     """
@@ -93,7 +93,7 @@ class Survey:
     chunks: tuple[Chunk, ...]
     """The pieces, each with the number of lines before it in its file."""
     topics: Mapping[str, str] = field(default_factory=dict)
-    """Topic ids to names, from every response of the log that tells both."""
+    """Topic ids to names, from every response of the log that has both."""
     any_request: bool = False
     """Whether a line looks like a request."""
 
@@ -234,7 +234,7 @@ class _Dealt:
 
 
 def topics_of(chunk: Chunk) -> dict[str, str]:
-    """Return the names of topic ids that a piece of a log tells."""
+    """Return the names of topic ids, from a piece of a log."""
     return {row[3]: row[4] for row in _survey_chunk(0, chunk) if row[3] is not None and row[4] is not None}
 
 

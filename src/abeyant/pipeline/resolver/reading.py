@@ -24,7 +24,7 @@ _OF_STREAMS: Final = {"outcomes": OUTCOMES, "aside": REJECTED_ROWS}
 
 
 def read_result(spark: SparkSession, out: str | Path, table: str = "outcomes") -> DataFrame:
-    """Return a table of a result of ours, at a path or a URI: of a command's `--out`, or of a `ParquetSink`'s `out`.
+    """Return a table of a result, at a path or a URI: the `--out` of a command, or the `out` of a `ParquetSink`.
 
     Where directories cannot be renamed it follows the manifests alone, and looks for them now: what a stream writes
     later is not in it. Of a stream, `batch` is a column. One job that reads the manifests, however many there are.

@@ -106,5 +106,5 @@ TIME_FORMAT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
 
 def rejected_rows_of(answers: DataFrame) -> DataFrame:
-    """Return the rejected rows among a stream's answers (`schemas.REJECTED_ROWS`)."""
+    """Return the rejected rows (`schemas.REJECTED_ROWS`) of `answers`, the stream of `resolve_stream`."""
     return answers.where(F.col("reason").isNotNull()).select(*REJECTED_ROWS.fieldNames())

@@ -20,7 +20,7 @@ SOURCES: Final[tuple[type[Source], ...]] = (Topic, CatalogTable, Csv, JsonLines,
 
 
 def source_of(given: Input) -> Source:
-    """Return the source for a name; Parquet if neither the name nor a file in the directory tells the format."""
+    """Return the source for a name; Parquet if neither the name nor a file in the directory shows the format."""
     kinds = (kind for name in _names(given.name) for kind in SOURCES if kind.takes(name, given))
     return next(kinds, Parquet)(given)
 

@@ -33,7 +33,7 @@ _NAMES: Final = tuple(part.split()[0] for part in _UNPACKED.split(", "))
 
 
 def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
-    """Return what waits after the last batch of a checkpoint (`schemas.PENDING_WATCHES`), be its query running or not.
+    """Return what waits after a checkpoint's last batch (`schemas.PENDING_WATCHES`); its query may be running.
 
     The command `abeyant pending` prints it.
 

@@ -68,7 +68,7 @@ def observed(answered: DataFrame) -> DataFrame:
 
 
 def batch_counts(progress: Any) -> BatchCounts | None:
-    """Read what a batch did from a query's `lastProgress` (or a listener's); None if it is not of a stream of ours."""
+    """Return the counts in a query's `lastProgress` (or a listener's); None if it is no stream of `resolve_stream`."""
     figures = None if progress is None else progress.observedMetrics.get(_NAME)
     if figures is None or figures["pending"] is None:
         return None

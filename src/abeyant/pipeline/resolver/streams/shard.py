@@ -57,7 +57,7 @@ class BatchOutput:
 
 
 def process_batch(state: ShardState, arrived: BatchInput, options: Options) -> tuple[ShardState, BatchOutput]:
-    """Take a batch in: return the state after it, and what ended."""
+    """Process a batch. Return the new state, and the outcomes and rejected rows."""
     clock = clock_after(state.clock, arrived, options)
     new_watches, new_events, late = _accepted(state.clock, clock, arrived, options)
     watches, duplicates = split_rows(joined([state.watches, new_watches], WATCHES), repeated)

@@ -51,7 +51,7 @@ def _key_numbers(rows: Longs) -> Longs:
 
 
 def _latest(rows: Longs) -> Longs:
-    """Return of each key, in the order of keys, when something happened last."""
+    """Return the time of the last step of each key, in the order of keys."""
     rows = rows[np.lexsort([rows[:, _IDENTITY], rows[:, _PLACE]])]
     firsts = np.flatnonzero(~_continues(rows))
     return np.maximum.reduceat(rows[:, _AT], firsts) if len(firsts) else np.empty(0, np.int64)

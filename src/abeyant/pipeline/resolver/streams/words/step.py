@@ -79,7 +79,7 @@ class WordsOutput:
 
 
 def process_batch(state: WordsState, arrived: BatchInput, options: Options) -> tuple[WordsState, WordsOutput]:
-    """Take a batch in: return the state after it, and what ended."""
+    """Process a batch. Return the new state, and the outcomes and rejected rows."""
     columns = options.columns
     assert columns is not None
     clock = clock_after(state.clock, arrived, options)

@@ -28,7 +28,7 @@ __all__ = ["may_have_steps"]
 def may_have_steps(operations: DataFrame, plain: PlainTable | None) -> bool:
     """Return whether a `condition` may be `then`; `plain` if the operations are plain files. Runs no job.
 
-    The driver reads the end of each file, unless they are plain: then that is done. O(files).
+    The driver reads the footer of each file; those of plain files have been read. O(files).
     """
     if plain is not None:
         return any(group.may_have_steps for group in plain.groups)
