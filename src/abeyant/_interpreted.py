@@ -75,9 +75,9 @@ def why() -> str:
 
 
 def warn_once(what: str, stacklevel: int) -> None:
-    """Warn that `what`, whose purpose is speed, runs interpreted: once in a process, and not where that was asked for.
+    """Warn that `what`, which exists for speed, runs interpreted; once in a process, and not if the user asked for it.
 
-    For where `engine.is_compiled()` is False; `stacklevel` as seen from the caller.
+    Call it where `engine.is_compiled()` is False. `stacklevel` is as seen from the caller.
     """
     global _warned
     if not _warned and not _is_asked_for():

@@ -22,7 +22,7 @@ _all: weakref.WeakSet[BeginsAnew] = weakref.WeakSet()
 
 
 def begins_anew(thing: BeginsAnew) -> None:
-    """Have `thing` begin anew in the child of every fork, as long as it lives."""
+    """Reset `thing` in the child process after every fork, as long as it lives."""
     _all.add(thing)
 
 

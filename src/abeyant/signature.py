@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 class ClassSignature:
-    """For a class to have as `__signature__`: the parameters of its `__init__`, as of a class that is no C.
+    """A descriptor for `__signature__` of a compiled class: gives the parameters of its `__init__`.
 
-    Python looks for those of a C class in its docstring, where Cython does not put them. A class that is not compiled,
-    and a subclass with an `__init__` or `__new__` in Python, has no need of this, and does not see it.
+    Python looks for those of a C class in its docstring, where Cython does not put them. For a class that is not
+    compiled, and a subclass with an `__init__` or `__new__` in Python, Python finds them by itself.
     """
 
     def __get__(self, instance: object, owner: type[Any]) -> Signature:

@@ -17,7 +17,7 @@ _THREAD = _Thread()
 
 
 def depth() -> int:
-    """Return how many operations' locks the thread holds, counted as often as it holds each."""
+    """Return how many operations' locks the thread holds; a lock held twice counts twice."""
     return _THREAD.depth
 
 

@@ -29,7 +29,7 @@ PARTS: Final = ("wheels", "waits", "cluster")
 
 
 class Window:
-    """A window that is open. `url` is where; close it, or use it as a context manager."""
+    """A window that is open. `url` is its address; close it, or use it as a context manager."""
 
     def __init__(
         self, things: Mapping[str, object], host: str, port: int, token: str | None, hosts: Collection[str]
