@@ -441,7 +441,7 @@ def test_a_certificate_that_is_requested_may_be_missing(tmp_path: Path) -> None:
         ),
         ({"ssl.enabled.protocols": "TLSv1"}, "ssl.enabled.protocols: 'TLSv1' is not among TLSv1.2, TLSv1.3"),
         ({"ssl.keystore.type": "PKCS12"}, "ssl.keystore.type: 'PKCS12' cannot be read here, only PEM"),
-        ({"ssl.keystore.key": "x"}, "ssl.keystore.key and ssl.keystore.certificate.chain come together"),
+        ({"ssl.keystore.key": "x"}, "ssl.keystore.key and ssl.keystore.certificate.chain need each other"),
     ],
 )
 def test_settings_for_tls_that_cannot_be_are_refused(given: dict[str, str], why: str) -> None:

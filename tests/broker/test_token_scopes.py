@@ -73,5 +73,5 @@ def test_scopes_of_a_signed_token_are_there_once(tmp_path: Path) -> None:
     for scope in (None, "read write", ["read", "write"], [], 7, {"read": 1}):
         assert at(keys.signed("secret", {"may": scope}), settings).principal == "alice"
     for wrong in ("", " ", [""], ["read", " read"], [7], [None]):
-        with pytest.raises(InvalidTokenError, match="a scope is blank, or there twice"):
+        with pytest.raises(InvalidTokenError, match="a scope is blank or repeated"):
             at(keys.signed("secret", {"may": wrong}), settings)

@@ -1,7 +1,7 @@
 """Where the keys of signed tokens come from: a file, which is read once, or a server, which is asked again.
 
 Kafka: `JwksFileVerificationKeyResolver`, `RefreshingHttpsJwks`. Nothing here waits but the start: a refresh runs in a
-thread of its own, and until it ends tokens are held to the keys of before.
+thread of its own, and until it ends tokens are checked with the previous keys.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _ServedKeys(Keys):
         except AbeyantError as error:
             self._failures += 1
             self._next_ms = now_ms + min(self._backoff_ms << min(self._failures, 20), self._longest_backoff_ms)
-            logger("broker").warning("%s; tokens are held to the keys of before", error)
+            logger("broker").warning("%s; tokens are checked with the previous keys", error)
         else:
             self._failures = 0
             self._next_ms = now_ms + self._refresh_ms

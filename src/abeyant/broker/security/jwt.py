@@ -160,7 +160,7 @@ def _check_scope(claim: str, scope: object) -> None:
     given = scope if isinstance(scope, list) else [scope] if isinstance(scope, str) else []
     names = [one.strip() if isinstance(one, str) else "" for one in given]
     if not all(names) or len(set(names)) < len(names):
-        raise InvalidTokenError(f"its claim {claim} is {scope!r}: a scope is blank, or there twice")
+        raise InvalidTokenError(f"its claim {claim} is {scope!r}: a scope is blank or repeated")
 
 
 def _name(claims: dict[str, Any], claim: str) -> str:

@@ -39,7 +39,7 @@ class Acknowledgement(NamedTuple):
 
 
 class Phase(Enum):
-    """What a share partition does."""
+    """The states of a share partition."""
 
     LOADING = "loading"
     ACTIVE = "active"
