@@ -35,7 +35,7 @@ def plots(outcomes: Any, operations: Any = None) -> Plots:
 
         return Plots(on_spark.look(outcomes, operations))
     if _is_dataframe(operations):
-        raise TypeError("operations are a DataFrame of Spark, and outcomes are not: give both of one sort")
+        raise TypeError("operations are a Spark DataFrame, and outcomes are not: give both in the same form")
     if operations is None:
         return Plots(Outcomes(waits=named(count_waits(outcomes)), keys=None, aside={}, made={}))
     if isinstance(outcomes, pa.RecordBatchReader):  # which can be read once

@@ -87,7 +87,7 @@ def _read_each(line: bytes, slow: Callable[[bytes], T]) -> Iterator[tuple[int, b
 
 
 def typed_parser(zone: ZoneInfo, topics: Mapping[str, str]) -> TypedParser | None:
-    """Return what reads common lines; None on a Connect server, whose Python may lack msgspec."""
+    """Return the fast parser for common lines; None on a Connect server, whose Python may lack msgspec."""
     try:
         from abeyant.pipeline.request_log.typed import TypedParser
     except ModuleNotFoundError as error:
