@@ -1,4 +1,4 @@
-"""Every key's events in the order of time, and what they come to: for conditions that look at when, not only whether.
+"""Every key's events in the order of time, and their running values: for conditions on when, not only on whether.
 
 `resolve` keeps of a key what can decide something whatever the start: a staircase. Where only what came after the start
 counts, or events add up, or the last one counts, each event may decide. So all are kept: sorted by key and time, those

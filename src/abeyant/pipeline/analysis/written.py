@@ -1,4 +1,4 @@
-"""Large tables written as Parquet by Python workers, and what has to be known of all rows, in one job."""
+"""Write large tables as Parquet in Python workers, and compute totals over their rows in the same job."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Where appended batches end, and the produces that wait for high watermarks to pass them.
 
-A response tells a batch's first offset, not its last. But wherever anything is seen to begin or end in a partition
+A response has a batch's first offset, not its last. But wherever anything is seen to begin or end in a partition
 (another batch, a follower's fetch, a high watermark) some batch ends, for batches are fetched whole. So a batch ends at
 the least such offset after its first; or before that, and nobody ever stood in between: as good for a prediction.
 Nothing is seen after the last batch of a log that no follower fetched again: it gets one record.

@@ -1,4 +1,4 @@
-"""What the log of group requests tells only in several lines together."""
+"""What the log of group requests shows only in several lines together."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
                 something changed: an offset that is not listed is the one before, so nothing is lost.
     appended    a produce's first offset in a partition, known from its response
     refused     a produce found fewer replicas in sync than `min.insync.replicas` asks for
-    watermark   a high watermark that a fetch's response tells: the end of some batch
+    watermark   a high watermark in a fetch's response: the end of some batch
     isr         the leader changed the set of replicas in sync (ALTER_PARTITION, in a controller's log)
     asking      the leader asked for that: from here on the high watermark waits for a replica that is to come in
     metadata    leader and replicas in sync, as a METADATA response has them: true at some time before

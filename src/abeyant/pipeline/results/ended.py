@@ -1,4 +1,4 @@
-"""What the files of outcomes come to: one pass over them in this process. No Spark.
+"""Count the outcomes in files, in one pass in this process. No Spark.
 
 The columns are few, so Arrow and numpy need a fraction of a microsecond per row, while even the smallest of Spark's
 jobs takes a second. Memory: a batch of rows, the bins, and the sample.

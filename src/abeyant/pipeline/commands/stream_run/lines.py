@@ -1,4 +1,4 @@
-"""What a running stream tells: a line a batch that did something, a line now and then while it is idle, and totals."""
+"""The lines that a running stream prints: one for a batch with rows, one now and then while it is idle, and totals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The summary of a run of a stream, made when it ends: of the batches that this run wrote."""
+"""The summary of a stream's run, over the batches that it wrote; made when it ends."""
 
 from __future__ import annotations
 

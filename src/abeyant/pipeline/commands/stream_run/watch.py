@@ -1,4 +1,4 @@
-"""A query under way: watched until it ends, stopped between two batches, its failure told in one line."""
+"""Watch a running query until it ends, stop it between two batches, and report its failure in one line."""
 
 from __future__ import annotations
 

@@ -5,11 +5,11 @@
     events ────── valid ───────────────────── packed ──┘             └─ cut ─ by shard ┬─ reached ─────────── outcomes
                                                                                        └─ reached ─ combined ─ outcomes
 
-Each watch of an operation is told when it was reached. That is the outcome of an operation with one watch, if no other
-row can have its id: the *direct* way. The *slow* way is for all others, which are *combined* by id: of several rows
-with one id the first counts, and of its watches all or any have to be reached. The shards of hot keys are cut and
-shuffled a second time, and then go the same two ways. What goes which way says a profile, which is found while rows
-are packed.
+Each watch of an operation gets the time at which it was reached. That is the outcome of an operation with one watch,
+if no other row can have its id: the *direct* way. The *slow* way is for all others, which are *combined* by id: of
+several rows with one id the first counts, and of its watches all or any have to be reached. The shards of hot keys are
+cut and shuffled a second time, and then go the same two ways. A profile, found while rows are packed, decides which
+rows go which way.
 
 Rows are packed where Spark has read them (`from_spark`), or by workers that read files themselves (`plain_parquet`).
 Tables that Spark's own statistics hold for small are not worth it: Spark alone resolves them (`small`), and all of

@@ -5,7 +5,7 @@ still to come starts at the watermark or later. So from the earliest start that 
 nothing does) every event is kept, and what is *old*, before that, is
 
     pauses              the last: whether it pauses
-    count="always"      one event, with what they come to: greatest, sum, last
+    count="always"      one event, with their combined value: greatest, sum, last
       with details      and since when it has been so: see `_since`
     otherwise           nothing
 """
