@@ -1,4 +1,4 @@
-"""A check, and what it came to.
+"""A check, and its verdict.
 
 A check reads a `History` and returns a `Verdict`: how much it has looked at (S2), what is wrong for good, and what is
 not there yet but may still come. It is called again and again until nothing is missing, or time is up.

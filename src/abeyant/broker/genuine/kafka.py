@@ -179,7 +179,7 @@ class GenuineKafka(Outages):
     def start(self, broker: int) -> None:
         """Start a stopped broker. Raises AbeyantError for one that runs."""
         if self._node(broker).is_running:
-            raise AbeyantError(f"broker {broker} has not been stopped")
+            raise AbeyantError(f"broker {broker} is running: stop it first")
         self._nodes.restart(broker)
 
     def _node(self, broker: int) -> Node:
