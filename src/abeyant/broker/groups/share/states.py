@@ -52,7 +52,7 @@ class ShareStates:
         self._topics.clear()
 
     def resume(self) -> None:
-        """Repeat what the last coordinator had begun to make."""
+        """Finish making the states that the previous coordinator had begun to make."""
         for group_id, topics in list(self._topics.items()):
             if topics.initializing:
                 self.initialize(group_id, -1, topics.initializing)

@@ -61,7 +61,7 @@ def _csv(path: Path) -> pa.Table:
         or (header and not header.strip(" \t"))
         or (b'"' in data and not _rfc_4180(separator.encode()).fullmatch(data))
     ):
-        raise NeedsSparkError(f"{path} has quotes, line ends or characters that only Spark reads as Spark does")
+        raise NeedsSparkError(f"{path} has quotes, line ends or characters that Spark may read differently")
     first = next(csv.reader(io.StringIO(header), delimiter=separator), [])
     if not all(first) or len({column.lower() for column in first}) < len(first) or not first:
         raise NeedsSparkError(f"{path} has columns without a name, or with one name")
