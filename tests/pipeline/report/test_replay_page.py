@@ -134,8 +134,8 @@ def test_it_comes_to_sentences(report: Path) -> None:
         "time-outs: median 30 s, from 1.5 s to 30 s; those that expired had 1.5 s to 2.5 s. The setting is the "
         "producer's request.timeout.ms (default 30 s); delivery.timeout.ms must be at least that plus linger.ms.",
         "With their own time-outs, 120 of 2,000 operations expire.",
-        "With a time-out of 30 s, 80 to 120 of 2,000 operations expire: of 40 the log does not tell, since they were "
-        "not watched for so long.",
+        "With a time-out of 30 s, 80 to 120 of 2,000 operations expire (40 are unknown, since they expired sooner in "
+        "the log).",
         "Of the wheels tried, a tick of 100 ms with 20 buckets wakes the driver least: 500 wake-ups, 75 % fewer than "
         "Kafka's tick of 1 ms with 20 buckets (2,000). Operations then expire up to 99 ms late, not 0.99 ms.",
         "At Kafka's tick, 512 buckets cascade least: 200 cascades, 87.5 % fewer than Kafka's tick of 1 ms with 20 "

@@ -280,7 +280,7 @@ def test_a_log_that_does_not_tell_how_waits_ended(sample: Tables) -> None:
     summary = sample["summary"]
     silent = summary.assign(unknown=summary["waited"], completed=0, expired=0, expired_share=math.nan)
     tables = sample | {"summary": silent, "incidents": sample["incidents"].head(0)}
-    assert headline(analysis(tables)).endswith("how they ended, the log does not tell")
+    assert headline(analysis(tables)).endswith("the log does not show how they ended")
     assert not any("xpire" in sentence for sentence in findings(analysis(tables)))
 
 

@@ -65,7 +65,7 @@ def _findings(run: Timeline, beside: tuple[RunId, RunResult] | None, other: Time
     for event in run.events:
         yield f"At {event.at:.3f} s {event.about}."
     if beside is None or other is None:
-        yield "No run near it passes, so none stands beside it."
+        yield "No run near it passes, so there is none to compare it with."
         return
     same = first_difference(run, other)
     until = "They do not differ." if same == math.inf else f"Up to {same:.3f} s both are the same."

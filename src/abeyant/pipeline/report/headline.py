@@ -77,7 +77,7 @@ def _harmless(analysis: Analysis, asked: float, waited: float) -> str:
     kinds = analysis.within("summary", ALL)
     known = waited - float(kinds["unknown"].sum())
     expired = float(kinds["expired"].sum())
-    ending = "how they ended, the log does not tell"
+    ending = "the log does not show how they ended"
     if known > 0:
         ending = "none of these expired"
         if expired:

@@ -69,7 +69,7 @@ _NOTHING: Final = "The logs hold no produce with acks=all that was appended."
 _READ: Final = {
     "agreement": "Each dot groups waits: x as Kafka logged them, y as predicted by the rebuilt high watermark. "
     "Its size is their number. A perfect model has all of them on the diagonal. The grey band around it is "
-    "the millisecond that the log's own clock cannot tell. Both axes are logarithmic.",
+    "the resolution of the log's clock, a millisecond. Both axes are logarithmic.",
     "errors": "Predicted less logged wait, a quarter of a millisecond a bar; the outermost bars hold all that is "
     "further off. Each explanation has a scale of its own. The grey band is what the log's own clock cannot tell "
     "apart: it has milliseconds, so two lines may be one from the truth.",
@@ -77,7 +77,7 @@ _READ: Final = {
     "follower's fetch, at whose end the model answers it. <em>A change of the replicas in sync</em>: the log has when "
     "the controller answered, not when the leader acted on it. <em>Expired early or late</em>: the broker's own "
     "timer was not on time. <em>The log ends first</em>: what completed the produce comes after the log's last line, "
-    "so the model lets it expire. <em>Unexplained</em>: the log does not tell.",
+    "so the model lets it expire. <em>Unexplained</em>: the log does not show why.",
     "outliers": "The predictions that are furthest from the log, beyond its clock.",
 }
 
@@ -112,7 +112,7 @@ def _findings(explanations: pd.DataFrame, total: int) -> list[str]:
     return [
         f"{ends}.",
         f"{percent(within / total)} of the waits are within a millisecond of the log; {percent(open_ / total)} are "
-        "further off for a reason that the log does not tell.",
+        "further off for a reason that the log does not show.",
     ]
 
 

@@ -29,7 +29,7 @@ _READ_LAGS: Final = (
 )
 _READ_WAITS: Final = (
     "No follower fetches in this log. For each instance, the longest wait of an operation that is no fetch, by the "
-    "time at which it started; at most a quarter too long. All rows have one scale."
+    "time at which it started; at most 25 % too long. All rows have one scale."
 )
 _READ_MARKS: Final = (
     f' Incidents are marked: <b style="color:{EXPIRED}">red</b> where operations expired, orange where all completed, '

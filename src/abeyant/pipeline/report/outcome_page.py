@@ -25,8 +25,8 @@ _READ: Final = {
     "kinds": "An operation <em>completes</em> when its condition holds in time, else it <em>expires</em> at its "
     "deadline, unless a watch <em>cancels</em> it before. Percentiles are over all operations of the kind; they are at "
     "most 0.5 % too long.",
-    "waits": "Each bar counts the operations whose wait fell between its two edges; the axis is logarithmic, so a step "
-    f'to the right is a multiple. In <b style="color:{EXPIRED}">red</b>: expired. A lone spike far to the right is '
+    "waits": "Each bar counts the operations whose wait fell between its two edges; the axis is logarithmic, so steps "
+    f'to the right multiply the wait. In <b style="color:{EXPIRED}">red</b>: expired. A lone spike far to the right is '
     "usually a time-out. Operations that did not wait at all are not drawn.",
     "keys": "An operation with several watches counts on each of its keys.",
     "once": "One operation expired on each key. All that expired are in the table <code>outcomes</code>, with "

@@ -100,8 +100,8 @@ _READ: Final = {
     "have today. An operation that expired in the log might have completed under a longer time-out, and the log cannot "
     "tell. There the line ends, and the share lies anywhere in the band. The time-out curve of <code>abeyant "
     "analyze</code> estimates where.",
-    "time_outs": "The same in numbers. Percentiles are of the waits as the time-out cuts them off; none where they "
-    "hang on operations whose end is unknown.",
+    "time_outs": "The same in numbers. Percentiles are of the waits as the time-out cuts them off; blank where they "
+    "depend on operations whose end is unknown.",
     "polls": "A fetch that expires found too little and is sent again: no harm. So its share says nothing about the "
     "time-out to set; a longer one saves requests.",
     "purge": "Kafka's own purgatory leaves ended operations on the watch lists of their other keys until a purge. It "

@@ -94,7 +94,7 @@ def _expiring(timeout: float, row: pd.Series[Any]) -> str:
     least = row["expired"] - row["unknown"]
     said = f"With {setting(timeout)}, {band(least, row['expired'])} of {counted(row['operations'], 'operation')} expire"
     if row["unknown"]:
-        said += f": of {count(row['unknown'])} the log does not tell, since they were not watched for so long"
+        said += f" ({count(row['unknown'])} are unknown, since they expired sooner in the log)"
     if row["left_out"]:
         said += f"; {count(row['left_out'])} without a start, time-out or known end, or from before 1970, are left out"
     return f"{said}."

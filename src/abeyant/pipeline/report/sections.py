@@ -51,7 +51,7 @@ SECTIONS: Final = (
         read="An operation is a request that Kafka may answer later. It <em>completes</em> when its condition "
         "comes true (replicas have caught up, bytes have arrived, members have joined) and <em>expires</em>"
         " when its time-out passes first. A FETCH that expires is a long poll that found too little: no "
-        "harm. A PRODUCE that expires is an error to its client. Shares are of those whose end the log tells; "
+        "harm. A PRODUCE that expires is an error to its client. Shares are of those whose end the log shows; "
         "percentiles are over all operations, those that did not have to wait included.",
     ),
     Section(
@@ -72,9 +72,9 @@ SECTIONS: Final = (
         draw=figures.waits,
         nothing="Nothing waited.",
         read="Each bar counts the operations whose wait fell between its two edges; the axis is logarithmic, so "
-        "a step to the right is a multiple. In the colour of its kind: completed. In <b "
-        f'style="color:{EXPIRED}">red</b>: expired, so they would have waited longer still. Pale: how it'
-        " ended the log does not tell. A lone spike far to the right is usually a time-out. Operations that"
+        "steps to the right multiply the wait. In the colour of its kind: completed. In <b "
+        f'style="color:{EXPIRED}">red</b>: expired, so they would have waited longer still. Pale: the'
+        " log does not show how it ended. A lone spike far to the right is usually a time-out. Operations that"
         " did not wait at all are not drawn.",
     ),
     Section(
