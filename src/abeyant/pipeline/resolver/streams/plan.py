@@ -132,7 +132,7 @@ def resolve_stream(
 
 
 def outcomes_of(answers: DataFrame) -> DataFrame:
-    """Return the outcomes of `answers`, a stream of `resolve_stream` (`schemas.OUTCOMES`, with details `DETAILS`)."""
+    """Return the outcomes of `answers`, from `resolve_stream` (`schemas.OUTCOMES`, with details `schemas.DETAILS`)."""
     rejected = REJECTED_ROWS.fieldNames()
     return answers.where(F.col("reason").isNull()).drop(*rejected)
 
