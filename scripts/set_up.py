@@ -18,8 +18,10 @@ import argparse
 import os
 import subprocess
 import sys
+import sysconfig
 import time
 import venv
+import zipfile
 from pathlib import Path
 
 from scripts.watched import Watched, run_all, say
@@ -49,12 +51,23 @@ def succeeds(*command: str | Path, **environment: str) -> bool:
     return ran.returncode == 0
 
 
+def bundled_pip() -> Path | None:
+    """The wheel of pip that came with Python, where CPython or Debian keeps it; None elsewhere."""
+    named = sysconfig.get_config_var("WHEEL_PKG_DIR")
+    folder = Path(named or Path(venv.__file__).parents[1] / "ensurepip" / "_bundled")
+    return next(iter(sorted(folder.glob("pip-*.whl"))), None)
+
+
 def make_environment(folder: Path) -> Path:
     """Create the virtual environment unless it is there; return its Python."""
     python = folder / "bin" / "python"
     if not succeeds(python, "-m", "pip", "--version"):
+        pip = bundled_pip()
         try:
-            venv.create(folder, with_pip=True, clear=folder.exists())
+            venv.create(folder, with_pip=pip is None, clear=folder.exists())
+            if pip is not None:  # a wheel is a zip file: to have it install itself takes eight seconds
+                with zipfile.ZipFile(pip) as wheel:
+                    wheel.extractall(next((folder / "lib").glob("python*/site-packages")))
         except (OSError, subprocess.CalledProcessError) as error:
             fail(f"cannot create a virtual environment in {folder}: {error} (on Debian: apt install python3-venv)")
     return python
