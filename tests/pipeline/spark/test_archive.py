@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
-import shlex
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,12 +14,27 @@ import pyspark
 import pytest
 
 from abeyant.pipeline.spark import archive
-from abeyant.pipeline.spark.archive import archive_options, writes_archive
+from abeyant.pipeline.spark.archive import CLASS_ARCHIVE, archive_options, class_list
 from abeyant.pipeline.spark.java import Java, find_java
 
 JARS = Path(pyspark.__file__).parent / "jars"
-MAIN = "org.apache.spark.launcher.Main"
-
+# As PySpark does: a Java with a gateway, which ends with its standard input.
+PROGRAM = """
+import atexit, shlex, sys
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from abeyant.pipeline.spark.archive import class_list
+from abeyant.pipeline.spark.jvm import end_listing
+home, jar, log, options = sys.argv[1:]
+split = [*shlex.split(options), "-Xlog:class+load:file=" + log]
+port, process = launch_gateway(
+    jarpath=jar, java_path=home + "/bin/java", javaopts=split, die_on_exit=True, return_proc=True
+)
+gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+gateway.proc = process
+listed = class_list(options)
+if listed is not None:
+    atexit.register(end_listing, gateway, listed)
+"""
 
 the_java = functools.cache(find_java)
 
@@ -29,7 +44,7 @@ def jars(tmp_path: Path) -> Path:
     """A folder with one jar of Spark's, whose program takes no second."""
     folder = tmp_path / "jars"
     folder.mkdir()
-    shutil.copy(next(JARS.glob("spark-launcher_*.jar")), folder)
+    shutil.copy(next(JARS.glob("py4j-*.jar")), folder)
     return folder
 
 
@@ -47,55 +62,42 @@ def asked(jars: Path, cache: Path, named: str = "", *, write: bool = True, java:
     """What a JVM is told to do with an archive: `write`, `use`, or nothing."""
     options = archive_options(java or the_java(), jars, named, write=write, environ={}, cache=cache)
     told = " ".join(options)
-    return "write" if writes_archive(told) else "use" if "SharedArchiveFile" in told else told
+    return "write" if class_list(told) else "use" if "SharedArchiveFile" in told else told
 
 
 def archives(cache: Path) -> list[Path]:
     return sorted(cache.glob("*"))
 
 
-def run(jars: Path, options: list[str], *more: str) -> subprocess.CompletedProcess[str]:
-    """Run the jar's program with these options, as Spark's launcher splits them."""
-    java = the_java().home / "bin" / "java"
-    (jar,) = jars.glob("*.jar")
-    # Without a Spark around it, it refuses to say how one is started; but has loaded its classes.
-    call: list[str | Path] = [
-        java,
-        *shlex.split(" ".join(options)),
-        *more,
-        "-cp",
-        jar,
-        MAIN,
-        "org.apache.spark.deploy.SparkSubmit",
-    ]
-    environment = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
-    return subprocess.run(call, capture_output=True, text=True, check=False, env=environment)
+def source(jars: Path, cache: Path) -> str:
+    """Run a JVM that may list its classes, wait for the archive if it does, and return where a class came from."""
+    options = archive_options(the_java(), jars, "", write=True, environ={}, cache=cache)
+    (jar,), log = jars.glob("*.jar"), jars.with_name("loaded.log")
+    call: list[str | Path] = [sys.executable, "-c", PROGRAM, the_java().home, jar, log, " ".join(options)]
+    environment = {**os.environ, CLASS_ARCHIVE: "wait"}
+    done = subprocess.run(call, capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (loaded,) = (line for line in log.read_text().splitlines() if " py4j.GatewayServer source: " in line)
+    return loaded.partition(" source: ")[2]
 
 
-def test_one_jvm_writes_it_and_the_next_takes_its_classes_from_it(jars: Path, cache: Path) -> None:
-    java = the_java()
-    first = run(jars, archive_options(java, jars, "", write=True, environ={}, cache=cache))
-    (made,) = archives(cache)
-    assert made.stat().st_size > 0
-    second = run(jars, archive_options(java, jars, "", write=True, environ={}, cache=cache), "-Xlog:class+load")
-    (loaded,) = (line for line in second.stdout.splitlines() if f" {MAIN} " in line)
-    assert loaded.endswith("source: shared objects file (top)")
-    assert first.stdout == ""
-    assert first.stderr == second.stderr
+def test_a_jvm_lists_its_classes_and_the_next_takes_them_from_the_archive(jars: Path, cache: Path) -> None:
+    assert source(jars, cache) == f"file:{next(jars.glob('*.jar'))}"
+    assert [file.suffix for file in archives(cache)] == [".list", ".new"]
+    assert source(jars, cache) == "shared objects file"
+    assert [file.suffix for file in archives(cache)] == [".jsa"]
 
 
 @pytest.mark.parametrize("damage", ["cut", "other bytes"])
 def test_a_damaged_one_is_passed_over_in_silence(jars: Path, cache: Path, damage: str) -> None:
-    java = the_java()
-    usual = run(jars, archive_options(java, jars, "", write=True, environ={}, cache=cache))
+    from_jar = source(jars, cache)
     assert asked(jars, cache) == "use"
     (made,) = archives(cache)
     size = made.stat().st_size
     made.chmod(0o600)
     made.write_bytes(b"no class of" * 99 if damage == "cut" else b"?" * size)
     assert asked(jars, cache) == ("write" if damage == "cut" else "use")
-    done = run(jars, archive_options(java, jars, "", write=True, environ={}, cache=cache))
-    assert (done.stdout, done.stderr, done.returncode) == (usual.stdout, usual.stderr, usual.returncode)
+    assert source(jars, cache) == from_jar
 
 
 def test_one_jvm_at_a_time_writes_it(jars: Path, cache: Path) -> None:
@@ -146,7 +148,13 @@ def test_no_more_than_three_are_kept_and_those_used_last(jars: Path, cache: Path
 
 
 @pytest.mark.parametrize(
-    "named", ["-XX:SharedArchiveFile=mine.jsa", "-XX:ArchiveClassesAtExit=mine.jsa", "-Xshare:off"]
+    "named",
+    [
+        "-XX:SharedArchiveFile=mine.jsa",
+        "-XX:ArchiveClassesAtExit=mine.jsa",
+        "-XX:DumpLoadedClassList=mine.list",
+        "-Xshare:off",
+    ],
 )
 def test_who_says_what_to_share_is_heard(jars: Path, cache: Path, named: str) -> None:
     assert asked(jars, cache, f"-Xmx1g {named}") == ""

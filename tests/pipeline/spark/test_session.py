@@ -6,7 +6,6 @@ A process has one JVM, so whatever ends it, or needs one of its own, is a progra
 from __future__ import annotations
 
 import operator
-import os
 import signal
 import subprocess
 import sys
@@ -20,8 +19,8 @@ from pyspark.sql import SparkSession
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.spark import session
 from abeyant.pipeline.spark.errors import explained
-from abeyant.pipeline.spark.java import Java
-from abeyant.pipeline.spark.jvm import how_it_ended, interrupted_later, step_aside, wait_for_end
+from abeyant.pipeline.spark.java import JAVA_VARIABLES, Java
+from abeyant.pipeline.spark.jvm import how_it_ended, interrupted_later
 from waiting import wait_until
 
 START = """
@@ -80,31 +79,6 @@ def test_the_past_is_not_kept_for_a_page_that_nobody_serves(spark: SparkSession)
         time.sleep(0.05)
     served = session._settings("local[1]", "a test", [], brief=False, config={"spark.ui.enabled": "true"})
     assert not any("retained" in name for name in served)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only on Linux a thread has a priority of its own")
-def test_a_jvm_that_is_ending_steps_aside_with_all_its_threads() -> None:
-    rest = "threading.Thread(target=time.sleep, args=(60,)).start(); print(flush=True); time.sleep(60)"
-    code = f"import threading, time; {rest}"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None
-            process.stdout.readline()
-            step_aside(process.pid)
-            threads = [int(thread) for thread in os.listdir(f"/proc/{process.pid}/task")]
-            assert len(threads) == 2
-            assert {os.getpriority(os.PRIO_PROCESS, thread) for thread in threads} == {19}
-        finally:
-            process.kill()
-    step_aside(process.pid)  # it has ended: nothing to do
-
-
-def test_who_asks_for_the_archive_waits_until_the_jvm_has_written_it(tmp_path: Path) -> None:
-    written = tmp_path / "written"
-    code = "import pathlib, sys; sys.stdin.read(); pathlib.Path(sys.argv[1]).touch()"
-    with subprocess.Popen([sys.executable, "-c", code, str(written)], stdin=subprocess.PIPE) as process:
-        wait_for_end(process)
-        assert written.exists()
 
 
 def test_a_jvm_that_runs_has_not_ended(spark: SparkSession) -> None:
@@ -255,9 +229,9 @@ print(spark.range(3).count(), {bean.getName().split()[0] for bean in beans})
     assert told == ["3 {'G1'}"]
 
 
-@pytest.mark.parametrize("name", session._JAVA_VARIABLES)
+@pytest.mark.parametrize("name", JAVA_VARIABLES)
 def test_beside_a_collector_that_is_named_none_is_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in session._JAVA_VARIABLES:
+    for variable in JAVA_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(session, "archive_options", lambda *_, **__: [])
     java = Java(Path("java"), 17, "PATH", wrapped=False)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["end_with", "result_held", "spark_for", "terminate_as_interrupt"]
 
 _FIRST_RUN: Final = (
-    "first run: Java goes on after this command, at the lowest priority, for some seconds to minutes, so that later "
-    "runs start faster"
+    "first run: when this command has returned, a Java goes on at the lowest priority for a minute or more, so that "
+    "later runs start faster"
 )
 
 
@@ -110,8 +110,7 @@ def _session(
 ) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
-    from abeyant.pipeline.spark.archive import writes_archive
-    from abeyant.pipeline.spark.jvm import CLASS_ARCHIVE
+    from abeyant.pipeline.spark.archive import CLASS_ARCHIVE, class_list
     from abeyant.pipeline.spark.progress import Steps
     from abeyant.pipeline.spark.session import command_session
 
@@ -123,7 +122,7 @@ def _session(
         else:
             spark = command_session(args.master, app_name, brief=brief, config=config)
     try:
-        if ours and not args.quiet and os.environ.get(CLASS_ARCHIVE) != "wait" and writes_archive(_java_options()):
+        if ours and not args.quiet and os.environ.get(CLASS_ARCHIVE) != "wait" and class_list(_java_options()):
             print(f"abeyant: {_FIRST_RUN} ({CLASS_ARCHIVE}=off turns this off)", file=sys.stderr)
         yield spark
     finally:

@@ -1,27 +1,38 @@
 """A class-data archive of Spark's classes in the user's cache directory, from which later JVMs start faster.
 
 To start and run a first query, a JVM loads and links some 16,000 classes. Mapping them from an archive halves its
-processor time. The JVM of a command writes the archive (180 MB) as it ends, after the command has returned. Only a JVM
-of the same build with the same jars can use it; with none, or a damaged one, a JVM starts as usual.
+processor time. The JVM of a first command lists the classes that it loads, which costs it nothing; a process of the
+lowest priority writes the archive (170 MB) of them after the command has returned. Only a JVM of the same build with
+the same jars can use it; with none, or a damaged one, a JVM starts as usual.
+
+A JVM can also write such an archive as it ends (`-XX:ArchiveClassesAtExit`), but until then it runs half as fast.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shutil
+import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from abeyant.pipeline.spark.java import Java, caches
-from abeyant.pipeline.spark.jvm import CLASS_ARCHIVE
+from abeyant.pipeline.spark.java import JAVA_VARIABLES, Java, caches
 
-__all__ = ["archive_options", "writes_archive"]
+__all__ = ["CLASS_ARCHIVE", "archive_options", "class_list", "write_archive"]
 
-_WRITE: Final = "-XX:ArchiveClassesAtExit"
-_OWN: Final = ("-XX:SharedArchiveFile", _WRITE, "-Xshare")
+CLASS_ARCHIVE: Final = "ABEYANT_CLASS_ARCHIVE"
+"""The environment variable: `off` for no class archive, `wait` for commands to wait until theirs is written."""
+
+_LIST: Final = "-XX:DumpLoadedClassList"
+_LISTED: Final = re.compile(rf'{_LIST}=([^"]+)')
+_OWN: Final = ("-XX:SharedArchiveFile", "-XX:ArchiveClassesAtExit", _LIST, "-Xshare")
+_NEW: Final = ".new"
+_NAMES: Final = ".list"
 _KEPT: Final = 3  # archives, as each virtual environment has jars of its own
 _WRITING_SECONDS: Final = 600.0  # after that, a write that has not ended was abandoned
 _WRITING_MEMORY: Final = 4 << 30  # bytes of the machine's memory: writing takes 1.2 GB
@@ -38,9 +49,9 @@ def archive_options(
     environ: Mapping[str, str] | None = None,
     cache: Path | None = None,
 ) -> list[str]:
-    """Return the JVM options that use the archive for `jars`, or that write it at the JVM's end; or none.
+    """Return the JVM options that use the archive for `jars`, or that list the classes for it; or none.
 
-    `named` are the user's own options: where they set class sharing, nothing is added. The archive is written only with
+    `named` are the user's own options: where they set class sharing, nothing is added. Classes are listed only with
     `write`, by one JVM at a time. `cache` overrides the directory of archives. Costs one stat per jar.
     """
     environ = os.environ if environ is None else environ
@@ -54,14 +65,42 @@ def archive_options(
                 os.utime(archive)
                 return [f'"-XX:SharedArchiveFile={archive}"', _SILENT]
             if write and _memory() >= _WRITING_MEMORY:
-                fresh = directory / f"{name}.new"
-                return [f'"{_WRITE}={fresh}"', _SILENT] if _claimed(fresh) else []
+                fresh = directory / f"{name}{_NEW}"
+                return [f'"{_LIST}={fresh.with_suffix(_NAMES)}"', _SILENT] if _claimed(fresh) else []
     return []
 
 
-def writes_archive(options: str) -> bool:
-    """Return whether a JVM with these options writes an archive when it ends."""
-    return _WRITE in options
+def class_list(options: str) -> Path | None:
+    """Return the file into which a JVM with these options lists its classes, or None."""
+    listed = _LISTED.search(options)
+    return Path(listed[1]) if listed is not None else None
+
+
+def write_archive(listed: Path, java: Path, class_path: str) -> None:
+    """Have the archive of the listed classes written by a process of the lowest priority, which takes a minute.
+
+    `class_path` is that of the JVM that listed them, which has ended; of its options none has to be the same. If the
+    environment says `wait`, wait for the archive.
+    """
+    wait = os.environ.get(CLASS_ARCHIVE) == "wait"
+    nice = shutil.which("nice")
+    command: list[str | Path] = [
+        *([nice, "-n", "19"] if nice is not None and not wait else []),
+        java / "bin" / "java",
+        "-Xshare:dump",
+        f"-XX:SharedClassListFile={listed}",
+        f"-XX:SharedArchiveFile={listed.with_suffix(_NEW)}",
+        "-XX:+UseSerialGC",
+        _SILENT,
+        "-cp",
+        class_path,
+    ]
+    ours = {name: value for name, value in os.environ.items() if name not in JAVA_VARIABLES}
+    none = subprocess.DEVNULL
+    with suppress(OSError):
+        writer = subprocess.Popen(command, env=ours, stdin=none, stdout=none, stderr=none, start_new_session=True)
+        if wait:
+            writer.wait()
 
 
 def _key(java: Java, jars: Path) -> str:
@@ -78,10 +117,11 @@ def _key(java: Java, jars: Path) -> str:
 
 def _whole(directory: Path, name: str) -> Path | None:
     """Return the archive if it exists whole. Its size is in its name: a JVM that maps a truncated one would crash."""
-    fresh = directory / f"{name}.new"
+    fresh = directory / f"{name}{_NEW}"
     if _has_head(fresh):
         with suppress(FileNotFoundError):  # another was first
             fresh.rename(directory / f"{name}-{fresh.stat().st_size}.jsa")
+            fresh.with_suffix(_NAMES).unlink()
     for archive in directory.glob(f"{name}-*.jsa"):
         if archive.stem == f"{name}-{archive.stat().st_size}":
             return archive
@@ -90,7 +130,7 @@ def _whole(directory: Path, name: str) -> Path | None:
 
 
 def _has_head(fresh: Path) -> bool:
-    """Return whether a JVM has finished writing: it writes the header last."""
+    """Return whether it is written whole: the header comes last."""
     with suppress(OSError), fresh.open("rb") as stream:
         return any(stream.read(4))
     return False

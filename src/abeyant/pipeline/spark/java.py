@@ -24,7 +24,10 @@ from pathlib import Path
 from abeyant.errors import AbeyantError
 from abeyant.installation import install_command
 
-__all__ = ["Java", "NoJavaError", "caches", "find_java"]
+__all__ = ["JAVA_VARIABLES", "Java", "NoJavaError", "caches", "find_java"]
+
+JAVA_VARIABLES = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+"""The environment variables from which a JVM takes options."""
 
 OLDEST, NEWEST = 17, 25
 """Spark 4 is released for Java 17, 21 and 25; the releases between run it too."""

@@ -14,27 +14,25 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from abeyant.pipeline.spark.archive import class_list, write_archive
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
     from pyspark import SparkConf, SparkContext
 
 __all__ = [
-    "CLASS_ARCHIVE",
     "OUT_OF_MEMORY",
+    "end_listing",
     "end_quietly",
     "gateway_to_jvm",
     "how_it_ended",
     "interrupted_later",
     "last_words",
-    "step_aside",
-    "wait_for_end",
 ]
-
-CLASS_ARCHIVE: Final = "ABEYANT_CLASS_ARCHIVE"
-"""The environment variable: `off` for no class archive, `wait` for commands to wait until their JVM has written it."""
 
 OUT_OF_MEMORY: Final = (
     "a JVM ran out of memory: give it more, as by --conf spark.driver.memory=8g, or spark.executor.memory on a cluster"
@@ -43,7 +41,6 @@ OUT_OF_MEMORY: Final = (
 # The JVM's error stream, an unnamed file; set before the JVM starts.
 _said: int | None = None
 
-_LOWEST: Final = 19  # the lowest priority
 _LOOKED_AT_BYTES: Final = 1 << 16
 _NOTHING: Final = (
     "at ",
@@ -61,9 +58,8 @@ _FATAL: Final = "SparkUncaughtExceptionHandler: "
 def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
     """Return the gateway to this process's JVM, started with `conf` unless it runs.
 
-    A `silent` JVM delays nobody when it ends: it does not hold this process's standard output open, and runs at the
-    lowest priority once this process has ended; or, if the environment says `wait`, this process waits for its end and
-    for the class archive that it writes.
+    A `silent` JVM does not hold this process's standard output open when it ends after it. If it lists its classes,
+    the archive of them is written when this process ends.
     """
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -78,11 +74,23 @@ def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
         streams = {"stderr": said, "stdout": said} if silent else {"stderr": said}
         with interrupted_later():
             gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
-    if silent and os.environ.get(CLASS_ARCHIVE) == "wait":
-        atexit.register(wait_for_end, gateway.proc)
-    elif silent:
-        atexit.register(step_aside, gateway.proc.pid)
+    listed = class_list(conf.get("spark.driver.extraJavaOptions", ""))
+    if silent and listed is not None:
+        atexit.register(end_listing, gateway, listed)
     return gateway
+
+
+def end_listing(gateway: JavaGateway, listed: Path) -> None:
+    """End this process's JVM, which lists its classes, and have the archive of them written. Takes half a second."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+    try:
+        java, class_path = map(gateway.jvm.java.lang.System.getProperty, ("java.home", "java.class.path"))
+    except (Py4JError, OSError):
+        return  # it has ended already: another command's will list them
+    gateway.proc.stdin.close()
+    gateway.proc.wait()  # only then the list is whole
+    write_archive(listed, Path(java), class_path)
 
 
 @contextmanager
@@ -131,20 +139,6 @@ def end_quietly(context: SparkContext) -> None:
             report(request, client)
 
     server.handle_error = handle_error
-
-
-def wait_for_end(process: subprocess.Popen[bytes]) -> None:
-    """Close the process's standard input, which ends PySpark's JVM, and wait for it: 30 s if it writes an archive."""
-    if process.stdin is not None:
-        process.stdin.close()
-    process.wait()
-
-
-def step_aside(process: int) -> None:
-    """Give all threads of a process the lowest priority (Linux, where each thread has its own)."""
-    with suppress(OSError):
-        for thread in os.listdir(f"/proc/{process}/task"):
-            os.setpriority(os.PRIO_PROCESS, int(thread), _LOWEST)
 
 
 def how_it_ended(seconds: float = 2.0) -> str | None:

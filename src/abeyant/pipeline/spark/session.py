@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from abeyant.errors import AbeyantError
 from abeyant.lazy import needs
 from abeyant.pipeline.spark.archive import archive_options
-from abeyant.pipeline.spark.java import Java, find_java
+from abeyant.pipeline.spark.java import JAVA_VARIABLES, Java, find_java
 from abeyant.pipeline.spark.jvm import end_quietly, gateway_to_jvm, how_it_ended, last_words
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ _LOCAL_COLLECTOR: Final = "-XX:+UseParallelGC"
 _UNGUARDED: Final = "-Dio.netty.noUnsafe=false"
 
 _NAMES_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
-_JAVA_VARIABLES: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
 
 # Settings that results depend on: the zone of timestamps without one, and Arrow for columns.
 _MEANING: Final = {"spark.sql.session.timeZone": "UTC", "spark.sql.execution.arrow.pyspark.enabled": "true"}
@@ -95,8 +94,8 @@ def spark_session(
 
     Finds a Java (`NoJavaError` if there is none), makes the workers run this interpreter, sets the session's time zone
     to UTC, and keeps Spark's log off the terminal. `brief` is for jobs of seconds: a local Spark then spends little on
-    optimizing itself. `config` adds to these settings or overrides them. With `for_command` the JVM may write a class
-    archive at the end of the process, so that the next one starts faster (see `archive`).
+    optimizing itself. `config` adds to these settings or overrides them. With `for_command` a class
+    archive may be written when the process ends, so that the next one starts faster (see `archive`).
 
     PySpark keeps one JVM, so Java, its memory and its options are those of the process's first session. `spark-submit`
     decides master, Java, Python and settings itself. `sc://HOST:PORT` gives a session of that Spark Connect server,
@@ -243,7 +242,7 @@ def _java_options(java: Java, config: Mapping[str, str], *, brief: bool, write: 
     """
     from abeyant.pipeline.spark.versions import needs_netty_unsafe, spark_home
 
-    named = [os.environ.get(name, "") for name in _JAVA_VARIABLES] + [config.get("spark.driver.defaultJavaOptions", "")]
+    named = [os.environ.get(name, "") for name in JAVA_VARIABLES] + [config.get("spark.driver.defaultJavaOptions", "")]
     options = list(BRIEF_JAVA) if brief else []
     if needs_netty_unsafe(java.version):
         options.append(_UNGUARDED)
