@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,9 @@ def test_what_is_refused_is_one_line(spark: SparkSession, tmp_path: Path, capsys
     assert f"no request in 1 file: {empty}: Kafka logs requests while its logger" in refusal(str(empty))
     assert f"nothing to replay: no operation is in {orders}" in refusal(str(orders), "--events", str(events))
     assert f"{orders} has no column 'outcome': give the table of events with --events" in refusal(str(orders))
+    packed = tmp_path / "orders.tsv.gz"
+    packed.write_bytes(gzip.compress(orders.read_bytes()))
+    assert f"{packed} has no column 'outcome': give the table of events with --events" in refusal(str(packed))
     assert "wheel_size must be from 2 to 65,536 buckets, not 1" in refusal(str(LOG), "--wheel-size", "1")
     assert "tick_ms must be a positive number" in refusal(str(LOG), "--tick", "0ms")
     assert "nothing to replay" in refusal(str(LOG), "--tick", "")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.commands.quick.files import read_file
@@ -26,6 +26,11 @@ def there(path: Path | str) -> Source:
     return source_of(Input("events", str(path)))
 
 
+def table_of(path: Path | str, spark: SparkSession) -> DataFrame:
+    """The table, without the column that says why a row is rejected."""
+    return there(path).table(spark).drop(REJECT_REASON)
+
+
 @pytest.mark.parametrize(
     "name", ["a.csv", "A.CSV", "a.csv.gz", "a.csv.bz2", "a.csv.zst", "a.tsv", "A.TSV.gz", "a.tsv.zst"]
 )
@@ -37,11 +42,10 @@ def test_csv_is_known_by_its_name_however_it_is_written_or_compressed(
         file.write(b"a, b\tc\n1, 2\t3\n" if "tsv" in name.lower() else b"a,b\n1,2\n")
     source = there(tmp_path / name)
     assert isinstance(source, Csv)
-    assert source.table(spark).collect() == [("1, 2", "3") if "tsv" in name.lower() else ("1", "2")]
+    rows = table_of(tmp_path / name, spark).collect()
+    assert rows == [("1, 2", "3") if "tsv" in name.lower() else ("1", "2")]
     if form is None:
-        assert [(*row.values(),) for row in read_file(str(tmp_path / name), None).to_pylist()] == source.table(
-            spark
-        ).collect()
+        assert [(*row.values(),) for row in read_file(str(tmp_path / name), None).to_pylist()] == rows
 
 
 @pytest.mark.parametrize(("separator", "ending"), [(";", ""), ("\t", ".gz"), ("|", ".zst")])
@@ -53,7 +57,7 @@ def test_columns_may_be_separated_by_what_the_header_has_in_place_of_commas(
     form = {".gz": "gzip", ".zst": "zstd"}.get(ending)
     with pa.output_stream(tmp_path / f"1.csv{ending}", compression=form) as file:
         file.write(text.encode())
-    rows = [row.asDict() for row in there(tmp_path).table(spark).collect()]
+    rows = [row.asDict() for row in table_of(tmp_path, spark).collect()]
     if ending:
         assert rows == [{"op id": "1", "note": "a"}, {"op id": "2", "note": "b"}]
     else:
@@ -72,12 +76,19 @@ def test_a_comma_in_the_header_outside_quotes_is_the_separator(header: str, sepa
     assert separator_of(header) == separator
 
 
+def test_blank_lines_before_the_header_are_skipped(spark: SparkSession, tmp_path: Path) -> None:
+    for name, form in (("table.csv", None), ("table.csv.zst", "zstd")):
+        with pa.output_stream(tmp_path / name, compression=form) as file:
+            file.write(b"\n \n\na;b\n1;2\n")
+        assert [row.asDict() for row in table_of(tmp_path / name, spark).collect()] == [{"a": "1", "b": "2"}]
+
+
 def test_files_of_a_folder_have_one_header(spark: SparkSession, tmp_path: Path) -> None:
     """By default Spark goes by position: a key would be taken for an id, without a word."""
     (tmp_path / "1.csv").write_text("op_id,key\na,k\n")
     (tmp_path / "2.csv.gz").write_bytes(gzip.compress(b"op_id,KEY\nb,k\n"))
     (tmp_path / "3.csv").touch()
-    assert sorted(there(tmp_path).table(spark).collect()) == [("a", "k"), ("b", "k")]
+    assert sorted(table_of(tmp_path, spark).collect()) == [("a", "k"), ("b", "k")]
     assert [row.key for row in there(tmp_path).table(spark).select("key").collect()] == ["k", "k"]
     (tmp_path / "4.csv").write_text("key,op_id\nk,c\n")
     with pytest.raises(AbeyantError, match=r"has other columns \(.*\) than the files before it \(.*\): "), explained():
@@ -90,7 +101,7 @@ def test_files_of_a_folder_have_one_header(spark: SparkSession, tmp_path: Path) 
 def test_a_folder_may_have_headers_that_name_a_column_twice_or_not(spark: SparkSession, tmp_path: Path) -> None:
     for name in ("1.csv", "2.csv"):
         (tmp_path / name).write_text("a,A,,b\n1,2,3,4\n")
-    table = there(tmp_path).table(spark)
+    table = table_of(tmp_path, spark)
     assert (table.columns, table.count()) == (["a0", "A1", "_c2", "b"], 2)
 
 
@@ -98,7 +109,7 @@ def test_quotes_and_backslashes_of_csv_are_read_as_all_others_write_them(spark: 
     """RFC 4180: a quote within quotes is doubled, and a backslash is a letter."""
     file = tmp_path / "table.csv"
     file.write_text('a,b\n"say ""hi"", then",1\n"c:\\",2\nd\\,3\n')
-    rows = [tuple(row) for row in there(file).table(spark).collect()]
+    rows = [tuple(row) for row in table_of(file, spark).collect()]
     assert rows == [('say "hi", then', "1"), ("c:\\", "2"), ("d\\", "3")]
 
 
@@ -106,8 +117,26 @@ def test_what_is_no_utf8_is_null_and_not_some_letter(spark: SparkSession, tmp_pa
     """Else Müller and Möller of a table in Latin-1 are one key. (A line of JSON is null as a whole.)"""
     lines = [f"{name},x\n".encode(code) for name, code in (("Müller", "latin-1"), ("Möller", "utf-8"))]
     (tmp_path / "table.csv").write_bytes(b"key,b\n" + b"".join(lines))
-    rows = there(tmp_path / "table.csv").table(spark).collect()
+    rows = table_of(tmp_path / "table.csv", spark).collect()
     assert [tuple(row) for row in rows] == [(None, "x"), ("Möller", "x")]
+
+
+def test_a_row_with_more_fields_than_the_header_is_rejected_with_its_text(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark drops the fields beyond: a comma within a text without quotes would make it another row."""
+    (tmp_path / "day=1").mkdir()
+    (tmp_path / "day=1" / "1.csv").write_text('a;b\n1;2\n3;4;5\n6;7;\n8\n"x;y";z;;"w\n"\n;;""\n')
+    said = "more fields than the 2 of the header: "
+    table = Csv(Input("events", str(tmp_path))).table(spark)
+    rows = table.select("a", "b", REJECT_REASON).collect()
+    assert rows == [
+        ("1", "2", None),
+        (None, None, f"{said}3;4;5"),
+        ("6", "7", None),
+        ("8", None, None),
+        (None, None, f'{said}"x;y";z;;"w\n"'),
+        (None, None, None),
+    ]
+    assert [*{row.day for row in table.select("day").collect()}] == [1]
 
 
 def test_json_that_is_not_in_lines_is_told_so(spark: SparkSession, tmp_path: Path) -> None:
@@ -140,6 +169,10 @@ def test_utf_16_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     for read in (lambda: there(file).table(spark), lambda: read_file(str(file), None)):
         with pytest.raises(AbeyantError, match=r"table\.csv is UTF-16: save it as UTF-8, or convert it \(iconv"):
             read()
+    with pa.output_stream(tmp_path / "table.csv.zst", compression="zstd") as packed:
+        packed.write(file.read_bytes())
+    with pytest.raises(AbeyantError, match=r"/table\.csv\.zst is UTF-16: save it"):
+        there(tmp_path / "table.csv.zst").table(spark)
 
 
 def test_nanoseconds_of_parquet_are_refused_with_the_mend(spark: SparkSession, tmp_path: Path) -> None:

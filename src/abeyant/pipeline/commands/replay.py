@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -48,7 +49,7 @@ __all__ = ["add_arguments", "run"]
 OWN: Final = "own"
 """The value of --timeout that keeps each operation's own."""
 
-_TABLES: Final = (".parquet", ".orc", ".json", ".csv", ".tsv")
+_TABLES: Final = re.compile(r"\.(parquet|orc|json|[ct]sv(\.(gz|bz2|zst))?)\Z")  # a .json.gz is a request log
 _MOST_KINDS: Final = 20
 """Maximum kinds listed in an error message."""
 _MOST_CLIENTS: Final = 20
@@ -216,7 +217,7 @@ def _table(args: argparse.Namespace) -> str | None:
         check_former(first, os.listdir(first), MARKER, "analyze its log anew")
     if is_result(Path(first)) and (Path(first) / "operations").is_dir():
         first = str(Path(first) / "operations")
-    elif args.events is None and not first.startswith("table:") and not Path(first).name.endswith(_TABLES):
+    elif args.events is None and not first.startswith("table:") and not _TABLES.search(first):
         return None
     if others:
         raise AbeyantError(f"LOGS: give one table of operations, not {len(args.logs)}")

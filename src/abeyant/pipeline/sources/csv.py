@@ -1,30 +1,38 @@
 """CSV with a header. All columns are text: a value that is not of its column's type rejects its row.
 
-Columns are separated as `csv_separator` says.
+Columns are separated as `csv_separator` says. A row with more fields than the header is rejected with its text.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import ClassVar, Final
+from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamReader
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyant.errors import AbeyantError
+from abeyant.pipeline.schemas import REJECT_REASON
 from abeyant.pipeline.sources.csv_quotes import quoted_breaks
-from abeyant.pipeline.sources.csv_separator import separator_in, separator_of
+from abeyant.pipeline.sources.csv_separator import check_utf_8, separator_in, separator_of
 from abeyant.pipeline.sources.files import FileSource, is_shown
 from abeyant.pipeline.spark.location import is_uri
+from abeyant.tables.defaults import SHOWN_CHARS
 
 __all__ = ["Csv"]
 
 _UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
+# Where Spark puts the text of a row that has not as many fields as the header: fields beyond it would be lost.
+_RAW: Final = "_abeyant_raw"
+_MOST_BEYOND: Final = 16
+"""How many fields beyond the header's are looked at: one of them has a value."""
 # A quote within quotes is doubled, as in RFC 4180. (Spark's default is a backslash.)
-_OPTIONS: Final = {"header": "true", "escape": '"'}
+_QUOTES: Final = {"escape": '"'}
+_OPTIONS: Final = {"header": "true", **_QUOTES, "columnNameOfCorruptRecord": _RAW}
 
 
 class Csv(FileSource):
@@ -34,16 +42,37 @@ class Csv(FileSource):
     # Refuse a file whose header differs from the first one's; by default Spark maps columns by position.
     # Files that arrive later may have line breaks within quotes.
     stream_options: ClassVar = {**_OPTIONS, "enforceSchema": "false", "multiLine": "true"}
+    _sep = ","
+    _first = ""
+    """The path of a file: the names of its folders may be columns."""
+
+    def read_as(self, schema: StructType) -> StructType:
+        """Return the columns, and one for the text of a row that has not as many fields."""
+        return StructType([*schema.fields, StructField(_RAW, StringType())])
 
     def columns_of(self, rows: DataFrame) -> DataFrame:
-        """Make texts that are not UTF-8 null: Spark replaces each such letter by the same one, so keys would collide.
+        """Reject rows with more fields than the header: all their columns are null, as are texts that are not UTF-8.
 
-        (A table in Latin-1 would have one key for Müller and Möller.)
+        (Spark replaces each letter that is not UTF-8 by the same one. So a table in Latin-1 would have one key for
+        Müller and Möller.)
         """
-        texts = [field.name for field in rows.schema.fields if isinstance(field.dataType, StringType)]
-        columns = {name: F.col(f"`{name.replace('`', '``')}`") for name in texts}
-        read = {name: F.when(~column.contains(_UNREADABLE), column) for name, column in columns.items()}
+        fields = {field.name: field.dataType for field in rows.schema.fields if field.name != _RAW}
+        columns = {name: F.col(_quoted(name)) for name in fields}
+        fine = {
+            name: ~columns[name].contains(_UNREADABLE) for name, kind in fields.items() if isinstance(kind, StringType)
+        }
+        if _RAW in rows.columns:
+            own = _without_folders(list(fields), self._first)
+            rows = rows.withColumn(REJECT_REASON, _surplus(len(own), self._sep)).drop(_RAW)
+            whole = F.col(REJECT_REASON).isNull()
+            fine |= {name: fine[name] & whole if name in fine else whole for name in own}
+        read = {name: F.when(condition, columns[name]) for name, condition in fine.items()}
         return rows.withColumns(read) if read else rows
+
+    def schema(self, spark: SparkSession) -> StructType | None:
+        """Return the columns of the files that are there now; None if there are none."""
+        schema = super().schema(spark)
+        return None if schema is None else StructType([field for field in schema if field.name != REJECT_REASON])
 
     def arriving(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
         """Load files as `FileSource` does, with the separator of those that are there now."""
@@ -54,24 +83,30 @@ class Csv(FileSource):
         reader = spark.read.format("csv").options(**_OPTIONS, sep=separator, **self._quoting(spark, separator))
         table = (reader if schema is None else reader.schema(schema)).load(self.locations())
         if not Path(self.given.name).is_file() and not _renamed(table.columns):
-            return reader.options(enforceSchema="false").schema(table.schema).load(self.locations())
-        return table
+            reader = reader.options(enforceSchema="false")
+        return reader.schema(self.read_as(table.schema)).load(self.locations())
 
     def _separator(self, spark: SparkSession) -> str:
-        """Return what separates the columns; a comma while there are no files."""
+        """Return what separates the columns, a comma while there are no files; keep it for `columns_of`."""
         here = self._here()
         if here is not None:
-            return separator_in(here)
+            self._sep, self._first = separator_in(here), str(here[0]) if here else ""
+            return self._sep
         try:
             first = (
                 spark.read.text(self.locations())
                 .where("trim(value) != ''")
-                .select("value", "_metadata.file_path")
+                .select(F.col("value").cast("binary"), "_metadata.file_path")
                 .first()
             )
         except AnalysisException:
-            return ","
-        return "," if first is None else separator_of(*first)
+            first = None
+        self._sep, self._first = ",", ""
+        if first is not None:
+            header, self._first = bytes(first[0]), first[1]
+            check_utf_8(header, self._first)
+            self._sep = separator_of(header.decode(errors="replace"), self._first)
+        return self._sep
 
     def _here(self) -> list[Path] | None:
         """Return the files, sorted; None if only Spark can read them: on a store, or in Zstandard."""
@@ -97,6 +132,30 @@ class Csv(FileSource):
                 "copy the file to this machine, uncompressed, or write it as Parquet"
             )
         return {}
+
+
+def _surplus(width: int, separator: str) -> Column:
+    """Return the reason for a row with more than `width` fields; null for others, and where all beyond are empty.
+
+    Spark keeps the text of shorter rows, too; their missing fields are null.
+    """
+    most = width + _MOST_BEYOND
+    fields = F.from_csv(_RAW, ", ".join(f"`{n}` STRING" for n in range(most)), {**_QUOTES, "sep": separator})
+    beyond = F.coalesce(*(fields[str(n)] for n in range(width, most)))
+    said = F.concat(F.lit(f"more fields than the {width} of the header: "), F.left(_RAW, F.lit(SHOWN_CHARS)))
+    return F.when(F.col(_RAW).isNotNull() & beyond.isNotNull(), said)
+
+
+def _without_folders(names: list[str], file: str) -> list[str]:
+    """Return the columns that a file has itself: those of partitions, named by its folders, come last."""
+    folders = {unquote(part.partition("=")[0]) for part in file.split("/")[:-1] if "=" in part}
+    while names and names[-1] in folders:
+        names = names[:-1]
+    return names
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 def _renamed(names: list[str]) -> bool:

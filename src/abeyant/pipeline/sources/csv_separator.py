@@ -32,17 +32,18 @@ def separator_of(header: str, name: str = "") -> str:
     return "," if "," in bare else max(",;\t|", key=bare.count)
 
 
-def check_utf_8(header: bytes, file: Path) -> None:
+def check_utf_8(header: bytes, file: Path | str) -> None:
     """Raise `AbeyantError` for a file that begins as UTF-16 does: PowerShell and Excel (`Unicode Text`) write it."""
     if header.startswith(_UTF_16):
         raise AbeyantError(f"{file} is UTF-16: save it as UTF-8, or convert it (iconv -f UTF-16 -t UTF-8)")
 
 
 def separator_in(files: Iterable[Path]) -> str:
-    """Return what separates the columns of local files, by the first that is not empty."""
+    """Return what separates the columns of local files, by the first line that is not blank."""
     for file in files:
         with suppress(OSError, EOFError), OPENERS.get(file.suffix.lower(), open)(file, "rb") as opened:
-            if header := opened.readline(_MOST_BYTES):
+            while header := opened.readline(_MOST_BYTES):
                 check_utf_8(header, file)
-                return separator_of(header.decode(errors="replace"), file.name)
+                if header.strip():
+                    return separator_of(header.decode(errors="replace"), file.name)
     return ","

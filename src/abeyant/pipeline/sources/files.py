@@ -98,7 +98,7 @@ class FileSource(Source):
                 f"{table}: {self.given.name} is empty, so its columns are unknown: give them with "
                 f"--{table[:-1]}-schema 'a STRING, ...'"
             )
-        reader = spark.readStream.format(self.format).schema(schema).options(**self.stream_options)
+        reader = spark.readStream.format(self.format).schema(self.read_as(schema)).options(**self.stream_options)
         return self.columns_of(self.arriving(spark, reader))
 
     def schema(self, spark: SparkSession) -> StructType | None:
@@ -138,6 +138,10 @@ class FileSource(Source):
         """Yield all local files, including those in directories."""
         for each in map(Path, [] if is_uri(self.given.name) else expand(self.given.name)):
             yield from (file for file in (each.rglob("*") if each.is_dir() else [each]) if file.is_file())
+
+    def read_as(self, schema: StructType) -> StructType:
+        """Return what Spark is told to read as for files with these columns; formats override this."""
+        return schema
 
     def columns_of(self, rows: DataFrame) -> DataFrame:
         """Return rows with converted columns; formats override this."""

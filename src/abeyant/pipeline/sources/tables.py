@@ -190,7 +190,7 @@ def _in_our_case(table: DataFrame, known: set[str]) -> DataFrame:
 
 
 def _mapped(table: DataFrame, name: Name, columns: dict[str, str], survive: bool) -> DataFrame:
-    given = table.columns
+    given = [column for column in table.columns if column != REJECT_REASON]
     table = _with_expressions(table, name, columns, survive=survive)
     check_constants(table, name)
     if "key" in columns and "watches" not in columns:
