@@ -9,6 +9,7 @@ import selectors
 import socket
 import threading
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
@@ -190,6 +191,31 @@ def test_what_is_no_request(server: Server, data: bytes) -> None:
         with contextlib.suppress(OSError):
             while client.recv(65536):
                 pass
+
+
+@pytest.mark.parametrize("size", [LIMITS.head, LIMITS.head + 1, 40_000])
+def test_a_head_over_the_limit_that_comes_in_one_piece(server: Server, size: int) -> None:
+    more = "x" * (size - len(head("GET", "/text", server.port, more="")))
+    answer = call(server.port, "GET", "/text", more=more)
+    assert answer.status == (200 if size == LIMITS.head else 431)
+    assert answer.status == 200 or "exceed the limit of 16,384 bytes" in answer.error
+
+
+def test_a_parameter_that_is_there_twice_is_named(server: Server) -> None:
+    refused = call(server.port, "GET", "/text?show=a&q=&show=b")
+    assert (refused.status, refused.error) == (400, "the query has 'show' twice: leave one out")
+
+
+@pytest.mark.parametrize(("host", "called"), [("0.0.0.0", "127.0.0.1"), ("::", "[::1]")])
+def test_the_address_of_one_that_listens_on_all_can_be_opened(host: str, called: str) -> None:
+    if ":" in host and not socket.has_dualstack_ipv6():
+        pytest.skip("no IPv6 here")
+    with site().serve(host, token=TOKEN) as server:
+        assert server.url == f"http://{called}:{server.port}/"
+        with urllib.request.urlopen(f"{server.url}text?token={TOKEN}") as answer:
+            assert answer.read() == b"plain"
+    with site().serve(host, token=TOKEN, hosts=["kafka.test"]) as server:
+        assert server.url == f"http://kafka.test:{server.port}/"
 
 
 def test_a_request_that_comes_too_slowly(server: Server) -> None:

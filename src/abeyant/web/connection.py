@@ -75,6 +75,8 @@ class Connection:
             if first is None:
                 return False
             method = first.method.decode("ascii")
+            if _size(first) > self._limits.head:  # h11 counts only what has come without its end
+                raise HttpError(431, f"the request's line and headers exceed the limit of {self._limits.head:,} bytes")
             result = await self._handle(first)
         except h11.RemoteProtocolError as error:
             if self._http.our_state is not h11.IDLE and self._http.our_state is not h11.SEND_RESPONSE:
@@ -132,10 +134,12 @@ class Connection:
         method = head.method.decode("ascii")
         path, _, text = head.target.decode("ascii").partition("?")
         headers = {name.decode("ascii"): value.decode("latin-1") for name, value in head.headers}
-        query = dict(parse_qsl(text, keep_blank_values=True))
+        query, repeated = _query(text)
         if self._busy:
             raise HttpError(503, "too many connections are open: close one")
         self._guard.check(method, headers, query)
+        if repeated is not None:
+            raise HttpError(400, f"the query has {repeated[:200]!r} twice: leave one out")
         handler, params = self._site.find(method, path)
         body = await self._receive_body(headers)
         request = Request(method, unquote(path), params, query, headers, body)
@@ -220,6 +224,22 @@ class Connection:
         for _ in range(64):
             if not await self._reader.read(_CHUNK):
                 return
+
+
+def _size(head: h11.Request) -> int:
+    line = len(head.method) + len(head.target) + len(" ") + len(" HTTP/1.1\r\n")
+    return line + sum(len(name) + len(value) + len(": \r\n") for name, value in head.headers) + len("\r\n")
+
+
+def _query(text: str) -> tuple[dict[str, str], str | None]:
+    """Return the parameters, and the name of one that is there twice."""
+    query: dict[str, str] = {}
+    repeated = None
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        if name in query:
+            repeated = name
+        query[name] = value
+    return query, repeated
 
 
 def _head(status: int, headers: list[tuple[str, str]]) -> h11.Response:

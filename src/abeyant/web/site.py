@@ -8,7 +8,7 @@ from abeyant.web.guard import Guard
 from abeyant.web.routes import Routes
 from abeyant.web.server import Server
 
-_ALL = ("0.0.0.0", "::")  # no client can call these
+_ALL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # no client can call these, but loopback
 
 
 class Site(Routes):
@@ -20,8 +20,8 @@ class Site(Routes):
         """Listen, in a thread of its own; port 0 picks a free one. Close it, or use it as a context manager.
 
         Beyond loopback a `token` is required. `hosts` are further names by which clients reach this machine: where it
-        listens on all addresses, the first is in its `url`. Raises AbeyantError where the port is taken, or a token is
-        missing.
+        listens on all addresses, its `url` has the first of them, or loopback. Raises AbeyantError where the port is
+        taken, or a token is missing.
         """
-        name = next(iter(hosts), host) if host in _ALL else host
+        name = next(iter(hosts), _ALL[host]) if host in _ALL else host
         return Server(self, Guard(host, token, hosts), host, port, name)
