@@ -161,10 +161,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
             names = pyfuncitem._fixtureinfo.argnames
             others = {name: pyfuncitem.funcargs[name] for name in names if name != "simulation"}
             marked.pop("seeds", None)
-            skipped: list[str] = []
-            test = functools.partial(_call, pyfuncitem.obj, others, skipped)
+            skipped, xfailed = list[str](), list[str]()
+            test = functools.partial(_call, pyfuncitem.obj, others, skipped, xfailed)
             report = pytest_face.run_here(test, node, pytest_face.options_of(marked), order)
-            report.skipped = skipped
+            report.skipped, report.xfailed = skipped, xfailed
             if config.getoption("kafka_report"):
                 pytest_face.write_report(Path(config.getoption("kafka_report")), report)
         else:
@@ -180,17 +180,19 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
     pyfuncitem.user_properties.append(("kafka_first", [_test_of(pyfuncitem), report.first]))
     if report.failed is not None:
         pytest.fail(report.failed, pytrace=False)
+    if report.xfailed:
+        pytest.xfail(report.xfailed[0])
     if report.skipped and len(report.skipped) == report.tried:
         pytest.skip(report.skipped[0])
     return True
 
 
-async def _call(test: Any, others: dict[str, Any], skipped: list[str], simulation: Any) -> None:
+async def _call(test: Any, others: dict[str, Any], skipped: list[str], xfailed: list[str], simulation: Any) -> None:
     try:
         await test(simulation=simulation, **others)
-    except pytest.skip.Exception as why:
+    except (pytest.skip.Exception, pytest.xfail.Exception) as why:
         simulation.checks.clear()
-        skipped.append(str(why))
+        (skipped if isinstance(why, pytest.skip.Exception) else xfailed).append(str(why))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -109,10 +109,15 @@ def test_misuse_in_a_test_is_told_in_a_line(tmp_path: Path) -> None:
         "@pytest.mark.kafka(seeds=2)\nasync def test_skipped(simulation):\n"
         '    simulation.check(kafka_checks.acknowledged_is_readable("tea"))\n    pytest.skip("no tea")\n'
     )
-    ended, said = run(tmp_path, "\n\n".join([imports, *tests]), "-rs")
+    tests.append(
+        "@pytest.mark.kafka(seeds=2)\nasync def test_expected(simulation):\n"
+        '    if simulation.seed == 1:\n        pytest.xfail("no milk")\n'
+    )
+    ended, said = run(tmp_path, "\n\n".join([imports, *tests]), "-rsx")
     assert ended == 1
-    assert "3 failed, 1 skipped, 1 error" in said
+    assert "3 failed, 1 skipped, 1 xfailed, 1 error" in said
     assert "no tea" in said
+    assert "no milk" in said
     assert [mistake for mistake in mistakes if mistake not in said] == []
 
 

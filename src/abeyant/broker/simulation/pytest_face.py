@@ -54,6 +54,8 @@ class Report:
     """Which seeds reached something that no earlier one of these had, and what: the corpus of this test."""
     skipped: list[str] = field(default_factory=list)
     """Why it was skipped, for each seed with which it called `pytest.skip`."""
+    xfailed: list[str] = field(default_factory=list)
+    """Why it is expected to fail, for each seed with which it called `pytest.xfail`: one is enough."""
     misused: str | None = None
     """What a child says of misuse."""
 
