@@ -314,6 +314,21 @@ async def parent():
 
 asyncio.run(parent())
 """,
+    "what repeats goes on in the parent": """
+every = timer.call_every(3600, int)
+held = ManualTimer().call_every(1, int)  # its timer is gone
+every._lock.acquire()  # as another thread may have it
+
+def child():
+    assert not threading.Thread(target=every.cancel).start()
+    until(lambda: threading.active_count() == 1)
+    assert (every.cancel(), every.refresh(), every.cancelled, len(timer)) == (False, False, True, 0)
+
+in_child(child)
+every._lock.release()
+assert not every.cancelled
+assert every.cancel()
+""",
     "multiprocessing": """
 import multiprocessing
 purgatory = Purgatory("p", timer)

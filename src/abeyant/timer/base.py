@@ -160,7 +160,7 @@ class Timer(TaskOwner):
         """Run `callback(*args)` every `interval` seconds, first one interval from now, until it is cancelled.
 
         At `start + n * interval` exactly, without drift. Runs do not overlap; those for which it is too late are left
-        out and counted: see `RepeatingTask`. Raises ValueError for an interval that is not finite and above 0.
+        out and counted: see `RepeatingTask`. Raises ValueError for one that is not finite, or below a nanosecond.
         """
         check_callback(callback, "callback")
         return RepeatingTask(self, interval, callback, args)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from abeyant.forking import begins_anew
 from abeyant.timer.units import as_float
 
 # In seconds: what timers count in. A run's time is a float, in which many shorter intervals are one and the same time.
@@ -53,6 +54,7 @@ class RepeatingTask:
         self._ended = False
         self._restarts = 0
         self._missed = 0
+        begins_anew(self)
         with self._lock:  # the first run may be due before its task is at hand here
             self._begin(owner)
 
@@ -92,7 +94,7 @@ class RepeatingTask:
 
     @property
     def cancelled(self) -> bool:
-        """Whether it runs no more: `cancel` was called, or its timer or loop is closed."""
+        """Whether it runs no more: `cancel` was called, its timer or loop is closed, or this is a forked child."""
         return self._ended
 
     def __call__(self) -> object:
@@ -108,6 +110,12 @@ class RepeatingTask:
                 owner = self._owner()
                 if not self._ended and restarts == self._restarts and owner is not None:
                     self._go_on(owner)
+
+    def _begin_anew(self) -> object:
+        """End it in a forked child: it goes on in the parent."""
+        self._lock = threading.RLock()
+        self._ended = True
+        return None
 
     def _begin(self, owner: Any) -> None:
         self._start: float = owner.time()
