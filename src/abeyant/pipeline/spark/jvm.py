@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,6 +41,7 @@ OUT_OF_MEMORY: Final = (
 # The JVM's error stream, an unnamed file; set before the JVM starts.
 _said: int | None = None
 
+_ENDS_SECONDS: Final = 10.0
 _LOOKED_AT_BYTES: Final = 1 << 16
 _NOTHING: Final = (
     "at ",
@@ -89,8 +90,9 @@ def end_listing(gateway: JavaGateway, listed: Path) -> None:
     except (Py4JError, OSError):
         return  # it has ended already: another command's will list them
     gateway.proc.stdin.close()
-    gateway.proc.wait()  # only then the list is whole
-    write_archive(listed, Path(java), class_path)
+    with suppress(subprocess.TimeoutExpired):
+        gateway.proc.wait(_ENDS_SECONDS)  # only then the list is whole
+        write_archive(listed, Path(java), class_path)
 
 
 @contextmanager
