@@ -47,7 +47,7 @@ class Csv(FileSource):
     """The path of a file: the names of its folders may be columns."""
 
     def read_as(self, schema: StructType) -> StructType:
-        """Return the columns, and one for the text of a row that has not as many fields."""
+        """Return the schema with a column more, for the text of a row that has not as many fields."""
         return StructType([*schema.fields, StructField(_RAW, StringType())])
 
     def columns_of(self, rows: DataFrame) -> DataFrame:
@@ -57,15 +57,14 @@ class Csv(FileSource):
         Müller and Möller.)
         """
         fields = {field.name: field.dataType for field in rows.schema.fields if field.name != _RAW}
-        columns = {name: F.col(_quoted(name)) for name in fields}
+        columns = {name: F.col(f"`{name.replace('`', '``')}`") for name in fields}
         fine = {
             name: ~columns[name].contains(_UNREADABLE) for name, kind in fields.items() if isinstance(kind, StringType)
         }
-        if _RAW in rows.columns:
-            own = _without_folders(list(fields), self._first)
-            rows = rows.withColumn(REJECT_REASON, _surplus(len(own), self._sep)).drop(_RAW)
-            whole = F.col(REJECT_REASON).isNull()
-            fine |= {name: fine[name] & whole if name in fine else whole for name in own}
+        own = _without_folders(list(fields), self._first)
+        rows = rows.withColumn(REJECT_REASON, _surplus(len(own), self._sep)).drop(_RAW)
+        whole = F.col(REJECT_REASON).isNull()
+        fine |= {name: fine[name] & whole if name in fine else whole for name in own}
         read = {name: F.when(condition, columns[name]) for name, condition in fine.items()}
         return rows.withColumns(read) if read else rows
 
@@ -152,10 +151,6 @@ def _without_folders(names: list[str], file: str) -> list[str]:
     while names and names[-1] in folders:
         names = names[:-1]
     return names
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _renamed(names: list[str]) -> bool:

@@ -140,7 +140,7 @@ class FileSource(Source):
             yield from (file for file in (each.rglob("*") if each.is_dir() else [each]) if file.is_file())
 
     def read_as(self, schema: StructType) -> StructType:
-        """Return what Spark is told to read as for files with these columns; formats override this."""
+        """Return the schema with which Spark reads files of these columns; formats override this."""
         return schema
 
     def columns_of(self, rows: DataFrame) -> DataFrame:
