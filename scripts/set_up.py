@@ -55,7 +55,7 @@ def bundled_pip() -> Path | None:
     """The wheel of pip that came with Python, where CPython or Debian keeps it; None elsewhere."""
     named = sysconfig.get_config_var("WHEEL_PKG_DIR")
     folder = Path(named or Path(venv.__file__).parents[1] / "ensurepip" / "_bundled")
-    return next(iter(sorted(folder.glob("pip-*.whl"))), None)
+    return next(folder.glob("pip-*.whl"), None)
 
 
 def make_environment(folder: Path) -> Path:
