@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyspark
@@ -16,6 +17,7 @@ import pytest
 from abeyant.pipeline.spark import archive
 from abeyant.pipeline.spark.archive import CLASS_ARCHIVE, archive_options, class_list
 from abeyant.pipeline.spark.java import Java, find_java
+from waiting import wait_until
 
 JARS = Path(pyspark.__file__).parent / "jars"
 # As PySpark does: a Java with a gateway, which ends with its standard input.
@@ -69,12 +71,12 @@ def archives(cache: Path) -> list[Path]:
     return sorted(cache.glob("*"))
 
 
-def source(jars: Path, cache: Path) -> str:
-    """Run a JVM that may list its classes, wait for the archive if it does, and return where a class came from."""
+def source(jars: Path, cache: Path, how: str = "wait") -> str:
+    """Run a JVM that may list its classes, wait for the archive if told, and return where a class came from."""
     options = archive_options(the_java(), jars, "", write=True, environ={}, cache=cache)
     (jar,), log = jars.glob("*.jar"), jars.with_name("loaded.log")
     call: list[str | Path] = [sys.executable, "-c", PROGRAM, the_java().home, jar, log, " ".join(options)]
-    environment = {**os.environ, CLASS_ARCHIVE: "wait"}
+    environment = {**os.environ, CLASS_ARCHIVE: how}
     done = subprocess.run(call, capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     (loaded,) = (line for line in log.read_text().splitlines() if " py4j.GatewayServer source: " in line)
@@ -86,6 +88,24 @@ def test_a_jvm_lists_its_classes_and_the_next_takes_them_from_the_archive(jars: 
     assert [file.suffix for file in archives(cache)] == [".list", ".new"]
     assert source(jars, cache) == "shared objects file"
     assert [file.suffix for file in archives(cache)] == [".jsa"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists processes in /proc")
+def test_who_does_not_wait_leaves_it_to_a_process_of_the_lowest_priority(jars: Path, cache: Path) -> None:
+    source(jars, cache, how="")
+    wait_until(lambda: 19 in writers(cache))
+    wait_until(lambda: not writers(cache))
+    assert asked(jars, cache) == "use"
+
+
+def writers(cache: Path) -> list[int]:
+    """The priorities of the processes that write an archive into the cache."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"-XX:SharedArchiveFile={cache}" in (process / "cmdline").read_text():
+                found.append(os.getpriority(os.PRIO_PROCESS, int(process.name)))
+    return found
 
 
 @pytest.mark.parametrize("damage", ["cut", "other bytes"])

@@ -5,7 +5,8 @@ processor time. The JVM of a first command lists the classes that it loads, whic
 lowest priority writes the archive (170 MB) of them after the command has returned. Only a JVM of the same build with
 the same jars can use it; with none, or a damaged one, a JVM starts as usual.
 
-A JVM can also write such an archive as it ends (`-XX:ArchiveClassesAtExit`), but until then it runs half as fast.
+A JVM can also write such an archive as it ends (`-XX:ArchiveClassesAtExit`), but a first run then takes half as long
+again.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ CLASS_ARCHIVE: Final = "ABEYANT_CLASS_ARCHIVE"
 """The environment variable: `off` for no class archive, `wait` for commands to wait until theirs is written."""
 
 _LIST: Final = "-XX:DumpLoadedClassList"
-_LISTED: Final = re.compile(rf'{_LIST}=([^"]+)')
+_LISTED: Final = re.compile(rf'"{_LIST}=([^"]+)"')
 _OWN: Final = ("-XX:SharedArchiveFile", "-XX:ArchiveClassesAtExit", _LIST, "-Xshare")
 _NEW: Final = ".new"
 _NAMES: Final = ".list"
 _KEPT: Final = 3  # archives, as each virtual environment has jars of its own
 _WRITING_SECONDS: Final = 600.0  # after that, a write that has not ended was abandoned
-_WRITING_MEMORY: Final = 4 << 30  # bytes of the machine's memory: writing takes 1.2 GB
+_WRITING_MEMORY: Final = 4 << 30  # bytes of the machine's memory: writing takes 1 GB
 # The JVM checks the archive when it maps it, and would print a mismatch on the standard output.
 _SILENT: Final = "-Xlog:cds*=off"
 
