@@ -74,6 +74,22 @@ def test_a_name_that_was_allowed() -> None:
         assert call(server.port, "GET", "/text", host="kafka.test:1").status == 200
 
 
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        ("http://127.0.0.1/text", "attacker.example", 200),
+        ("HTTP://localhost:9/text?", "localhost", 200),
+        ("http://localhost", "localhost", 404),
+        ("http://attacker.example/text", "localhost", 421),
+        ("http://localhost@attacker.example/text", "localhost", 421),
+        ("http:///text", "localhost", 421),
+        ("https://localhost/text", "localhost", 404),
+    ],
+)
+def test_the_host_of_an_absolute_target_counts(server: Server, target: str, host: str, status: int) -> None:
+    assert call(server.port, "GET", target, host=host).status == status
+
+
 def test_two_hosts(server: Server) -> None:
     with connect(server.port) as client:
         client.sendall(b"GET /text HTTP/1.1\r\nhost: localhost\r\nhost: attacker.example\r\n\r\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import socket
 import threading
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from abeyant.web.messages import Events, Handler, HttpError, Request, Response, 
 from abeyant.web.routes import Routes
 
 _CHUNK = 64 << 10
+_ABSOLUTE = re.compile("http://([^/?]*)", re.IGNORECASE)
 _ALWAYS = (
     ("cache-control", "no-store"),
     ("x-content-type-options", "nosniff"),
@@ -132,8 +134,12 @@ class Connection:
 
     async def _handle(self, head: h11.Request) -> Response | Events:
         method = head.method.decode("ascii")
-        path, _, text = head.target.decode("ascii").partition("?")
+        target = head.target.decode("ascii")
         headers = {name.decode("ascii"): value.decode("latin-1") for name, value in head.headers}
+        if (absolute := _ABSOLUTE.match(target)) is not None:  # then its host counts: RFC 9112, section 3.2.2
+            headers["host"], target = absolute[1], target[absolute.end() :]
+        path, _, text = target.partition("?")
+        path = path or "/"
         query, repeated = _query(text)
         if self._busy:
             raise HttpError(503, "too many connections are open: close one")
