@@ -150,6 +150,7 @@ def test_the_python_of_a_page_about_spark_runs(
         run_scripts(page, monkeypatch)
 
 
+@pytest.mark.slow  # runs pytest on each page
 def test_the_tests_shown_pass(folder: Path) -> None:
     count = 0
     for number, (name, page) in enumerate(PAGES.items()):

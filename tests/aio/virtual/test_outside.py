@@ -294,6 +294,7 @@ def test_a_server_elsewhere_with_a_full_backlog_is_given_the_time_to_take_the_co
         run_virtual(main(listener.getsockname()))
 
 
+@pytest.mark.slow  # sleeps
 def test_a_server_that_never_takes_a_connection_is_given_up_in_virtual_time(run_virtual: RunVirtual) -> None:
     async def main(address: tuple[str, int]) -> None:
         async def tick() -> None:

@@ -68,6 +68,7 @@ async def send(simulation: Simulation, count: int) -> list[bytes]:
     return sent
 
 
+@pytest.mark.slow  # searches for long
 def test_a_lost_order_is_found_shrunk_and_repeated() -> None:
     which, best = shrunk(small, KILLS)
     assert best.failure is not None

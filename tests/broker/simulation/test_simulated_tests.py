@@ -95,6 +95,7 @@ def test_workers_share_the_seeds(tmp_path: Path) -> None:
     assert "test_orders[3-3-a b]" in said
 
 
+@pytest.mark.slow  # a process for each
 def test_misuse_in_a_test_is_told_in_a_line(tmp_path: Path) -> None:
     """One run of pytest for all of them: it costs more than the tests."""
     imports, test = CODE.replace("WRONG", "-1").split("\n\n", 1)

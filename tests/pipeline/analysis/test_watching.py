@@ -48,7 +48,7 @@ def standing(notices: list[Notice]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in ("event", "incident")} for row in rows]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", with_slow(NAMES, set(NAMES) - {"follower-frozen", "group-storm", "clean-steady"}))
 def test_what_is_told_in_the_end_is_what_an_analysis_finds(name: str) -> None:
     table = operations(RECORDINGS / name)
     watch, told = IncidentWatch(), list[Notice]()

@@ -208,6 +208,7 @@ def put(path: Path, *lines: bytes) -> Path:
     return path
 
 
+@pytest.mark.slow  # starts a JVM
 def test_rejected_lines_are_counted_and_shown(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -99,7 +99,7 @@ def _contents(out: Path, name: str) -> tuple[dict[str, str], list[str]]:
 @pytest.mark.parametrize(
     ("write", "options"),
     [
-        (texts, []),
+        pytest.param(texts, [], marks=pytest.mark.slow),
         pytest.param(texts, ["--combine", "sum", "--details"], marks=pytest.mark.slow),
         (typed, ["--deadline", "exclusive"]),
         pytest.param(mapped, [], marks=pytest.mark.slow),

@@ -87,6 +87,7 @@ def test_tables_of_operations_and_events(spark: SparkSession, known: Known, tmp_
     assert (row["instance"], row["expired"], row["unknown"]) == ("all", three[0]["expired"], 0)
 
 
+@pytest.mark.slow  # starts a JVM
 def test_the_result_of_an_analysis(
     spark: SparkSession, known: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,6 +68,7 @@ def looked_at(page: Page, report: Path) -> Page:
     return page
 
 
+@pytest.mark.slow  # all plots
 @pytest.mark.parametrize("plot", PLOTS)
 def test_every_plot_is_drawn(looked_at: Page, plot: str) -> None:
     drawn = looked_at.run(_DRAWN % plot)

@@ -150,6 +150,7 @@ def test_rejected_lines_come_with_the_broker_s_log_settings(page: Outline, tmp_p
     assert setting not in report(tmp_path, none).words
 
 
+@pytest.mark.slow  # one more report
 def test_no_place_of_the_machine_is_in_it(tmp_path: Path, sample: Tables) -> None:
     written = samples.write(tmp_path / "tables", sample)
     made = json.loads((written / MARKER).read_text(encoding="utf-8"))
@@ -192,6 +193,7 @@ def test_it_opens_with_the_lag_of_each_broker_and_the_incidents(page: Outline, s
     assert first[0] < page.words.index("longest lag") < page.words.index("Broker <2> stopped fetching.") < first[1]
 
 
+@pytest.mark.slow  # one more report
 def test_without_followers_it_opens_with_the_longest_waits(tmp_path: Path, sample: Tables) -> None:
     figures = json.loads(report(tmp_path, sample | {"lags": sample["lags"].head(0)}).figures)
     opening = figures["plot-opening"]
@@ -248,6 +250,7 @@ def test_nothing_at_all_is_a_page(tmp_path: Path, sample: Tables) -> None:
     assert all(variants == {"0": None} for variants in json.loads(page.figures).values())
 
 
+@pytest.mark.slow  # one more report
 def test_an_empty_table_without_its_schema_is_an_empty_table(tmp_path: Path, sample: Tables) -> None:
     written = samples.write(tmp_path / "tables", sample)
     (written / "rejected" / "part-00000.parquet").unlink()
@@ -266,6 +269,7 @@ def test_a_log_in_which_nothing_waited(tmp_path: Path) -> None:
     assert figures["plot-waits"]["0"] is None
 
 
+@pytest.mark.slow  # one more report
 def test_a_log_in_which_nothing_expired(tmp_path: Path) -> None:
     done = samples.operations().assign(outcome="completed")
     page = report(tmp_path, samples.tables(done))
@@ -475,6 +479,7 @@ def test_labels_keep_both_ends_and_lose_what_could_act() -> None:
     assert (shortened(""), shortened(" ")) == ('""', '" "'), "a blank name can be seen"
 
 
+@pytest.mark.slow  # one more report
 def test_figures_leave_out_the_least_of_many_kinds(tmp_path: Path) -> None:
     done = samples.operations(instances=["1"])
     one = done[done["kind"] == "SYNC_GROUP"]

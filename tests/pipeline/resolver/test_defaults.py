@@ -54,6 +54,7 @@ def test_a_column_misspelt_is_not_passed_over_in_silence(spark: SparkSession) ->
         pipeline.resolve(both, pd.DataFrame(EVENTS))
 
 
+@pytest.mark.slow  # many tables
 def test_a_value_that_cannot_be_read_is_in_the_reason(spark: SparkSession) -> None:
     texts = "op_id STRING, key STRING, start STRING, timeout_ms STRING, required STRING"
     rows = [
@@ -111,6 +112,7 @@ def test_watches_may_require_numbers_that_are_whole(spark: SparkSession) -> None
         assert reasons == ["required is not a whole number: 0.5"]
 
 
+@pytest.mark.slow  # many tables
 def test_watches_may_have_integers_as_keys(spark: SparkSession) -> None:
     """Beside numbers that are whole, or not."""
     schema = "op_id STRING, start TIMESTAMP, timeout_ms BIGINT, watches ARRAY<STRUCT<key: INT, required: DOUBLE>>"
@@ -123,6 +125,7 @@ def test_watches_may_have_integers_as_keys(spark: SparkSession) -> None:
     assert reasons == ["required is not a whole number: 0.5"]
 
 
+@pytest.mark.slow  # runs a stream
 def test_a_stream_needs_four_columns_and_two(spark: SparkSession, tmp_path: Path) -> None:
     for name, rows, time in (("operations", OPERATIONS, "start"), ("events", EVENTS, "at")):
         (tmp_path / name).mkdir()

@@ -150,6 +150,7 @@ def test_no_key_in_common_is_a_warning_as_without_spark(spark: SparkSession, mak
         pipeline.resolve(table(many), table({**{name: values[:1] for name, values in EVENTS.items()}, "key": ["A-7"]}))
 
 
+@pytest.mark.slow  # many plans
 def test_a_constant_that_is_no_duration_is_an_error_without_a_job(spark: SparkSession, tmp_path: Path) -> None:
     rows = {name: values for name, values in OPERATIONS.items() if name != "timeout_ms"}
     spark.createDataFrame(pd.DataFrame(rows)).write.parquet(str(tmp_path / "operations"))

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.pipeline.sources.registry import SOURCES, source_of
 from abeyant.pipeline.sources.source import Input, Kafka
+from seeds import with_slow
 
 KAFKA = Kafka("localhost:1")
 ROWS = [("k", 1), ("k", 2)]
@@ -38,7 +39,7 @@ def test_a_format_that_is_chosen_counts_and_a_directory_is_what_is_in_it(tmp_pat
     assert type(source_of(Input("events", str(tmp_path), format="json"))).__name__ == "JsonLines"
 
 
-@pytest.mark.parametrize("kind", ["parquet", "orc", "json", "csv", "tsv", "table"])
+@pytest.mark.parametrize("kind", with_slow(["parquet", "orc", "json", "csv", "tsv", "table"], ["orc", "tsv"]))
 def test_it_gives_the_same_events_at_once_and_as_a_stream(spark: SparkSession, kind: str, tmp_path: Path) -> None:
     rows = spark.createDataFrame(ROWS, "key string, progress long").selectExpr("*", "timestamp_seconds(progress) AS at")
     name = str(tmp_path / "events")

@@ -179,6 +179,7 @@ def test_o4_conflicting_rows_on_different_keys_never_lose_an_operation_silently(
     assert stream.pending == 0
 
 
+@pytest.mark.slow  # many cases
 def test_a_key_is_one_step_below_the_watermark() -> None:
     stream = Stream(how())
     for at in range(1, 200):

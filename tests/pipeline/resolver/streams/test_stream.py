@@ -99,6 +99,7 @@ def test_o1_to_o4_a_stream_equals_brute_force(spark: SparkSession, tmp_path: Pat
     assert stream.outcomes() == {f"t{n}": by_brute_force(trace, deadline) for n, trace in enumerate(traces)}
 
 
+@pytest.mark.slow  # runs a stream again and again
 def test_o4_what_is_late_or_cannot_be_resolved_is_rejected_whole_and_counted(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -200,6 +201,7 @@ def running() -> Iterator[list[StreamingQuery]]:
         query.stop()
 
 
+@pytest.mark.slow  # runs a stream
 def test_time_outs_fire_when_nothing_arrives(
     spark: SparkSession, tmp_path: Path, running: list[StreamingQuery]
 ) -> None:

@@ -97,6 +97,7 @@ def put_worlds(stream: Stream, worlds: list[World], dice: random.Random, files: 
         stream.put(operations, events)
 
 
+@pytest.mark.slow  # runs streams
 @pytest.mark.parametrize("seed", seeds(6, quick=1))
 def test_a_drained_stream_equals_brute_force(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     """Which words each of these seeds draws: see below."""
@@ -182,6 +183,7 @@ def test_operations_of_one_key_are_spread_by_it_and_what_waits_can_be_read(spark
     ]
 
 
+@pytest.mark.slow  # runs a stream
 def test_rows_that_cannot_be_resolved_or_contradict_the_words_are_rejected(spark: SparkSession, tmp_path: Path) -> None:
     watches = pa.list_(pa.struct([("key", pa.string()), ("required", pa.int64()), ("role", pa.string())]))
     schema = {"op_id": pa.string(), "start": TIME, "timeout_ms": pa.int64(), "watches": watches}

@@ -223,6 +223,7 @@ def test_no_list_that_goes_to_python_is_null(spark: SparkSession, monkeypatch: p
     assert numbers[2:6] == [1, 1_767_225_600_000_000, 1_767_225_600_010_000, IS_ONE + 2 * CONDITION]
 
 
+@pytest.mark.slow  # many tables
 @pytest.mark.parametrize("large", with_slow(["false", "true"], ["false"]))
 def test_tables_of_one_partition_each(spark: SparkSession, large: str) -> None:
     spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", large)

@@ -134,6 +134,7 @@ def test_the_shards_of_a_key_with_half_of_the_rows_are_even() -> None:
     assert sizes[24].sum() < sizes[0].sum() * 1.15, "an event goes to two pieces at most, and most go to one"
 
 
+@pytest.mark.slow  # once more on Spark
 def test_on_spark_hot_keys_are_found_and_cut(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     operations, events = world(random.Random(3), 400, span=4_000, longest=60)
     operations = operations.append_column("again", operations["start"])

@@ -224,6 +224,7 @@ def written(folder: Path, write: Write) -> Path:
     return folder
 
 
+@pytest.mark.slow  # for each writer
 @pytest.mark.parametrize("writer", with_slow(WRITERS, WRITERS.keys() - {"each otherwise"}))
 def test_files_of_any_writer_give_the_same(
     spark: SparkSession, tmp_path: Path, expected: list[tuple[Any, ...]], writer: str
@@ -292,7 +293,8 @@ def test_unique_ids_need_no_look_at_them(spark: SparkSession, tmp_path: Path) ->
 @pytest.mark.parametrize(
     "words",
     with_slow(
-        [{"count": "after_start", "details": True}, {"combine": "sum"}, {"serves": "oldest"}], [{"combine": "sum"}]
+        [{"count": "after_start", "details": True}, {"combine": "sum"}, {"serves": "oldest"}],
+        [{"combine": "sum"}, {"serves": "oldest"}],
     ),
 )
 def test_words_over_plain_events_give_the_same(spark: SparkSession, tmp_path: Path, words: dict[str, Any]) -> None:
@@ -443,6 +445,7 @@ def test_a_partition_s_column_is_in_no_file(spark: SparkSession, tmp_path: Path)
     assert groups(spark.read.parquet(f"file://{tmp_path}/by-instance").select(*EVENT_COLUMNS.fieldNames())) is None
 
 
+@pytest.mark.slow  # many paths
 def test_a_path_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "50% of é, + and #1 [x]"
     written(folder, WRITERS["arrow"])
@@ -453,6 +456,7 @@ def test_a_path_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
     assert outcomes.count() > 700
 
 
+@pytest.mark.slow  # many tables
 def test_a_file_that_was_replaced_or_has_gone_is_named(spark: SparkSession, tmp_path: Path) -> None:
     written(tmp_path, WRITERS["arrow"])
     operations, events = read(spark, tmp_path)
@@ -693,6 +697,7 @@ def read_directly(table: DataFrame, schema: StructType) -> list[dict[str, Any]] 
     return [row for batch in found for row in batch.to_pylist()]
 
 
+@pytest.mark.slow  # many filters
 def test_a_filter_keeps_the_rows_that_spark_keeps(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.Table.from_pylist(filtered_rows(random.Random(7), 400), FILTERED)
     pq.write_table(rows.slice(0, 250), tmp_path / "0.parquet", row_group_size=90)

@@ -95,7 +95,7 @@ def test_o1_o2_o3_the_purgatory_equals_brute_force(deadline: Deadline) -> None:
 @pytest.mark.parametrize(
     ("deadline", "sample"),
     [
-        ("inclusive", ALL_HOT),
+        pytest.param("inclusive", ALL_HOT, marks=pytest.mark.slow),
         pytest.param("exclusive", DEFAULT_SAMPLE, marks=pytest.mark.slow),
         pytest.param("inclusive", None, marks=pytest.mark.slow),
         ("exclusive", None),
@@ -156,6 +156,7 @@ def test_cutting_hot_keys_changes_no_outcome_nor_does_a_sample_that_misses_them(
     assert min(ends["completed"], ends["expired"]) > 100
 
 
+@pytest.mark.slow  # the same again, otherwise packed
 def test_shards_that_are_packed_together_change_no_outcome(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,6 +354,7 @@ def test_no_second_step_where_no_operation_has_several_watches(spark: SparkSessi
         assert ("min_by(" not in executed_plan(outcomes)) == skipped
 
 
+@pytest.mark.slow  # many plans
 @pytest.mark.parametrize(
     ("plan", "sample"),
     [

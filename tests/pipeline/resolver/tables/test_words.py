@@ -307,6 +307,7 @@ def test_columns_of_their_own_and_three_ways_to_say_how_long(either: SparkSessio
     }
 
 
+@pytest.mark.slow  # many tables
 def test_a_session_needs_no_key_that_completes_it(either: SparkSession) -> None:
     rows = [("long", "1", NOON, "PT30M"), ("short", "2", NOON, "0 days 00:30:00"), ("none", None, NOON, "30 min")]
     table = either.createDataFrame(rows, "op_id string, Extend_Key string, start timestamp, timeout string")
