@@ -360,6 +360,7 @@ def test_a_listeners_own_settings_hold(keys: Keys) -> None:
             assert client.send(first(token)) == ("none", *told)
 
 
+@pytest.mark.slow  # waits for an expiry
 def test_confluents_client_renews_its_session() -> None:
     with Cluster(security="SASL_PLAINTEXT", settings={**ON, "connections.max.reauth.ms": 2000}) as kafka:
         kafka.create_topic("orders")

@@ -122,6 +122,7 @@ def test_details_say_which_carrier_decided(folder: Path, monkeypatch: pytest.Mon
                 assert row["completed_by"] is None
 
 
+@pytest.mark.slow  # one more question
 def test_details_count_the_clicks_of_a_session(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     clicks = read("clicks")

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from abeyant import Resolution, Resolver, SystemTimer, Watch
+from seeds import with_slow
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +38,7 @@ def switch_often() -> Iterator[None]:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("pool", [0, 3])
+@pytest.mark.parametrize("pool", with_slow([0, 3], [0]))
 def test_each_operation_ends_once_p1_p4(words: Any, pool: int) -> None:
     ends: Counter[Any] = Counter()
     taken: Counter[Any] = Counter()

@@ -9,6 +9,7 @@ import pytest
 from scripts import draw_house
 
 
+@pytest.mark.slow  # reads all imports
 def test_the_picture_is_current() -> None:
     assert draw_house.PICTURE.read_text(encoding="utf-8") == draw_house.draw(), "python -m scripts.draw_house"
 

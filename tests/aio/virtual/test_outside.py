@@ -275,6 +275,7 @@ def test_connections_beyond_the_backlog_are_waited_for(run_virtual: RunVirtual, 
     run_virtual(main())
 
 
+@pytest.mark.slow  # sleeps
 def test_a_server_elsewhere_with_a_full_backlog_is_given_the_time_to_take_the_connection(
     run_virtual: RunVirtual,
 ) -> None:

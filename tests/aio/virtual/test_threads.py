@@ -115,6 +115,7 @@ def test_a_listener_that_is_given_a_record_a_tick_does_not_hold_the_clock_up(run
     run_virtual(main(), aio.VirtualClock(io_grace=HOUR))
 
 
+@pytest.mark.slow  # sleeps
 @on_linux
 def test_a_thread_that_has_not_run_for_long_is_no_longer_waited_for(run_virtual: RunVirtual) -> None:
     """A monitor in a wait with a time-out: ten graces, whatever the number of jumps. It would take 100 s."""
@@ -132,6 +133,7 @@ def test_a_thread_that_has_not_run_for_long_is_no_longer_waited_for(run_virtual:
     assert 1.0 <= run_virtual(main(), aio.VirtualClock(io_grace=0.1)) < 50
 
 
+@pytest.mark.slow  # sleeps
 @on_linux
 def test_a_thread_that_runs_now_and_then_is_waited_for_again(run_virtual: RunVirtual) -> None:
     async def main() -> None:

@@ -366,6 +366,7 @@ def test_a_burst_is_an_incident_and_a_long_poll_is_none(spark: SparkSession) -> 
     ]
 
 
+@pytest.mark.slow  # one more log
 def test_clients_that_are_refused_are_an_incident_and_followers_are_none(spark: SparkSession) -> None:
     kinds = ("PRODUCE", "FETCH_FOLLOWER")
     rows = table(spark, [Op("b1", kind, 1_000 * n, 10, "completed", ("k",)) for n in range(4) for kind in kinds])
@@ -376,6 +377,7 @@ def test_clients_that_are_refused_are_an_incident_and_followers_are_none(spark: 
     ]
 
 
+@pytest.mark.slow  # one more log
 def test_few_joins_are_an_incident_only_if_they_were_stuck(spark: SparkSession) -> None:
     joins = [
         Op("b1", "JOIN_GROUP", 0, wait_us, "completed", ("join-g",)) for wait_us in (5_000_000, 5_000_000, 9_999_999)

@@ -232,6 +232,7 @@ def test_rejected_lines_are_counted_and_shown(
     assert spark.range(1).count() == 1
 
 
+@pytest.mark.slow  # starts a JVM
 def test_json_has_the_incidents_and_their_suspects(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,13 +96,14 @@ def _contents(out: Path, name: str) -> tuple[dict[str, str], list[str]]:
     return kinds, sorted(json.dumps(row, default=str) for row in table.to_pylist())
 
 
+@pytest.mark.slow  # starts a JVM
 @pytest.mark.parametrize(
     ("write", "options"),
     [
-        pytest.param(texts, [], marks=pytest.mark.slow),
-        pytest.param(texts, ["--combine", "sum", "--details"], marks=pytest.mark.slow),
+        (texts, []),
+        (texts, ["--combine", "sum", "--details"]),
         (typed, ["--deadline", "exclusive"]),
-        pytest.param(mapped, [], marks=pytest.mark.slow),
+        (mapped, []),
     ],
     ids=["texts", "words", "typed", "mapped"],
 )

@@ -81,6 +81,7 @@ def meanwhile(work: Callable[[], None]) -> Iterator[None]:
         assert not failed, failed
 
 
+@pytest.mark.slow  # starts a JVM
 def test_two_files_drained_end_as_resolve_says(
     spark: SparkSession, files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,6 +52,7 @@ def by_itself(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from ()
 
 
+@pytest.mark.slow  # starts a JVM
 @pytest.mark.parametrize(
     "where", [pytest.param(where, marks=pytest.mark.slow) for where in ("worker", "driver")] + ["elsewhere"]
 )

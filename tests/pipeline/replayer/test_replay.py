@@ -123,6 +123,7 @@ def changes(trace: Trace, timeout_ms: int | None) -> list[tuple[int, int]]:
     return series
 
 
+@pytest.mark.slow  # many cases
 def test_pending_over_time_is_that_of_brute_force_and_keeps_its_peaks_when_thinned(known: Known) -> None:
     replayed = pipeline.replay_pending(known.operations, known.outcomes, GRID, points=None)
     check_table(replayed, REPLAYED_PENDING, "replayed")

@@ -182,6 +182,7 @@ def test_a_kind_reaches_every_figure_and_table_and_the_address(opened: Page, rep
     assert opened.run(kinds) == ["JOIN_GROUP"]
 
 
+@pytest.mark.slow  # one more report
 def test_an_incident_is_shown_in_time(opened: Page, report: Path) -> None:
     worst = "[...document.querySelectorAll('a.when')].find(a => a.closest('tr').dataset.kind === 'PRODUCE')"
     start = opened.run(f"{worst}.textContent.trim()")
@@ -340,6 +341,7 @@ def test_what_cannot_be_read_is_found(page: Page, tmp_path: Path) -> None:
         assert fault in found
 
 
+@pytest.mark.slow  # one more report
 def test_names_from_the_log_are_shown_letter_by_letter(looked_at: Page) -> None:
     cells = looked_at.run("[...document.querySelectorAll('td code')].map(code => code.textContent)")
     for key in samples.HOSTILE_KEYS[:4]:

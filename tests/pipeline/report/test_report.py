@@ -124,6 +124,7 @@ def test_an_incident_shows_its_trouble_and_its_suspect(sample: Tables) -> None:
     assert "report" not in found, "the likeliest alone"
 
 
+@pytest.mark.slow  # one more report
 def test_lines_of_other_loggers_bury_no_rejected_line(tmp_path: Path, sample: Tables) -> None:
     info = [("1", "a.log", number, NOT_A_REQUEST, "[10:00] INFO started") for number in range(1, 101)]
     bad = [("1", "b.log", number, f"not valid JSON: at character {number}", "{") for number in (1, 2)]
@@ -233,6 +234,7 @@ def test_what_comes_from_a_log_stays_text(page: Outline) -> None:
         assert hostile not in page.source
 
 
+@pytest.mark.slow  # one more report
 def test_kinds_and_instances_may_be_hostile_too(tmp_path: Path) -> None:
     tables = samples.tables(samples.operations(kinds=["PRODUCE", "FETCH_CONSUMER"]))
     for name, frame in tables.items():
@@ -258,6 +260,7 @@ def test_an_empty_table_without_its_schema_is_an_empty_table(tmp_path: Path, sam
     assert "every line of the log was read" in Outline(tmp_path / "report.html").words
 
 
+@pytest.mark.slow  # one more report
 def test_a_log_in_which_nothing_waited(tmp_path: Path) -> None:
     done = samples.operations().assign(waited_ms=0.0, outcome="completed")
     tables = samples.tables(done)

@@ -110,6 +110,7 @@ def test_what_is_no_table_or_a_wrong_one_is_refused(spark: SparkSession) -> None
     assert as_dataframe(zoned, "events", spark).schema["at"].dataType.typeName() == "timestamp"
 
 
+@pytest.mark.slow  # many tables
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, None])
 def test_nearly_all_rows_rejected_is_a_warning_as_without_spark(spark: SparkSession, make: Any) -> None:
     def table(rows: dict[str, list[Any]]) -> Any:

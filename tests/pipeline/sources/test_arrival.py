@@ -50,6 +50,7 @@ def test_files_of_one_time_go_by_name_and_what_spark_does_not_read_stays_unread(
     assert [batch for batch in batches if batch] == wanted
 
 
+@pytest.mark.slow  # more tables
 def test_lines_and_the_folders_of_a_partitioned_table_go_by_name_too(spark: SparkSession, tmp_path: Path) -> None:
     for number in SHUFFLED:
         put(tmp_path / "in" / f"day={number % 2}" / f"{number:02}.csv")

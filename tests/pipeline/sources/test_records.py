@@ -102,6 +102,7 @@ def test_what_cannot_be_read_says_why_and_whence(spark: SparkSession) -> None:
     assert [row["value_base64"] for row in rows if row["offset"] == 2] == ["//57fQ=="]
 
 
+@pytest.mark.slow  # many expressions
 def test_columns_come_from_expressions_over_fields_and_the_record(spark: SparkSession) -> None:
     mapping = {
         "op_id": "concat(record.topic, '-', record.offset)",

@@ -91,6 +91,7 @@ def test_a_jvm_lists_its_classes_and_the_next_takes_them_from_the_archive(jars: 
     assert [file.suffix for file in archives(cache)] == [".jsa"]
 
 
+@pytest.mark.slow  # starts a JVM
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists processes in /proc")
 def test_who_does_not_wait_leaves_it_to_a_process_of_the_lowest_priority(jars: Path, cache: Path) -> None:
     source(jars, cache, how="")
@@ -110,6 +111,7 @@ def writers(cache: Path) -> dict[int, int]:
     return found
 
 
+@pytest.mark.slow  # starts a JVM
 @pytest.mark.parametrize("damage", ["cut", "other bytes"])
 def test_a_damaged_one_is_passed_over_in_silence(jars: Path, cache: Path, damage: str) -> None:
     from_jar = source(jars, cache)

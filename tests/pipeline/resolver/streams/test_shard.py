@@ -97,6 +97,7 @@ def _sorted(rows: list[dict[str, str]]) -> list[tuple[str, ...]]:
     return sorted(tuple(row.values()) for row in rows)
 
 
+@pytest.mark.slow  # again and again
 def test_o4_a_late_row_changes_no_outcome_and_is_rejected() -> None:
     """With less lateness than disorder: brute force over the rows that were not late comes to the same outcomes."""
     batches = cut(traces(), random.Random(5), batches=9, disorder_us=6 * MS)

@@ -19,7 +19,7 @@ from abeyant.pipeline.resolver.streams.words.layout import EVENTS, WAITS, Column
 from abeyant.pipeline.resolver.streams.words.state import decode_words, encode_words
 from abeyant.pipeline.resolver.streams.words.step import WordsState, process_batch
 from abeyant.tables.words import Words as AllWords
-from seeds import seeds
+from seeds import seeds, with_slow
 from tables.test_words import HORIZON, Hours
 from waits import End, Event, Wait, Watch, Words, by_brute_force, some_waits, some_words
 
@@ -186,13 +186,13 @@ def uneventful(words: Words, *, columns: Columns = PLAIN, **other: Any) -> tuple
 
 
 @pytest.mark.parametrize("count", ["from_start", "after_start"])
-@pytest.mark.parametrize("combine", ["max", "sum", "last"])
+@pytest.mark.parametrize("combine", with_slow(["max", "sum", "last"], ["max", "last"]))
 def test_events_before_every_start_that_waits_go(count: Any, combine: Any) -> None:
     _, kept = uneventful(Words(count=count, combine=combine))
     assert max(kept) <= 10
 
 
-@pytest.mark.parametrize("combine", ["max", "sum", "last"])
+@pytest.mark.parametrize("combine", with_slow(["max", "sum", "last"], ["max", "sum"]))
 def test_with_count_always_a_key_without_waits_comes_to_one_event(combine: Any) -> None:
     shard, kept = uneventful(Words(combine=combine), details=False)
     assert max(kept) <= 12
@@ -200,12 +200,13 @@ def test_with_count_always_a_key_without_waits_comes_to_one_event(combine: Any) 
     assert len(shard.state.events) == 2
 
 
-@pytest.mark.parametrize("combine", ["max", "last"])
+@pytest.mark.parametrize("combine", with_slow(["max", "last"], ["max"]))
 def test_with_details_what_is_remembered_of_the_past_is_since_when_not_every_event(combine: Any) -> None:
     _, kept = uneventful(Words(combine=combine), details=True)
     assert max(kept) <= 10 + 7  # levels
 
 
+@pytest.mark.slow  # again and again
 def test_an_operation_that_waits_for_long_keeps_the_events_after_its_start_only() -> None:
     shard = Shard(options_of(Words(count="after_start", combine="sum"), columns=PLAIN))
     shard.take([("i", Wait("long", 100, 10_000, (Watch("k", 10**6),))), ("i", Event("k", 150, 1))])

@@ -109,7 +109,7 @@ def with_hours_of_a_day(words: Words) -> Words:
     return Words(**{**asdict(words), "hours": (*words.hours[:2], (words.hours[2][0], DAY))})
 
 
-@pytest.mark.parametrize("seed", seeds(24, quick=4))
+@pytest.mark.parametrize("seed", seeds(24, quick=2))
 def test_all_words_equal_brute_force(spark: SparkSession, seed: int) -> None:
     dice = random.Random(seed)
     words = with_hours_of_a_day(some_words(dice))
@@ -251,6 +251,7 @@ STEP_EVENTS = pa.Table.from_pylist(
 )
 
 
+@pytest.mark.slow  # many tables
 @pytest.mark.parametrize("sample", [None, Sample(fraction=1.0, piece=1)], ids=["small", "large"])
 @pytest.mark.parametrize(
     "conditions",
@@ -349,6 +350,7 @@ def test_words_that_contradict_each_other_are_refused_at_once(spark: SparkSessio
         pipeline.resolve(fixed, tables[1], calendar=in_process.Calendar("Mon 09:00-10:00"))
 
 
+@pytest.mark.slow  # many tables
 def test_watches_that_contradict_the_words_end_the_job(spark: SparkSession) -> None:
     with pytest.raises(
         PySparkException, match="'0' has several watches with role 'complete', which serves='oldest' excludes"
