@@ -52,7 +52,7 @@ def test_two_members_of_one_client_id_have_to_be_told_apart() -> None:
     with Cluster(1) as kafka, GroupClient(kafka) as one, GroupClient(kafka) as two:
         one.join()
         two.send_join(instance="pod-2")
-        kafka.until_waiting("Rebalance")
+        wait_until(lambda: len(one.describe().members) == 2)
         with pytest.raises(AbeyantError, match="2 members of group 'group' are called 'wire'"):
             kafka.expire_member("group", "wire")
 
