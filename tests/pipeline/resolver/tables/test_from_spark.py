@@ -39,7 +39,6 @@ from abeyant.pipeline.resolver.tables.reaching import cut_hot_keys, first_reache
 from abeyant.pipeline.spark import chunks
 from pipeline.resolve_traces import Event, Op, Watch
 from pipeline.trace_tables import event_row, events_table, operation_row, operations_table
-from seeds import with_slow
 
 NONE = Sample(0.0, 1)
 NUMBERS = pa.list_(pa.int64())
@@ -224,7 +223,7 @@ def test_no_list_that_goes_to_python_is_null(spark: SparkSession, monkeypatch: p
 
 
 @pytest.mark.slow  # many tables
-@pytest.mark.parametrize("large", with_slow(["false", "true"], ["false"]))
+@pytest.mark.parametrize("large", ["false", "true"])
 def test_tables_of_one_partition_each(spark: SparkSession, large: str) -> None:
     spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", large)
     operations = [Op(str(n), 0, 10, (Watch(f"k{n}", 1),), "all") for n in range(50)]

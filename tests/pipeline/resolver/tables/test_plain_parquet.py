@@ -225,7 +225,7 @@ def written(folder: Path, write: Write) -> Path:
 
 
 @pytest.mark.slow  # for each writer
-@pytest.mark.parametrize("writer", with_slow(WRITERS, WRITERS.keys() - {"each otherwise"}))
+@pytest.mark.parametrize("writer", WRITERS)
 def test_files_of_any_writer_give_the_same(
     spark: SparkSession, tmp_path: Path, expected: list[tuple[Any, ...]], writer: str
 ) -> None:

@@ -359,8 +359,8 @@ def test_no_second_step_where_no_operation_has_several_watches(spark: SparkSessi
     ("plan", "sample"),
     [
         ("adaptive", DEFAULT_SAMPLE),
-        pytest.param("fixed", DEFAULT_SAMPLE, marks=pytest.mark.slow),
-        pytest.param("fixed", None, marks=pytest.mark.slow),
+        ("fixed", DEFAULT_SAMPLE),
+        ("fixed", None),
     ],
 )
 def test_each_table_is_read_once(
