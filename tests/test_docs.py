@@ -138,7 +138,7 @@ def test_the_python_of_a_page_runs(
 
 
 # The first two go through a broker's log several times; of the others the rooms below have tests of their own.
-SLOW = ("docs/model.md", "docs/pipeline.md", "docs/notebooks.md", "docs/replay.md", "docs/stream.md")
+SLOW = ("docs/model.md", "docs/pipeline.md", "docs/notebooks.md", "docs/replay.md", "docs/resolve.md", "docs/stream.md")
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, marks=pytest.mark.slow) if p in SLOW else p for p in ON_SPARK])

@@ -77,6 +77,7 @@ def test_tables_are_resolved_and_replayed(both: SparkSession) -> None:
     }
 
 
+@pytest.mark.slow  # starts a server
 def test_a_log_is_analyzed_on_connect(connect_url: str, tmp_path: Path) -> None:
     with connected(connect_url) as spark:
         found = pipeline.analyze(spark, put_log(tmp_path), tmp_path / "out", quiet=False)

@@ -218,6 +218,7 @@ STORY = [
 ]
 
 
+@pytest.mark.slow  # many small jobs
 def test_a_story_of_one_partition(spark: SparkSession) -> None:
     told = replication(spark, STORY).persist()
     produces = pipeline.acks_all_produces(told)

@@ -38,6 +38,7 @@ def there(out: Path) -> list[str]:
     return sorted(path.name for path in out.iterdir() if not path.name.startswith("."))
 
 
+@pytest.mark.slow  # many small jobs
 def test_a_result_is_there_when_its_marker_is(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "a result"
     with pytest.raises(AbeyantError, match="no table 'outcomes' of a finished result"):
