@@ -21,6 +21,8 @@ _FORM: Final = re.compile(
     r"(?P<first>[a-z]{3})(?:-(?P<last>[a-z]{3}))?\s+(?P<from>\d{1,2}:\d\d)-(?P<to>\d{1,2}:\d\d)", re.IGNORECASE
 )
 _REFERENCE: Final = date(1970, 1, 1)
+_EPOCH: Final = _REFERENCE.toordinal()
+_NONE: Final = timedelta()
 _SPAN: Final = timedelta(days=366)  # hours are computed for at least so many days at once
 _MARGIN: Final = timedelta(days=3)  # more than any zone's offset from UTC plus hours past midnight
 _FURTHEST: Final = date(9990, 1, 1)
@@ -180,11 +182,9 @@ class Calendar:
         with self._lock:
             first, last = min(first, self._known.first), max(last, self._known.last)
             spans: list[tuple[int, int]] = []
-            day = first
-            while day < last:
+            for day in map(date.fromordinal, range(first.toordinal(), last.toordinal())):
                 if (hours := self._weekly[day.weekday()]) and day not in self._holidays:
                     spans += [(self._instant(day, begin), self._instant(day, end)) for begin, end in hours]
-                day += timedelta(days=1)
             spans = sorted((begin, end) for begin, end in spans if end > begin) or [(_micros(last), _micros(last))]
             begins, ends = map(list, zip(*spans, strict=True))
             before = list(accumulate((end - begin for begin, end in spans), initial=0))
@@ -194,9 +194,13 @@ class Calendar:
             return self._known
 
     def _instant(self, day: date, minutes: int) -> int:
+        # By whole numbers: the twenty thousand days since 1970 come before a first answer.
         days, minutes = divmod(minutes, 24 * 60)
-        local = datetime.combine(day + timedelta(days=days), time(*divmod(minutes, 60)), self._zone)
-        return _micros(local.astimezone(UTC))
+        if days:
+            day += timedelta(days=days)
+        offset = datetime(day.year, day.month, day.day, *divmod(minutes, 60), tzinfo=self._zone).utcoffset() or _NONE
+        minutes += 24 * 60 * (day.toordinal() - _EPOCH)
+        return 60_000_000 * minutes - 1_000_000 * (86_400 * offset.days + offset.seconds)
 
 
 def _micros(at: date) -> int:
