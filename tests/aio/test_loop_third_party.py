@@ -28,6 +28,7 @@ from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
 from aio.loops import OURS, LoopFactory, run
+from seeds import with_slow
 
 REQUESTS = 300
 
@@ -235,7 +236,7 @@ PROGRAMS: dict[str, Callable[[], Awaitable[Counter[object]]]] = {
 }
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", with_slow(PROGRAMS, ["aiohttp idle", "uvicorn"]))
 def test_unmodified_software_does_on_our_loops_what_it_does_on_asyncios(program: str) -> None:
     stock = run(_collected(program), asyncio.SelectorEventLoop)
     assert sum(stock.values()) >= 20

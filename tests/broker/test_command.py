@@ -153,12 +153,12 @@ def test_what_it_keeps_is_there_when_it_starts_again(tmp_path: Path) -> None:
         (["--set", "num.partitions=1_0"], "Invalid value 1_0 for configuration num.partitions: Not a number"),
     ],
 )
-def test_a_mistake_is_one_line(arguments: list[str], said: str) -> None:
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
+def test_a_mistake_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*COMMAND[3:], *arguments]) == 2
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert shown.err.count("\n") == 1
+    assert shown.out == ""
 
 
 def test_without_its_extra_control_says_what_to_install(

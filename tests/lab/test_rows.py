@@ -10,6 +10,7 @@ from lab import peers
 from lab.benchmarks.catalogue import ROWS
 from lab.benchmarks.effort import TINY
 from lab.benchmarks.programs import grid, measure
+from seeds import with_slow
 
 SIZES = {"watch": 5, "watch_made": 5, "watch_keys": 5, "watch_hot": 5}
 
@@ -19,8 +20,13 @@ def _combinations() -> list[tuple[str, str]]:
     return sorted((name, row) for name, row in found if name not in peers.JVM and not peers.why_missing(name))
 
 
-@pytest.mark.parametrize(("rival", "row"), _combinations())
-def test_a_row_gives_a_figure(rival: str, row: str) -> None:
+def _of_others() -> list[tuple[str, str]]:
+    return [(rival, row) for rival, row in _combinations() if rival != "system"]
+
+
+@pytest.mark.parametrize("combination", with_slow(_combinations(), _of_others()), ids="-".join)
+def test_a_row_gives_a_figure(combination: tuple[str, str]) -> None:
+    rival, row = combination
     sample = measure(rival, row, SIZES.get(row, 20), TINY)
     assert len(sample.rounds) == 1
     assert math.isfinite(sample.rounds[0])

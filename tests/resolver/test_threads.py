@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from abeyant import Resolution, Resolver, SystemTimer, Watch
-from seeds import with_slow
+from seeds import share, with_slow
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def test_each_operation_ends_once_p1_p4(words: Any, pool: int) -> None:
     outcomes: Counter[str] = Counter()
     lock = threading.Lock()
     executor = ThreadPoolExecutor(pool) if pool else None
-    number = 1500
+    number = share(1500)
 
     with SystemTimer(tick=0.0005, executor=executor) as timer:
         resolver = Resolver(timer, **words)
