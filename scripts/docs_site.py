@@ -145,7 +145,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if any("examples/" in block for block in BLOCK.findall(markdown)):
         title, below = markdown.split("\n", 1)
         link = posixpath.relpath(EXAMPLES, posixpath.dirname(here) or ".")
-        said = f"What this page has from `examples/` is in [examples.zip]({link}). Unpack it where you work."
+        said = f"The folder `examples/` is in [examples.zip]({link}): unpack it where you work."
         markdown = f"{title}\n\n*{said}*\n{below}"
     if COMMANDS in markdown:
         markdown = markdown.replace(COMMANDS, "\n\n".join(_commands()))

@@ -29,7 +29,8 @@ public final class AbeyantBroker implements BeforeAllCallback, AfterAllCallback 
 
     private record Operation(String method, String path, List<String> query) {}
 
-    private final List<String> command = new ArrayList<>(List.of("abeyant", "broker", "--until-stdin-closes"));
+    private final List<String> command =
+        new ArrayList<>(List.of(System.getProperty("abeyant", "abeyant"), "broker", "--until-stdin-closes"));
     private final HttpClient http = HttpClient.newHttpClient();
     private final Map<String, Operation> operations = new HashMap<>();
     private Process process;
