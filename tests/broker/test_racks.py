@@ -165,7 +165,7 @@ def test_nonsense_is_refused() -> None:
     for nonsense in ([""], [], 2, {"east": 1}):
         with pytest.raises(ValueError, match="racks must be a list of names"):
             Cluster(racks=nonsense)
-    with pytest.raises(AbeyantError, match=r"broker\.rack is the rack of all brokers, and racks= gives each its own"):
+    with pytest.raises(AbeyantError, match=r"broker\.rack sets one rack for all brokers, racks= one for each broker"):
         Cluster(racks=RACKS, settings={"broker.rack": "north"})
     with pytest.raises(AbeyantError, match=r"replica\.selector\.class=a\.Selector is not there"):
         Cluster(settings={"replica.selector.class": "a.Selector"})

@@ -54,7 +54,7 @@ def test_options_name_the_claims_of_an_unsecured_token() -> None:
     ("written", "why"),
     [
         (f"{MODULE} unsecuredValidatorAllowableClockSkewMs=soon;", "AllowableClockSkewMs is 'soon', not a number"),
-        (f'{MODULE} unsecuredValidatorRequiredScope="a\\"b";', "is no scope"),
+        (f'{MODULE} unsecuredValidatorRequiredScope="a\\"b";', "is not a valid scope"),
         (f"{MODULE} ssl.truststore.location=x;", "ssl.truststore.location has no effect here, only unsecuredValidator"),
         (MODULE, "it has to be one login module"), (f"{MODULE};{MODULE};", "it has to be one login module"),
         ("", "it has to be one login module"), ("secret", "it has to be one login module"),

@@ -90,7 +90,7 @@ def test_the_page_of_lake_tables_runs_as_pasted(lake_environment: dict[str, str]
     assert seen["ended"]["delta"] == seen["ended"]["iceberg"]
     assert sum(seen["ended"]["delta"]) > 0, "a batch tells its counts, as with other sinks"
     assert all(int(added) > 0 for added in seen["commits"]), "a batch without outcomes is no commit"
-    assert "lake.shop.outcomes is a table of iceberg: DeltaSink writes Delta Lake's alone" in seen["refused"]
+    assert "lake.shop.outcomes has the format iceberg: DeltaSink writes only Delta Lake tables" in seen["refused"]
 
 
 DETAILS = """

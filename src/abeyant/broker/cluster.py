@@ -349,7 +349,7 @@ def _checked_racks(racks: Sequence[str] | None, settings: Settings) -> tuple[str
     ):
         raise ValueError(f'racks must be a list of names, for instance ["east", "west"], not {racks!r}')
     if settings["broker.rack"] is not None:
-        raise AbeyantError("broker.rack is the rack of all brokers, and racks= gives each its own: leave one out")
+        raise AbeyantError("broker.rack sets one rack for all brokers, racks= one for each broker: leave one out")
     return tuple(racks)
 
 

@@ -102,7 +102,7 @@ class Keys:
         asked, out = integers(rows, "rows"), writable_integers(spans, "spans")
         _check_rows(asked, "rows")
         if not self._find(asked, out):
-            raise ValueError(f"rows has a number that is beyond the {len(out) // 2} rows of spans")
+            raise ValueError(f"rows has a row number beyond the {len(out) // 2} rows of spans")
 
     # -- in C when compiled, the first without the interpreter's lock --------------------------------------
 
@@ -324,7 +324,7 @@ class Timelines:
 
     def _by_span(self, spans: ReadableBuffer, **others: ReadableBuffer) -> list[memoryview]:
         if not self._size:
-            raise ValueError("call finish before anything is looked up")
+            raise ValueError("call finish() before looking anything up")
         found = integers(spans, "spans")
         columns = [found]
         for name, buffer in others.items():

@@ -92,7 +92,7 @@ class Meter:
 def measuring(meter: Meter | None, every: int) -> Meter:
     """Return a meter for one callback in `every`: the given one, if there is one. Raises ValueError for less than 1."""
     if type(every) is not int or not 1 <= every <= _MOST:
-        raise ValueError(f"every must be from 1 to {_MOST}: one callback in so many is measured; not {every!r}")
+        raise ValueError(f"every must be from 1 to {_MOST}, to measure one callback in that many, not {every!r}")
     if meter is None:
         return Meter(every)
     meter._every = every

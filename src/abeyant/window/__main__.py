@@ -33,7 +33,7 @@ def attach(pid: int, port: int) -> str:
         try:
             remote_exec(pid, str(order))
         except (OSError, RuntimeError, ValueError) as error:
-            raise AbeyantError(f"process {pid} cannot be attached to: {error}") from None
+            raise AbeyantError(f"cannot attach to process {pid}: {error}") from None
         ends = time.monotonic() + _PATIENCE
         while not answer.exists():
             if time.monotonic() > ends:

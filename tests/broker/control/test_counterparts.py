@@ -141,7 +141,7 @@ def test_quotas_are_set_and_removed_and_bad_input_is_refused() -> None:
         kafka.commit("billing", {("orders", 0): 0})
         found, answer = http("POST", "/groups/billing/locks/expire", {"topic": "orders", "member": "m"})
         assert (found, answer["error"]) == (
-            409, "group 'billing', member 'm' has no lock on 'orders': what waits as ShareLock are all locks",
+            409, "group 'billing', member 'm' has no lock on 'orders': cluster.waiting('ShareLock') lists all locks",
         )  # fmt: skip
         assert http("POST", "/groups/nope/locks/expire", {"topic": "orders"})[0] == 404
         assert http.done("GET", "/pushed-metrics") == {"clients": []}

@@ -218,7 +218,7 @@ def test_files_that_spark_may_read_differently_are_left_to_it(tmp_path: Path, te
 
 def test_a_missing_column_is_named_before_spark_starts(tmp_path: Path) -> None:
     orders, payments, *mapping = mapped(tmp_path)
-    said = r"no column 'op_id', expected string \(columns: order_id, ordered_at\); --operation COLUMN=SQL says where"
+    said = r"no column 'op_id', expected string \(columns: order_id, ordered_at\); --operation COLUMN=SQL maps"
     with pytest.raises(AbeyantError, match=said):
         _read(orders, payments)
     Path(orders).write_text("op_id, key, start, timeout\n")

@@ -147,7 +147,7 @@ def test_what_is_refused_is_one_line(
     assert "no such file or directory: nowhere.csv" in refusal("nowhere.csv", files[1])
     assert refusal(*files).endswith(
         "operations: no column 'op_id', expected string (columns: order_id, ordered_at); "
-        "--operation COLUMN=SQL says where a column comes from\n"
+        "--operation COLUMN=SQL maps a column\n"
     )
     assert "operations: cannot map the unknown column 'id'" in refusal(*files, "--operation", "id=order_id")
     assert "cannot be resolved" in refusal(*files, "--operation", "op_id=nowhere")

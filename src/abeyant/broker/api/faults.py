@@ -269,7 +269,7 @@ class Faults:
     def drop(self, target: Target, response: bool, times: int | None, nth: int) -> Fault:
         """Close the connection, or with `response` handle the request and lose the response."""
         if response and target.api == REPLICA_FETCH:
-            raise AbeyantError("a follower's fetch cannot be separated from its response: leave response out")
+            raise AbeyantError("a follower's fetch cannot be handled without its response: leave response out")
 
         def lose(call: Any) -> None:
             if response and name_of(call) != REPLICA_FETCH:

@@ -25,6 +25,6 @@ def expire_locks(cluster: BaseCluster, group: str, topic: str, partition: int | 
                 ended += 1
     if not ended:
         whose = f"group {group!r}" + ("" if member is None else f", member {member!r}")
-        raise AbeyantError(f"{whose} has no lock on {topic!r}: what waits as ShareLock are all locks")
+        raise AbeyantError(f"{whose} has no lock on {topic!r}: cluster.waiting('ShareLock') lists all locks")
     cluster.network.settle()
     return ended

@@ -40,7 +40,7 @@ class Check:
         """Return the verdict over a history."""
         verdict = self.look(history)
         if not isinstance(verdict, Verdict):
-            raise AbeyantError(f"the check {self.name!r} returned {verdict!r}: its function returns a Verdict")
+            raise AbeyantError(f"the check {self.name!r} returned {verdict!r}: its function must return a Verdict")
         return verdict
 
 

@@ -68,7 +68,7 @@ class Schema:
         try:
             return self._codec(version)[1](memoryview(data), _VERSION.size)
         except SerialError as error:
-            raise ValueError(f"{self.name}: {error!r}") from error
+            raise ValueError(f"cannot decode {self.name} in version {version}: {error!r}") from error
 
     def entity(self, version: int, *, flexible: bool) -> Any:
         """Return a class for kio with the fields of a version, and class attributes for those that it lacks."""

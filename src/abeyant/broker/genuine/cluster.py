@@ -236,7 +236,7 @@ class Cluster:
             if log.exists() and "Kafka Server started" in log.read_text(errors="replace"):
                 return
             time.sleep(0.2)
-        raise ClusterError(f"broker {node.number} did not start in {START_SECONDS:.0f} s ({log})")
+        raise ClusterError(f"broker {node.number} did not start within {START_SECONDS:.0f} s (see {log})")
 
 
 def free_ports() -> int:

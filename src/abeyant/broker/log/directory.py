@@ -81,7 +81,8 @@ class DataDirectory:
             raise AbeyantError(f"{mark} is damaged: it does not state the directory's format") from None
         if version != _FORMAT:
             raise AbeyantError(
-                f"{self.path} has the format {version}, which this version cannot read; it reads format {_FORMAT}"
+                f"{self.path} has the format {version}, which this version cannot read; it reads format {_FORMAT}:"
+                " run the version that wrote it, or name another directory"
             )
 
     def _take_lock(self) -> None:

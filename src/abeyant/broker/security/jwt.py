@@ -80,7 +80,7 @@ class _Unsecured:
         subject, scope, required, skew = (options.get(name, "").strip() for name in _OF_UNSECURED)
         self._subject, self._scope, self._required = subject or "sub", scope or "scope", tuple(required.split())
         if wrong := [one for one in self._required if not _SCOPE.fullmatch(one)]:
-            raise AbeyantError(f"sasl.jaas.config: {_PREFIX}RequiredScope: {wrong[0]!r} is no scope")
+            raise AbeyantError(f"sasl.jaas.config: {_PREFIX}RequiredScope: {wrong[0]!r} is not a valid scope")
         if not (skew or "0").isdecimal():
             raise AbeyantError(f"sasl.jaas.config: {_PREFIX}AllowableClockSkewMs is {skew!r}, not a number of ms")
         self._skew_ms = int(skew or 0)

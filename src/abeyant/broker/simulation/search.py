@@ -45,10 +45,10 @@ def parse_id(text: str) -> RunId:
         number = int(seed) if seed.isascii() and seed.isdecimal() else seed
         kept = None if not rest or rest[0] == "all" else tuple(int(one) for one in rest[0].split(",") if one)
     except ValueError:
-        raise SimulationError(f"{text!r} names no run: write a seed, as in 17, or 17:0,3 with its faults") from None
+        raise SimulationError(f"{text!r} is not a run: give a seed (17), or a seed with its faults (17:0,3)") from None
     unknown = [way for way in rest[1:] if way not in _WAYS]
     if unknown:
-        raise SimulationError(f"{text!r} names no run: after the seed and faults may follow {', '.join(_WAYS)}")
+        raise SimulationError(f"{text!r} is not a run: only {', '.join(_WAYS)} may follow the seed and its faults")
     return RunId(checked_seed(number), kept, frozenset(rest[1:]))
 
 
@@ -60,7 +60,7 @@ def rerun(test: Test, which: RunId, options: Options, *, any_hashes: bool = Fals
         every = planned(which.seed, options)
         kept = range(len(every)) if which.kept is None else which.kept
         if any(not 0 <= number < len(every) for number in kept):
-            raise SimulationError(f"{which} names no run: seed {which.seed} has {len(every)} faults here")
+            raise SimulationError(f"{which} is not a run of this test: seed {which.seed} has {len(every)} faults here")
         faults = [_altered(every[number], which.ways) for number in kept]
     return run_seed(test, which.seed, options, faults=faults, tape=tape, any_hashes=any_hashes, watch=watch)
 

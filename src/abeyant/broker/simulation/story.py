@@ -22,7 +22,7 @@ def story(outcome: RunResult, which: RunId, tried: int, command: str, page: Path
     failure = outcome.failure
     assert failure is not None
     events = outcome.history.events
-    found = f"found by seed {outcome.seed}, {counted(tried, 'seed')} tried; what is left of it when it is shrunk"
+    found = f"found by seed {outcome.seed}, {counted(tried, 'seed')} tried; shrunk to"
     lines = [failure.message, f"  {found if tried else f'seed {outcome.seed} repeated'}:"]
     lines += [f"  at {event.at:.1f} s {event.what}" for event in events[:_EVENTS]]
     if len(events) > _EVENTS:

@@ -70,7 +70,7 @@ def say_left_out(args: argparse.Namespace) -> Callable[[str], None] | None:
 def add_instance(parser: argparse.ArgumentParser) -> None:
     """Add --instance."""
     parser.add_argument(
-        "--instance", metavar="NAME", help="the broker that wrote all the logs (default: each file's folder)"
+        "--instance", metavar="NAME", help="name of the broker that wrote all the logs (default: each file's folder)"
     )
 
 

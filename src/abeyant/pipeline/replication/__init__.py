@@ -1,1 +1,1 @@
-"""Kafka's high watermarks, rebuilt from the followers' fetches, and what they predict held against the log."""
+"""Kafka's high watermarks, rebuilt from the followers' fetches, and what they predict checked against the log."""

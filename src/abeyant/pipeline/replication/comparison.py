@@ -1,4 +1,4 @@
-"""The model held against Kafka: when each produce should have been answered, and when it was."""
+"""The model checked against Kafka: when each produce should have been answered, and when it was."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def _read(tables: Path, name: str, columns: tuple[str, ...]) -> pd.DataFrame:
 def _marker(tables: Path) -> Mapping[str, Any]:
     for path in (tables / MARKER, tables.parent / MARKER):
         if path.with_name(former(MARKER)).is_file():
-            raise written_before(path.parent, "analyze the log anew")
+            raise written_before(path.parent, "analyze the log again")
         if path.is_file():
             try:
                 made = json.loads(path.read_text(encoding="utf-8"))

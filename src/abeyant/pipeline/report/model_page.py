@@ -44,7 +44,7 @@ def write_model_report(tables: Path, destination: Path) -> None:
     errors, agreement = read_table(tables, "errors"), read_table(tables, "agreement")
     total = int(explanations["produces"].sum())
     text = document(
-        kicker="Abeyant · a model held against Kafka",
+        kicker="Abeyant · a model checked against Kafka",
         title=f"{counted(total, 'produce')} with acks=all, predicted from the replicas' fetches",
         own_title=read_marker(tables).get("title"),
         tiles=tiles(model_tiles(explanations)),

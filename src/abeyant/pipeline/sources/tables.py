@@ -198,7 +198,7 @@ def _mapped(table: DataFrame, name: Name, columns: dict[str, str], survive: bool
     try:
         table = _completed(table, name, given, None)
     except SchemaError as error:
-        raise SchemaError(f"{error}; --{name.removesuffix('s')} COLUMN=SQL says where a column comes from") from None
+        raise SchemaError(f"{error}; --{name.removesuffix('s')} COLUMN=SQL maps a column") from None
     ours = _schema(table, name).fieldNames()
     return table.select(*ours, *(column for column in table.columns if column == REJECT_REASON))
 

@@ -139,7 +139,7 @@ def completed(
                 continue
             raise SchemaError(
                 f"{name}: no column {column!r}, expected {_SPARK_TYPES.get(kind, kind)} (columns: {listed(given)}); "
-                f"--{name.removesuffix('s')} COLUMN=SQL says where a column comes from"
+                f"--{name.removesuffix('s')} COLUMN=SQL maps a column"
             )
         found[column], why = converted(table[column], column, kind)
         if why is not None:

@@ -84,9 +84,9 @@ class _LakeSink:
         columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema)
         spark.sql(f"CREATE TABLE IF NOT EXISTS {table} ({columns}) USING {self._format}")
         provider = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("lower(col_name) = 'provider'").head()
-        found = provider["data_type"] if provider is not None else "no known format"
+        found = provider["data_type"] if provider is not None else "unknown"
         if found.lower() != self._format:
-            raise AbeyantError(f"{table} is a table of {found}: {type(self).__name__} writes {self._name}'s alone")
+            raise AbeyantError(f"{table} has the format {found}: {type(self).__name__} writes only {self._name} tables")
 
     def _check_format(self, spark: SparkSession) -> None:
         """Raise `AbeyantError` that names the package where the session lacks the format."""
