@@ -27,7 +27,7 @@
 # make bench-window  a program with a window beside the same without, a million timers pending; BENCH=--quick for a short run
 # make bench-spark  resolve whole tables beside hand-written Spark plans, DuckDB and Polars; BENCH="--scale 0.1"
 # make bench-log  analyze a request log beside Spark's floor and DuckDB, 0.06 to 5.8 GB; BENCH=--quick for a short run
-# make bench-words  each word of resolve beside the plain call, processor time: of tables, then on Spark
+# make bench-words  each option of resolve beside the plain call, processor time: of tables, then on Spark
 # make bench-broker  three brokers beside genuine Kafka and librdkafka's mock; BENCH=--quick for a short run
 # make bench-stream  resolve streams beside the floor, reading and writing alone
 # make bench-stream-shards  a stream's state, recovery and throughput by shards and partitions, on a standalone cluster

@@ -82,7 +82,7 @@ def resolve_stream(
     - `count`, `combine`, `holds`, `serves`, `within`, `calendar`, `details`: as of `abeyant.tables.resolve`; so are
       watches with a `role`, and the columns `cancel_key`, `extend_key`, `pause_key`, `timeout`, `deadline`, `extend`
       (`docs/design-resolve.md`). With `details` the answers have the columns of `schemas.DETAILS`. The condition
-      `then` needs one of these words or columns. An operation that contradicts the words is rejected.
+      `then` needs one of these options or columns. An operation that contradicts the options is rejected.
     - `lateness`: seconds by which the watermark stays behind the greatest time seen of both tables. So rows may come
       out of order by that much. An outcome is given once the watermark has passed it.
     - `time`: `event`, or `processing`: what arrives happens when its batch begins; `start` and `at` are not needed, and
@@ -94,15 +94,15 @@ def resolve_stream(
       operation that starts later does not know of its progress. None: never.
     - `shards`: how many pieces the state is cut into.
 
-    With words, a shard has whole operations. Where each names one key (`key`, and neither `watches` nor `cancel_key`
+    With options, a shard has whole operations. Where each names one key (`key`, and neither `watches` nor `cancel_key`
     and the like), it is that of the instance and the key; else that of the instance: such tables need many instances.
 
-    While a checkpoint is used, `deadline`, the words, which of their columns there are, `time`, `shards`, and whether
+    While a checkpoint is used, `deadline`, the options, which of their columns there are, `time`, `shards`, and whether
     there are `tick` and `end_of_input`, must not change: other values are refused. State is kept in RocksDB unless the
     session names another store. Warns where the session has more partitions than there are shards: Spark takes their
     number from it when a checkpoint is begun. Raises `SchemaError` for a table without the columns needed,
     `AbeyantError` for a table that is no stream and for a PySpark that needs another pyarrow, ValueError for any other
-    value, and for words that contradict each other.
+    value, and for options that contradict each other.
     """
     words = Words(deadline, count, combine, holds, serves, within, calendar, details)
     options = checked(words, lateness=lateness, time=time, tick=tick, forget_after=forget_after, shards=shards)

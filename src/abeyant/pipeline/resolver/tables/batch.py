@@ -143,17 +143,17 @@ def resolve(
     operations may then be `cancelled`, or `pending` (for ever: `at` is null). With `details` the outcomes say which
     watch decided, and how many events counted (`schemas.DETAILS`).
 
-    Lazy: nothing runs before an action, but for a job that looks whether any `condition` is `then`, where the column is
-    there and neither a word nor the files' statistics tell; and, with words and over large tables, one that looks for
-    hot keys; over plain Parquet files the driver reads some rows for that. No row is collected to the driver, but for
-    the names of hot keys, and where they are cut. Without words, each input is read once. Rows that cannot be resolved
-    have no outcome: see `rejected_operations` and `rejected_events`. `unique_ids` promises that no (instance, op_id) is
-    there twice and saves the search for such. `sample` says how hot keys are found and how finely they are cut; it
-    changes no outcome. Without it, tables that Spark's statistics hold for small (96 MB together, or 16 MB of files)
-    are resolved by Spark alone.
+    Lazy: nothing runs before an action, but for a job that looks whether any `condition` is `then`, if the column is
+    there and neither an option nor the files' statistics tell; and, with options and over large tables, one that looks
+    for hot keys; over plain Parquet files the driver reads some rows for that. No row is collected to the driver, but
+    for the names of hot keys, and where they are cut. Without options, each input is read once. Rows that cannot be
+    resolved have no outcome: see `rejected_operations` and `rejected_events`. `unique_ids` promises that no (instance,
+    op_id) is there twice and saves the search for such. `sample` says how hot keys are found and how finely they are
+    cut; it changes no outcome. Without it, tables that Spark's statistics hold for small (96 MB together, or 16 MB of
+    files) are resolved by Spark alone.
 
-    Raises `SchemaError` for a table without the columns needed, ValueError for another `deadline` or word, or words
-    that contradict each other. Watches that contradict them end the job.
+    Raises `SchemaError` for a table without the columns needed, ValueError for another value of an option, or
+    options that contradict each other. Watches that contradict them end the job.
     """
     words = Words(deadline, count, combine, holds, serves, within, calendar, details)
     columns = {column.lower() for column in operations.columns}
