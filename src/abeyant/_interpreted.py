@@ -46,7 +46,7 @@ def install(prefix: str = "abeyant.") -> None:
 
 
 def install_in_subinterpreter(refusal: ImportError) -> None:
-    """As `install`, where that is why a compiled module refused to be imported; else raise its refusal."""
+    """Install if a compiled module refused its import because of a subinterpreter; else raise `refusal`."""
     global _in_subinterpreter
     if "interpreter" not in str(refusal):  # CPython's words and Cython's both have it
         raise refusal

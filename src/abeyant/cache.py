@@ -1,4 +1,4 @@
-"""Where what is fetched or compiled once is kept for the next time."""
+"""The folder for downloads and compiled files, which later runs reuse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["cache_folder"]
 
 
 def cache_folder() -> Path:
-    """The user's cache, which may not be there yet. Raises AbeyantError where there is no home to have it in."""
+    """Return the user's cache folder, which may not exist yet. Raises AbeyantError without a home directory."""
     base = os.environ.get("XDG_CACHE_HOME")
     if base:
         return Path(base)

@@ -1,4 +1,4 @@
-"""What every command's parser does beside argparse's own: `--debug` anywhere, "did you mean", errors of one line."""
+"""The parser of every command: argparse, with `--debug` anywhere, "did you mean", and one-line errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse as argparse does, but name an option that there is not before one that is missing."""
+        """Parse as argparse does, but report an unknown option before a missing one."""
         if args is not None:
             self._refuse_unknown(args)
         return super().parse_known_args(args, namespace)

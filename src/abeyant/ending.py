@@ -1,4 +1,4 @@
-"""How every command with a result ends: what was found, and where it is; for a person, a program, or the browser."""
+"""Print a command's result and where it is: for a person, as JSON for a program, or in the browser."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ class RejectedRowsWarning(UserWarning):
 
 
 def did_you_mean(given: str, known: Iterable[str], alike: float = 0.6) -> str:
-    """Return `; did you mean X?` for the known name most like `given`, in any case of letters; '' where none is.
+    """Return `; did you mean X?` for the known name most similar to `given`, ignoring case; '' if none is similar.
 
-    `alike` is the least ratio of common letters, from 0 to 1.
+    `alike` is the minimum similarity, from 0 to 1: `cutoff` of `difflib.get_close_matches`.
     """
     from difflib import get_close_matches  # only for mistakes
 

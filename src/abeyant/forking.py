@@ -1,4 +1,4 @@
-"""What waits at a fork is the parent's. In the child each timer, detector and purgatory begins anew: docs/fork.md.
+"""Reset timers, detectors and purgatories in a forked child; what is pending stays the parent's: docs/fork.md.
 
 Another of the parent's threads may have been in the middle of a change. So the child makes the locks anew, and puts
 aside what was kept, whatever its state. It lets go of that at the very end, for that may run finalisers.
@@ -15,7 +15,7 @@ class BeginsAnew(Protocol):
     """A timer, a detector, a purgatory."""
 
     def _begin_anew(self) -> object:
-        """In the child: become as new, open or closed as before; return inherited objects, for the caller to drop."""
+        """Reset this in a forked child, open or closed as before; return inherited objects for the caller to drop."""
 
 
 _all: weakref.WeakSet[BeginsAnew] = weakref.WeakSet()
@@ -27,7 +27,7 @@ def begins_anew(thing: BeginsAnew) -> None:
 
 
 def everything() -> list[BeginsAnew]:
-    """The timers, detectors and purgatories that there are."""
+    """Return all live timers, detectors and purgatories."""
     return list(_all)
 
 

@@ -1,4 +1,4 @@
-"""What the project wrote under its former name: refused in one line, neither read nor replaced.
+"""Refuse files that the project wrote under its former name, with a one-line error.
 
 The package was not published under that name, so nothing of it is carried over.
 """

@@ -1,4 +1,4 @@
-"""Where this installation came from, so that a message can say how to install an extra.
+"""Find where this installation came from, for messages that say how to install an extra.
 
 Installers note it in the distribution's `direct_url.json` (PEP 610): a checkout, a file, an archive's address or a
 repository. They note nothing for what came from an index. Until there is a release no index has the package, so its

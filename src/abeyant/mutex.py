@@ -57,7 +57,7 @@ class Mutex:
         resume_collection(paused)  # with the lock free, for finalisers run here
 
     def abandon(self) -> None:
-        """Give it back as often as this thread has it: after an exception that struck between two bytecodes."""
+        """Release the lock, however often this thread holds it, after an exception between two bytecodes."""
         if self._mutex._is_owned():
             self._busy = False
             resume_collection(self._paused)

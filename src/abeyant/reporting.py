@@ -76,7 +76,7 @@ def attempt(tell: Callable[[], object], error: BaseException, caught: type[BaseE
 
 
 def shown(thing: object, caught: type[BaseException] = Exception) -> str:
-    """Its `repr`, or where that raises what can be said without."""
+    """Return `repr(thing)`, or its type and address if that raises."""
     try:
         return repr(thing)
     except caught as broken:

@@ -86,7 +86,7 @@ def require_known(acls: Iterable[Acl]) -> None:
 
 
 class Client(NamedTuple):
-    """Who asks, and from where."""
+    """The principal and host of a request, for authorization."""
 
     principal: str
     host: str
@@ -170,7 +170,7 @@ def _applies(acl: Acl, client: Client, operation: int) -> bool:
 
 
 def _check(acl: Acl) -> None:
-    """Raise ApiError for a rule that cannot be."""
+    """Raise ApiError for an invalid rule: its cluster name, principal, resource name, or an ANY or UNKNOWN field."""
     if acl.resource_type == CLUSTER and acl.name != CLUSTER_NAME:
         text = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
         raise ApiError(ErrorCode.invalid_request, text)

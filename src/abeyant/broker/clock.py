@@ -38,7 +38,7 @@ class Clock:
     """
 
     held = False
-    """Whether it stands still until it is advanced."""
+    """Whether the clock is held: time passes only by `advance`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Not for users: `Cluster.clock` is one."""
@@ -80,7 +80,7 @@ class Clock:
 
     @property
     def runs(self) -> bool:
-        """Whether time passes by itself."""
+        """Return whether time passes by itself: always, except on a held clock until `run`."""
         return True
 
     def interrupt(self) -> None:
@@ -127,7 +127,7 @@ def machine_slept() -> float:
 
 
 class HeldClock(Clock):
-    """A clock that stands still until `advance`."""
+    """A held clock: time passes only by `advance`."""
 
     held = True
 
@@ -171,7 +171,7 @@ class HeldClock(Clock):
 
     @property
     def runs(self) -> bool:
-        """Whether the clock goes on with real time, after `run`."""
+        """Return whether the clock follows real time, after `run`."""
         return self._running is not None
 
     def run(self) -> None:
@@ -183,7 +183,7 @@ class HeldClock(Clock):
         self._on_loop(self._hold)
 
     def interrupt(self) -> None:
-        """Not for users. Have an `advance` that goes on end where it is."""
+        """Not for users. Stop a running `advance` where it is."""
         self._interrupted = True
 
     def close(self) -> None:
@@ -214,7 +214,7 @@ class HeldClock(Clock):
         return self._manual.time() - began
 
     def _advance(self, seconds: float) -> bool:
-        """Advance, and return whether nothing has interrupted it."""
+        """Advance by `seconds` and run what comes due. Return False if `interrupt` stopped it."""
         target = self._manual.time() + seconds
         self._settle()
         while (deadline := self._manual.next_deadline()) is not None and deadline <= target:

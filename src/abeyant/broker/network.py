@@ -16,7 +16,7 @@ _TURN = 256  # messages, about a millisecond, before the loop's other work has i
 
 
 class Receiver(Protocol):
-    """Where messages go: a broker."""
+    """The receiver of messages: a broker."""
 
     def run(self, action: Callable[..., object], *args: Any) -> None:
         """Call `action` now; after the pause if paused; never if stopped."""

@@ -175,7 +175,7 @@ class Slab:
     # -- circular doubly linked lists ----------------------------------------------------------------------
 
     def first(self, sentinel: int) -> int:
-        """Return the slot after `slot`: of a sentinel the first on its list, or itself where the list is empty."""
+        """Return the first slot on the sentinel's list, or itself if the list is empty. For a slot, return the next."""
         return self.links[STRIDE * sentinel + NEXT]
 
     def last(self, sentinel: int) -> int:
@@ -196,7 +196,7 @@ class Slab:
         self.links[STRIDE * slot + PREV] = slot
 
     def push_back(self, sentinel: int, slot: int) -> None:
-        """Put `slot`, which is on a list of its own, last on the sentinel's list."""
+        """Append `slot`, which must be unlinked, to the sentinel's list."""
         last = self.links[STRIDE * sentinel + PREV]
         self.links[STRIDE * last + NEXT] = slot
         self.links[STRIDE * slot + PREV] = last
@@ -204,7 +204,7 @@ class Slab:
         self.links[STRIDE * sentinel + PREV] = slot
 
     def push_front(self, sentinel: int, slot: int) -> None:
-        """Put `slot`, which is on a list of its own, first on the sentinel's list."""
+        """Prepend `slot`, which must be unlinked, to the sentinel's list."""
         self.push_back(self.links[STRIDE * sentinel + NEXT], slot)
 
     def move_all(self, source: int, target: int) -> None:

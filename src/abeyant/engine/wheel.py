@@ -234,7 +234,7 @@ class TimingWheel:
         return None if upcoming < 0 else upcoming
 
     def _upcoming(self) -> int:
-        """As `next_expiration`; -1 for none."""
+        """Return `next_expiration`, or -1 if nothing is pending."""
         ticks = self._next_ticks()
         return -1 if ticks < 0 else ticks * self._tick
 
@@ -582,7 +582,7 @@ class TimingWheel:
 
     @property
     def wheel_size(self) -> int:
-        """How many buckets each wheel has."""
+        """Return the number of buckets of each wheel."""
         return self._wheel_size
 
     @property

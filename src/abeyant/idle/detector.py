@@ -202,7 +202,7 @@ class IdleDetector:
         return slot >= 0
 
     def idle_for(self, peer: Any) -> float | None:
-        """For how many seconds `peer` has been silent, to a tick of the timer; None when it is not watched. O(1)."""
+        """Return for how many seconds `peer` has been silent, to a timer tick; None if it is not watched. O(1)."""
         hashed = hash(peer)
         now = self._timer._now()
         deadline: int | None = None
@@ -258,7 +258,7 @@ class IdleDetector:
 
     @property
     def closed(self) -> bool:
-        """Whether `close` has been called."""
+        """Return whether `close` has been called."""
         return self._peers.closed
 
     def __len__(self) -> int:
@@ -299,7 +299,7 @@ class IdleDetector:
         return f"<IdleDetector of {self.timeout:g}s, {state}>"
 
     def _begin_anew(self) -> object:
-        """In the child of a fork: those it watched are the parent's."""
+        """Forget all peers in a forked child, as they are the parent's. Return what was inherited."""
         former = self._peers
         inherited = former, self._alarm
         self._watch_nobody()
@@ -308,7 +308,7 @@ class IdleDetector:
         return inherited
 
     def _set_back(self, loop: Any) -> None:
-        """As the timer does, where that is of `loop`, whose clock has been replaced by one that may be behind."""
+        """Follow the new clock of `loop`, if it is the timer's; it may be behind the last one. For virtual time."""
         if getattr(self._timer, "loop", None) is loop:
             now = self._timer._now()
             self._peers.lock()

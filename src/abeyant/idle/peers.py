@@ -1,4 +1,4 @@
-"""Who is watched: a peer is a slot of a timing wheel, and a hash table finds it.
+"""The watched peers: each is a slot of a timing wheel, found through a hash table.
 
 Pure data; nothing in here runs `on_idle` or asks a timer. The table is of chains threaded through the wheel's own slots
 (`_chain`, `_hash`), and its keys are the wheel's items. The garbage collector sees a dozen objects, however many are
@@ -117,7 +117,7 @@ class Peers:
         return self.wheel._hand_out(slot)
 
     def close(self) -> list[tuple[int, Any]]:
-        """Watch nobody any more; hands out (deadline, peer), the first to be idle first. O(n log n)."""
+        """Stop watching; return all (deadline, peer), by deadline. O(n log n)."""
         self.closed = True
         for bucket in range(1 << self._bits):  # from here on nobody is found, while `drain` allocates
             self._first[bucket] = -1

@@ -40,7 +40,7 @@ def integers(buffer: ReadableBuffer, name: str) -> memoryview:
 
 
 def writable_integers(buffer: WriteableBuffer, name: str) -> memoryview:
-    """As `integers`, of a buffer to be filled; ValueError for one that is read-only."""
+    """Return a writable view as `integers` does. Raises ValueError for a read-only buffer."""
     view = integers(buffer, name)
     if view.readonly:
         raise ValueError(f"{name} is read-only")

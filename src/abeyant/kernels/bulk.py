@@ -119,7 +119,7 @@ class BulkWheel:
         return due
 
     def advance_into(self, now: int, payloads: WriteableBuffer, budget: int | None = None) -> int:
-        """As `advance`, into the caller's buffer; return how many payloads were written, its length at most.
+        """Advance as `advance` does, into the caller's buffer. Return the number of payloads written.
 
         A full buffer ends the call as a spent budget does: the rest stays due.
         """
@@ -162,7 +162,7 @@ class BulkWheel:
 
     @property
     def wheel_size(self) -> int:
-        """How many buckets each wheel has."""
+        """Return the number of buckets of each wheel."""
         self._must_be_made()
         return self._wheel.wheel_size
 

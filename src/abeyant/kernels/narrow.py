@@ -211,5 +211,5 @@ def _read(packed: memoryview, place: int) -> int:
 
 
 def _signed(value: int) -> int:
-    """As 64 bits with a sign hold it, whatever it is."""
+    """Return the value wrapped to a signed 64-bit integer."""
     return ((value & _ALL) ^ _TOP) - _TOP

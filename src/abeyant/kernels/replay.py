@@ -319,7 +319,7 @@ class _Run:
         self._waited_low += time & _LOW_HALF
 
     def stats(self) -> ReplayStats:
-        """What was counted; after `drive`."""
+        """Return the counts. Call it after `drive`."""
         wheel = self._wheel
         return ReplayStats(
             operations=len(self._starts),

@@ -1,4 +1,4 @@
-"""When each key's progress was first reached: events in, a staircase a key out, operations looked up in it.
+"""Find when each key first reached a progress: build a staircase per key from events, look operations up in it.
 
 Progress need not be monotone. Over the *running maximum* of a key's progress the condition "at least `required`" comes
 true once and stays true, at

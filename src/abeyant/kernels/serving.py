@@ -1,9 +1,8 @@
 """Each event serves one operation: who gets it, key by key (law O7).
 
 The operations that wait for a key, and the events that serve none yet, are doubly linked lists over row numbers, so
-that what ends anywhere leaves at once. An event is offered from the older end (`oldest`) or the
-newer (`newest`). Cost: O(1)
-per event where all operations of a key require the same, and O(those waiting) where they do not.
+that each leaves in O(1) wherever it is. An event is offered to the oldest operation first, or to the newest.
+Cost: O(1) per event if all operations of a key require the same progress, else O(operations waiting for the key).
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Keys:
 
     @property
     def begins(self) -> memoryview:
-        """Where the instants of each key begin, and after the last one where all end. Nothing is copied."""
+        """Return the first instant of each key, and after them the end of the last. A view: nothing is copied."""
         return memoryview(self._begins) if self._count else memoryview(zeros("q", 0))
 
     @property
@@ -120,7 +120,7 @@ class Keys:
             return beyond == 0
 
     def _list_places(self) -> None:
-        """Write the directory: of the keys with one `_entry`, the first, and behind the last entry the end of all."""
+        """Fill the directory: `_directory[n]` is the first key whose entry is n or more; the last is the key count."""
         if self._count == 0:
             return
         self._low = self._places[0] >> 1  # half, so that the difference of any two is a 64-bit integer
@@ -255,7 +255,7 @@ class Timelines:
         met: WriteableBuffer,
         count: Count = "always",
     ) -> None:
-        """Write into `met` 1 where the value of the events that count up to `lasts` is at least `required`, else 0."""
+        """Set `met` to 1 where the combined value of the counted events up to `lasts` reaches `required`, else to 0."""
         columns = self._by_span(spans, required=required, starts=starts, lasts=lasts)
         out = writable_integers(met, "met")
         _check_out("met", out, columns[0])
@@ -293,7 +293,7 @@ class Timelines:
         counts: WriteableBuffer,
         count: Count = "always",
     ) -> None:
-        """Write into `counts` how many rows of events count from `starts` to `lasts`. Needs `rows_before`."""
+        """Write into `counts` the number of events up to `lasts` that count for `starts`. Needs `rows_before`."""
         if not len(self._rows_before):
             raise ValueError("rows_before is needed to count: give room for it")
         columns = self._by_span(spans, starts=starts, lasts=lasts)

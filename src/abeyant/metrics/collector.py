@@ -80,7 +80,7 @@ class _Member:
 
 
 class _Registered:
-    """What is in one registry: one collector for all of ours, since a family must be listed once."""
+    """Our single collector in one registry, for all members: a registry may list a metric family only once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Who waits on what: the watch lists of a purgatory by key. Pure data; nothing in here runs an operation's code.
+"""The watch lists of a purgatory, by key. Pure data; nothing in here runs an operation's code.
 
 The idea
 --------
@@ -143,7 +143,7 @@ class Directory:
             self.unlock()
 
     def on(self, key: Hashable) -> Any:
-        """Who is on a key's list: None, the one operation, or a list of several in order of arrival."""
+        """Return the operations on a key's list: None, a single operation, or a list in order of arrival."""
         hashed = hash(key)
         several: list[DelayedOperation] | None = None
         while True:

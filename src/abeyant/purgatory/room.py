@@ -248,7 +248,7 @@ class Room(Life):
 
     @property
     def closed(self) -> bool:
-        """Whether `close` has been called."""
+        """Return whether `close` has been called."""
         return self._directory.closed
 
     @property

@@ -295,7 +295,7 @@ class CountdownClock:
         self._calendar, self._wall = words.calendar, wall
 
     def between(self, begin: int, end: int, always: bool) -> int:
-        """Return how much counts between two instants; all of it with `always`."""
+        """Return the nanoseconds that count down between two instants: business hours, or all with `always`."""
         if self._calendar is None or always:
             return end - begin
         wall = self._wall()

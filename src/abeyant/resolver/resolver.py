@@ -201,7 +201,7 @@ class Resolver(Feed):
 
     @property
     def closed(self) -> bool:
-        """Whether `close` has been called."""
+        """Return whether `close` has been called."""
         return self._closed
 
     def __len__(self) -> int:

@@ -61,7 +61,7 @@ class Words:
 
     @property
     def plain(self) -> bool:
-        """Whether all options but `deadline` have their defaults."""
+        """Return whether all options except `deadline` have their defaults."""
         return self == Words(deadline=self.deadline)
 
 

@@ -66,7 +66,7 @@ class Network:
     # -- addresses
 
     def resolve(self, host: str | None) -> str:
-        """Return the IP address of a host; other names are assigned one, the same in each run."""
+        """Return the IP address of `host`. Assign one to a new name, the same in each run."""
         if host is None or host in _ANY:
             return "0.0.0.0"
         if host in _LOOPBACK:

@@ -21,7 +21,7 @@ _LEAST: Final = 1 << 15  # minimum rows of a shard before it is reduced: 1 MB
 def rows_by_shard(
     shards: int, places: Integers, identities: Integers, thirds: Integers, fourths: Integers
 ) -> tuple[Integers, Integers]:
-    """Return rows of four columns, grouped by so many shards, and where each shard ends. O(rows)."""
+    """Return rows of four columns, grouped by shard, and the end of each shard. O(rows)."""
     rows, ends = np.empty((len(places), 4), np.int64), np.empty(shards, np.int64)
     deal(places.data, identities.data, thirds.data, fourths.data, ends.data, rows.ravel().data)
     return rows, ends

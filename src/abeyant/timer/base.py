@@ -159,8 +159,9 @@ class Timer(TaskOwner):
     ) -> RepeatingTask:
         """Run `callback(*args)` every `interval` seconds, first one interval from now, until it is cancelled.
 
-        At `start + n * interval` exactly, without drift. Runs do not overlap; those for which it is too late are left
-        out and counted: see `RepeatingTask`. Raises ValueError for one that is not finite, or below a nanosecond.
+        Run n is due at `start + n * interval` exactly, without drift. Runs do not overlap; runs that are overdue by
+        whole intervals are skipped and counted: see `RepeatingTask`. Raises ValueError for an `interval` that is not
+        finite, or below a nanosecond.
         """
         check_callback(callback, "callback")
         return RepeatingTask(self, interval, callback, args)
@@ -218,7 +219,7 @@ class Timer(TaskOwner):
 
     @property
     def closed(self) -> bool:
-        """Whether `close` has been called."""
+        """Return whether `close` has been called."""
         return self._closed
 
     def __len__(self) -> int:

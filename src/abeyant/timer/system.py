@@ -161,7 +161,7 @@ class SystemTimer(Timer):
         return monotonic_ns()
 
     def close(self) -> list[PendingTask]:
-        """As `Timer.close`; returns when a callback that is running on the timer's thread has ended.
+        """Close as `Timer.close` does; return once a callback that runs on the timer's thread has ended.
 
         Callbacks that an `executor` is running go on: shut the executor down to wait for them.
 

@@ -1,4 +1,4 @@
-"""What a handler gets and what it returns."""
+"""The request that a handler gets, and the responses that it may return."""
 
 from __future__ import annotations
 

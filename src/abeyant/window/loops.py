@@ -13,7 +13,7 @@ _FRAMES = 12  # the innermost
 
 
 class LoopView:
-    """Asks one loop for a turn at each look, and watches for how long that is not given."""
+    """Measures the lag of one loop: each `look` schedules a callback and checks how late the last one is."""
 
     def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
         self.name = name

@@ -66,7 +66,7 @@ class VirtualClock(Timeline):
         self._mount: Mount | None = None  # of `async with`; `run_virtual` has its own
 
     async def __aenter__(self) -> Self:
-        """Start virtual time on the running loop. Raises RuntimeError if it has it already, or cannot have it."""
+        """Start virtual time on the running loop. Raises RuntimeError if it is in use, or the loop unsuitable."""
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._mount = Mount(loop, self)

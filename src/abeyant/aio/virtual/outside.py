@@ -27,7 +27,7 @@ _MOMENT = 0.001  # real seconds for data from one socket of this loop to another
 
 
 class Outlook(NamedTuple):
-    """What outside the loop could wake it now."""
+    """The jobs, sockets, threads and so on outside the loop that could wake it now."""
 
     busy: list[str]
     chances: list[str]  # complete only if the clock cannot move by itself

@@ -1,4 +1,4 @@
-"""What is in a cluster: seed records and committed offsets, and read groups, their lag, and transactions.
+"""Seed a cluster with records and committed offsets; read its groups, their lag, and transactions.
 
 In the loop's thread. The methods with which users call this are `Cluster`'s.
 """
@@ -52,7 +52,7 @@ class GroupMember(NamedTuple):
 
 
 class GroupOffset(NamedTuple):
-    """What a group has committed for a partition."""
+    """A group's committed offset of one partition."""
 
     topic: str
     partition: int

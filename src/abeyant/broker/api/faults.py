@@ -67,7 +67,7 @@ class HeldRequest(BrokerOperation):
 
 
 class Fault:
-    """What `Cluster.fail`, `delay`, `throttle`, `drop` or `observe` began. A context manager: it ends with its block.
+    """A fault, as `Cluster.fail`, `delay`, `throttle`, `drop` or `observe` return it. Its `with` block ends it.
 
     A simulation's plan has `PlannedFault`s instead.
     """

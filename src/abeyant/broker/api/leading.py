@@ -1,4 +1,4 @@
-"""Who leads a partition or coordinates, and the error where nobody does: nothing found would pass for nothing there."""
+"""Find leaders and coordinators. Where none runs, raise an error: an empty result would look like an empty cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which requests a fault selects: by API, topic, partition, broker, client, group and transactional id."""
+"""Select the requests that a fault hits: by API, topic, partition, broker, client, group or transactional id."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Where(TypedDict, total=False):
 
     topic: str | None
     partition: int | None
-    """Of that topic."""
+    """A partition of `topic`."""
     broker: int | None
     client_id: str | None
     group: str | None

@@ -1,4 +1,4 @@
-"""What was acknowledged can be read at the end, and what was aborted never (K1, K4)."""
+"""Check that acknowledged records can be read at the end, and aborted ones never (K1, K4)."""
 
 from __future__ import annotations
 

@@ -22,11 +22,11 @@ class Verdict:
     seen: int
     """How much was checked; a check that saw nothing fails."""
     of: str
-    """Of what: "records acknowledged in orders"."""
+    """The noun for `seen`, as in "records acknowledged in orders"."""
     wrong: tuple[str, ...] = ()
-    """Violations, which no further waiting mends."""
+    """Violations, which are final: waiting does not help."""
     missing: tuple[str, ...] = ()
-    """What is not there yet; waiting may mend it."""
+    """What is missing so far, and may still come."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What groups have committed: without gaps, never ahead of the work, never back, and kept."""
+"""Check committed offsets: without gaps, never ahead of the work, never back, and kept."""
 
 from __future__ import annotations
 

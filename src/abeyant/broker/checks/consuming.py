@@ -1,4 +1,4 @@
-"""What consumers were handed: in order, without gaps."""
+"""Check what consumers deliver: in order, without gaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each input has its effect once."""
+"""Check that each input has its effect once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing is written by a zombie: a producer or a group member whose place another has taken."""
+"""Check that no zombie writes: no producer or group member that another has replaced."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class _Member:
     at: float = 0.0
     """Since when it has this epoch."""
     has: dict[Place, int] = field(default_factory=dict)
-    """Its partitions, each with the epoch since which it has it."""
+    """Its partitions, each with the member epoch in which it was assigned."""
     gone: float | None = None
     """When it was last seen to be no member."""
 

@@ -1,4 +1,4 @@
-"""What happened in a run, as checks read it: only this, no broker and no client.
+"""The history of a run, as checks read it: plain data, without brokers or clients.
 
 Times are seconds of virtual time since the run began. Lists are in the order in which things happened.
 """
@@ -211,14 +211,14 @@ class Group(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """A transactional id at the end."""
+    """The final state of a transactional id."""
 
     state: str
     """In Kafka's words."""
     coordinators: tuple[int, ...]
     producer: tuple[int, int]
     left: float | None
-    """Seconds until an open transaction is aborted."""
+    """Seconds until an open transaction times out, negative if overdue; None if none is open."""
 
 
 class Replica(NamedTuple):

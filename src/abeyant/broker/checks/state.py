@@ -1,4 +1,4 @@
-"""What brokers keep: whole transactions, equal replicas, and the state of groups and transactional ids."""
+"""Check the brokers' state: whole transactions, equal replicas, groups and transactional ids."""
 
 from __future__ import annotations
 

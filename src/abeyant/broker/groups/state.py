@@ -37,7 +37,7 @@ EMPTY = (State.EMPTY, ConsumerState.EMPTY, ShareState.EMPTY, StreamsState.EMPTY)
 
 
 class GroupsState(Shard):
-    """What the log says, and the writes to it. `GroupShard` runs the groups' protocols on top of it."""
+    """Groups and offsets as the partition's log has them, and writes to it. `GroupShard` runs the protocols on it."""
 
     def __init__(self, broker: Broker, partition: Partition) -> None:
         """Start empty; `load` fills it."""

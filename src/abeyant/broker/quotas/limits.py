@@ -104,7 +104,7 @@ class Mutations:
         self._limit = limit
         self._strict = strict
         self.seconds = 0.0
-        """By how many seconds to throttle the client."""
+        """Throttle time for the client, in seconds."""
 
     def record(self, partitions: int) -> None:
         """Record a change of so many partitions. Raises ApiError if the quota was exhausted before."""

@@ -41,7 +41,7 @@ class Limit(NamedTuple):
 
     value: float
     key: tuple[str, str]
-    """Whose use counts together: the user and the client id, "" for all of them."""
+    """The user and the client id whose use is counted together; "" for all."""
 
 
 class Filter(NamedTuple):

@@ -39,7 +39,7 @@ class Fetchers(Protocol):
         """Append a leader's records, and fetch again."""
 
     def failed(self, leader: int, number: int) -> None:
-        """Retry later: the fetch of session `number` was lost."""
+        """Start a new fetch session after the backoff, because the fetch of session `number` was lost."""
 
 
 class Throttle(Protocol):

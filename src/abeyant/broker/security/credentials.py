@@ -78,7 +78,7 @@ class Credentials:
 
     def __init__(self) -> None:
         self.tokens: dict[str, DelegationToken] = {}
-        """By id."""
+        """Delegation tokens by token id."""
         self._known: dict[str, dict[str, Credential]] = {mechanism: {} for mechanism in SCRAM}
 
     def of(self, mechanism: str) -> dict[str, Credential]:

@@ -1,4 +1,4 @@
-"""Where the keys of signed tokens come from: a file, which is read once, or a server, which is asked again.
+"""Load the keys of signed tokens: from a file, once, or from a server, with refreshes.
 
 Kafka: `JwksFileVerificationKeyResolver`, `RefreshingHttpsJwks`. Nothing here waits but the start: a refresh runs in a
 thread of its own, and until it ends tokens are checked with the previous keys.

@@ -44,7 +44,7 @@ class InvalidTokenError(Exception):
 
 
 class Token(NamedTuple):
-    """What a valid token claims."""
+    """The claims of a valid token."""
 
     principal: str
     ends_ms: int

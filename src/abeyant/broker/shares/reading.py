@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Demand:
-    """What a member wants of the share partitions of one fetch."""
+    """A member's share fetch: the member and its limits."""
 
     __slots__ = ("batch_size", "client_id", "max_bytes", "member", "records", "strict")
 

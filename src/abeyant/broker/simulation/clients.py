@@ -19,7 +19,7 @@ from abeyant.simulation.ports import OWNER
 
 
 class Consumers:
-    """What consumers of aiokafka have handed to programs."""
+    """Records in the history what aiokafka's consumers deliver and seek, and what its producers send."""
 
     def __init__(self, loop: SimulationLoop, history: History) -> None:
         self._loop = loop

@@ -251,7 +251,7 @@ class FaultRunner:
         self._follow(order, f"is answered with {fault.error}")
 
     def _follow(self, order: Any, what: str) -> None:
-        """Keep an order to the cluster, to end it; tell who watches of each request that it hits."""
+        """Keep a fault, to end it later; call `struck` for each request that it hits."""
         self._orders.append(order)
         act, struck = order._act, self.struck
         if struck is not None:

@@ -31,7 +31,7 @@ _OWN: Final = ("faults", "horizon", "converge")
 
 @dataclass(frozen=True)
 class Order:
-    """What the command line and the marker ask for."""
+    """The runs that the command line and the marker request."""
 
     seeds: Sequence[int]
     repeat: str | None = None

@@ -33,7 +33,7 @@ _MOST_DEEP: Final = 3  # lists in lists that an error code may stand in
 
 
 class Recorder:
-    """What a cluster takes for its request log."""
+    """Records a run's history. The cluster calls it in place of its request log."""
 
     def __init__(self, loop: SimulationLoop, kafka: Cluster, history: History) -> None:
         self.history = history
@@ -52,7 +52,7 @@ class Recorder:
         }  # fmt: skip
 
     def log_response(self, call: Any, response: Any) -> None:
-        """Note what a client is answered."""
+        """Record a response to a client: its effect in the history, and its error codes in `seen`."""
         if response is None:
             return
         kind, process = self._kinds.get(call.api.name), self._loop.network.owner_at(call.connection.peer)

@@ -39,7 +39,7 @@ class Lane:
     name: str
     marks: list[Mark] = field(default_factory=list)
     high_watermark: list[tuple[float, int]] = field(default_factory=list)
-    """Of a partition: from when on it had which, -1 without a leader."""
+    """Of a partition: (time, high watermark) at each change; -1 without a leader."""
     end: list[tuple[float, int]] = field(default_factory=list)
     """Of a partition: its leader's log end offset."""
 

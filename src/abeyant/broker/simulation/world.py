@@ -36,7 +36,7 @@ _SMALL: Final = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.p
 
 @dataclass(frozen=True)
 class Options:
-    """How a simulated test is run, as its marker says: `@pytest.mark.kafka(brokers=3, faults=["pause"])`.
+    """Options of a simulated test, from its marker: `@pytest.mark.kafka(brokers=3, faults=["pause"])`.
 
     `settings` are the brokers'; `faults` are kinds, of `KINDS`.
     """
@@ -52,7 +52,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a run failed."""
+    """The failure of a run."""
 
     reason: str
     """What stays the same when the run is shrunk (S5): the check, or the error and where it was raised."""
@@ -233,7 +233,7 @@ class _Story:
             recorder.take_stock(kafka)
 
     async def _converge(self, simulation: Simulation, recorder: Recorder) -> None:
-        """Wait until every check is content, and stays so; else raise what the first one says."""
+        """Wait until all checks pass and keep passing; raise the failure of the first that does not."""
         loop, deadline = simulation.loop, simulation.loop.now + self._options.converge
         content_since: float | None = None
         while True:
@@ -327,7 +327,7 @@ def _text(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def _quiet_loggers() -> Iterator[None]:
-    """Have clients log nothing: they tell of each fault, in every run."""
+    """Silence the clients' loggers, which would report every injected fault."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger, level in zip(loggers, _LOGGERS.values(), strict=True):

@@ -45,7 +45,7 @@ class Subscription(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What one client is asked to push, by all subscriptions that match it."""
+    """The metrics that one client has to push, and how often, from all subscriptions that match it."""
 
     metrics: tuple[str, ...]
     interval: float

@@ -26,10 +26,10 @@ __all__ = [
 ]
 
 NEAR_S: Final = 60
-"""Activity is read from so long before an incident until so long after it."""
+"""Seconds before and after an incident of which activity is read."""
 
 _LONGEST_S: Final = 600
-"""Of a longer incident so much is read: what it is put down to is at its beginning."""
+"""Only this many seconds of a longer incident are read: its cause is near its beginning."""
 
 _NAMES: Final = ("instance", "kind", "client_id", "group")
 _GROUP: Final = (*_NAMES, "error_code", "second")
@@ -67,16 +67,21 @@ class Activity(NamedTuple):
     operations: int
     expired: int
     busy_us: int
-    """Their waits, handling and sending, added up; then handling, and sending, alone."""
+    """Total time of waiting, handling and sending."""
     local_us: int
+    """Total time of handling."""
     send_us: int
+    """Total time of sending."""
     first_us: int
-    """The first of their starts, and the last of their ends."""
+    """Earliest start."""
     last_us: int
+    """Latest end of a wait."""
     longest_us: int
-    """The longest wait, the longest pause that a quota asked for, and the most bytes of records."""
+    """Longest wait."""
     throttle_us: int
+    """Longest throttle time by a quota."""
     size_bytes: int | None
+    """Most bytes of records in one operation."""
 
 
 def incidents_of(table: pa.Table) -> list[Incident]:

@@ -49,7 +49,7 @@ class Slices:
 
     @property
     def width_us(self) -> int:
-        """How long each slice is."""
+        """Return the length of a slice."""
         return -(-((self.last_us or 0) - (self.first_us or 0) + 1) // self.slices)
 
     def number(self, at_us: Integers) -> Integers:

@@ -38,7 +38,7 @@ class Suspect:
     confidence: float
     """From 0 to 1, by the rule."""
     first: datetime
-    """When what it is suspected of began, and when that ended."""
+    """Begin of the suspect's behaviour; `last` is its end."""
     last: datetime
 
 
@@ -84,7 +84,7 @@ class Case:
 
     @cached_property
     def during(self) -> list[Activity]:
-        """What started in these seconds."""
+        """The operations that started in `seconds`."""
         return self.started_in(self.seconds)
 
     def started_in(self, seconds: range) -> list[Activity]:
@@ -113,7 +113,7 @@ class Case:
 
     @cached_property
     def deserted(self) -> set[str]:
-        """The logs of brokers from which all of at least two followers stopped fetching: that is the broker's doing."""
+        """Leaders' logs from which every follower (two or more) stopped fetching: the leader is at fault, not they."""
         followers: dict[str, set[int]] = defaultdict(set)
         for instance, replica in self.fetching.pairs_in(self.near_seconds):
             followers[instance].add(replica)

@@ -17,9 +17,9 @@ __all__ = ["FOUND", "first_waits", "incident_waits", "waits_during", "worst"]
 
 MOST_INCIDENTS: Final = 6
 MOST_WAITS: Final = 250
-"""Of an incident: those of its own kind first, and those that waited longest."""
+"""Maximum waits per incident: those of its own kind first, and of these the longest."""
 LONGEST_S: Final = 600
-"""Of a longer incident the beginning is drawn."""
+"""Only the first 600 seconds of a longer incident are drawn."""
 
 _WAITED: Final = ("waited", "rebalanced")  # the troubles that operations have in a purgatory
 _NAMES: Final = ("instance", "kind", "key", "outcome")

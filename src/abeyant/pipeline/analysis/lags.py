@@ -98,7 +98,7 @@ def lag_rows(runs: pa.Table, slices: Slices, end_us: int) -> pa.Table:
 
 
 def _lengthen(lag_us: dict[int, int], slices: Slices, reached: int, until: int) -> None:
-    """Count a time without a fetch in each slice that it touches: as long as it is by the slice's end."""
+    """Add a gap between fetches to each slice that it overlaps, with its length up to the slice's end."""
     first, last = slices.number(np.array([reached, max(until, reached)])).tolist()
     for number in range(first, last + 1):
         end_us = until if number == last else (slices.first_us or 0) + (number + 1) * slices.width_us

@@ -46,7 +46,7 @@ class Ranked:
     groups: pa.Table
     """The columns of the group: a row for each."""
     starts: Integers
-    """Where each group's rows begin."""
+    """Index of each group's first row."""
     group: Integers
     """The number of each row's group."""
     wait_us: Integers
@@ -55,13 +55,13 @@ class Ranked:
     expired: Integers
     unknown: Integers
     before: Integers
-    """How many of its group waited less."""
+    """Operations of the same group that waited less."""
     total: Integers
     """How many operations each group has."""
 
     @property
     def ends(self) -> Integers:
-        """Where each group's rows end."""
+        """Return the end of each group's rows."""
         return np.append(self.starts[1:], len(self.wait_us))
 
     def sums(self, values: Integers) -> Integers:

@@ -41,7 +41,7 @@ def by_shard(
     make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]],
     schema: StructType | str,
 ) -> DataFrame:
-    """Deal rows to shards, and return what is made of each, given all its rows by name. Memory: a shard, twice."""
+    """Shuffle rows to shards and return the rows that `make` returns for each. Memory: two copies of a shard."""
     return dealt_to_shards(rows, deal, shards, make).table(schema)
 
 
@@ -67,7 +67,7 @@ def dealt_to_shards(
     shards: int,
     make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]],
 ) -> ShardRows:
-    """Deal rows to shards. `make` gets a shard's rows by table name, and returns rows. Memory: a shard, twice."""
+    """Shuffle rows to shards. `make` gets a shard's tables by name and returns rows. Memory: two copies of a shard."""
     dealt = rows.mapInArrow(partial(_deal, deal=deal), _DEALT).repartition(shards, "shard")
     return ShardRows(dealt.sortWithinPartitions("shard"), make)
 

@@ -1,4 +1,4 @@
-"""Look whether operations that all expired have a key among the events, with a few of them. See `tables.unmatched`."""
+"""Warn if all operations expired because none of their keys occurs among the events. See `tables.unmatched`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _LOOKED_AT: Final = 1_000
 def unmatched_of(ended: Ended, operations: DataFrame, events: DataFrame, columns: list[str]) -> str | None:
     """Return a warning if no key of completed operations that all expired occurs among the events; else None.
 
-    Looks for at most `_LOOKED_AT` of the keys. Runs no job unless all of ten operations or more expired: then one that
-    reads some operations, and one or two that read the events. `columns` are those of the user's table of operations.
+    Looks up at most `_LOOKED_AT` keys. Runs no job unless there are `LEAST_UNMATCHED` operations and all expired; then
+    one job reads operations, and one or two read events. `columns` are those of the user's table of operations.
     """
     if not ended.all_expired or ended.expired < LEAST_UNMATCHED:
         return None

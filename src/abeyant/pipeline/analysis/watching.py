@@ -42,7 +42,7 @@ _SECOND_US: Final = 1_000_000
 
 @dataclass
 class _Known:
-    """An incident that was reported, as it was reported last."""
+    """An incident as last reported."""
 
     number: int
     row: dict[str, Any]
@@ -60,7 +60,7 @@ Notice = dict[str, Any]
 
 
 class IncidentWatch:
-    """What is known of a log so far."""
+    """Finds the incidents of a growing log, and reports what has changed."""
 
     def __init__(self) -> None:
         self._counts = _COUNTS.empty_table()
@@ -101,11 +101,11 @@ class IncidentWatch:
 
     @property
     def unsettled(self) -> bool:
-        """Whether the passing of time alone may bring a notice."""
+        """Return whether a notice may become due without new rows, just because time passes."""
         return any(not one.ended or one.told != one.document() for one in self._known)
 
     def forget(self, now: int | None = None) -> None:
-        """Let go of what is older than `KEPT_S`; without a time, by the log that is read least far."""
+        """Drop rows older than `KEPT_S`, as of `now`; by default, as of the log that is furthest behind."""
         if now is None:
             now = min(self._clocks.values(), default=0)
         cut = now - KEPT_S * _SECOND_US

@@ -1,1 +1,1 @@
-"""What became of operations, shown in a notebook."""
+"""Show the outcomes of operations in a notebook."""

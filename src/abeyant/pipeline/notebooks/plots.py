@@ -45,7 +45,7 @@ def plots(outcomes: Any, operations: Any = None) -> Plots:
 
 
 class Plots:
-    """What became of operations. As the last value of a notebook's cell it draws itself."""
+    """Outcomes of operations, displayed as a page when they are the last value of a notebook cell."""
 
     def __init__(self, found: Outcomes) -> None:
         """Not for users: `plots` makes them."""

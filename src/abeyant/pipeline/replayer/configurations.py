@@ -25,7 +25,7 @@ class Configuration:
     """
 
     tick_ms: float = 1.0
-    """Whole microseconds."""
+    """In milliseconds; must be a whole number of microseconds."""
     wheel_size: int = 20
     timeout_ms: int | None = None
     """One time-out for every operation; None: each has its own."""

@@ -50,7 +50,7 @@ class _Replayed(DelayedOperation):
         self.came = came
 
     def try_complete(self) -> bool:
-        """As `DelayedOperation.try_complete`."""
+        """Complete if the condition has come true."""
         return self.came and self.force_complete()
 
 

@@ -68,7 +68,7 @@ def _least_in_sync(replication: DataFrame) -> DataFrame:
 
 
 def _watermarks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Facts sorted by key and time -> high watermarks."""
+    """Yield the high watermarks, from facts sorted by key and time."""
     schema = arrow_schema(HIGH_WATERMARKS)
     now: str | None = None
     partition = Partition((), 1)

@@ -31,7 +31,7 @@ class Partition:
     """
 
     def __init__(self, followers: Iterable[int], least: int) -> None:
-        """These followers are in sync until something better is known; `least` is `min.insync.replicas`."""
+        """Assume that `followers` are in sync until `changed` says otherwise; `least` is `min.insync.replicas`."""
         self._leader = _UNKNOWN
         self._in_sync = {_UNKNOWN, *followers}
         self._coming: set[int] = set()
@@ -59,7 +59,7 @@ class Partition:
         self._coming = set(in_sync)
 
     def changed(self, leader: int, in_sync: Iterable[int], *, by_controller: bool) -> Iterator[Moved]:
-        """These replicas are in sync; once a controller has said so, metadata say nothing more."""
+        """Set the in-sync replicas; yield high watermarks that move. Ignore metadata once a controller has set them."""
         if self._controller_told and not by_controller:
             return
         self._controller_told = by_controller

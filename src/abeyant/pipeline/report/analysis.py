@@ -78,7 +78,7 @@ class Analysis:
 
     @cached_property
     def scopes(self) -> list[str]:
-        """What a reader may look at: everything together, then each instance (of very many, the busiest)."""
+        """The views that a reader can choose: all instances together, then each one (if many, only the busiest)."""
         names = self.instances
         return [ALL] if len(names) < 2 else [ALL, *sorted(names[:MOST_SCOPES], key=_natural)]
 
@@ -155,7 +155,7 @@ class Analysis:
 
     @property
     def _most_keys(self) -> int:
-        """Of many instances fewer keys each, so that the page stays small."""
+        """Maximum keys per instance: fewer if there are many instances, to keep the page small."""
         return max(min(MOST_KEYS, 4 * MOST_KEYS // len(self.scopes)), 2)
 
     def top(self, keys: pd.DataFrame, most: int, by: Sequence[str]) -> pd.DataFrame:

@@ -90,7 +90,7 @@ def _waits_in_words(waited: pd.DataFrame) -> str:
 
 
 def timeout_curve(analysis: Analysis, scope: str) -> Figure | None:
-    """What share would have expired had the time-out been T: one row a kind, with its band where there is one."""
+    """Draw the share that would have expired at each time-out T: one row per kind, with its confidence band."""
     rows = analysis.within("timeout_curve", scope)
     rows = rows[rows["kind"].isin(analysis.drawn)]
     later = rows.loc[rows["timeout_ms"] > 0, "timeout_ms"]

@@ -19,7 +19,7 @@ _MOST_KINDS: Final = 3
 
 
 class Offer(NamedTuple):
-    """What is said of a kind's time-out."""
+    """A suggested time-out for one kind of operation."""
 
     kind: str
     few: float

@@ -1,4 +1,4 @@
-"""What the page of an analysis opens with: tiles, and the lag of each broker over time with the incidents marked."""
+"""The top of an analysis page: tiles, and the lag of each broker over time with the incidents marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of operations that were resolved, as summary and page read it: small tables, seen whole."""
+"""Outcomes of resolved operations, for the summary and the page: small tables in memory."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ class Outcomes:
 
     @property
     def each_key_once(self) -> bool:
-        """Whether no key is known on which more than one operation expired: then none expires most."""
+        """Return whether each known key has one expired operation only, so that none stands out."""
         keys = self.keys
         return keys is not None and bool((keys["expired"] <= keys["one_in"].clip(lower=1).round()).all())
 
     @property
     def pending(self) -> int:
-        """How many operations never end, since their countdown is paused for ever."""
+        """Return the number of operations that never end, because their countdown is paused for ever."""
         return int(self.made.get("pending_for_ever", 0))
 
     @property
     def title(self) -> str:
-        """How many operations there were, and how they ended, in one line."""
+        """Return one line with the number of operations and of each outcome."""
         completed, expired, cancelled = (self.count(outcome) for outcome in ("completed", "expired", "cancelled"))
         total = completed + expired + cancelled + self.pending
         if not total:

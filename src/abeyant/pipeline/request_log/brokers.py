@@ -62,9 +62,9 @@ class _Sampled:
     """What the sampled lines of a file hold."""
 
     names: set[str]
-    """Of brokers, by what is around a line."""
+    """Broker names in the prefixes and suffixes of lines."""
     endpoints: set[bytes]
-    """A broker's own, of its connections."""
+    """The broker's own endpoints, from its connections."""
     has_request: bool = False
 
 

@@ -96,7 +96,7 @@ class LogFile:
     size: int
     """Bytes, as they were when the file was found: what a live broker appends later is left alone."""
     compression: str
-    """`gzip`, `bzip2` or `zstd`, "" for plain text, and Python's name for UTF-16: of what order, without a mark."""
+    """`gzip`, `bzip2`, `zstd`, Python's codec for UTF-16 (with the byte order if the file has no BOM), or ""."""
     reach: Reach = field(default=(), repr=False)
     """How to reach a URI, as arguments: of `hdfs://` of `WebHdfs`, else of Arrow's file system. Maybe keys."""
     folder: str = ""
@@ -108,7 +108,7 @@ class LogFile:
 
     @property
     def compressed(self) -> bool:
-        """Whether it has to be read from its beginning."""
+        """Return whether the file must be decoded from its beginning: a task cannot start in the middle."""
         return self.compression != ""
 
 

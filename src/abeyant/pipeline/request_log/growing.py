@@ -50,7 +50,7 @@ ENDED: Final = -1
 T = TypeVar("T")
 
 BATCH_BYTES: Final = 256 << 20
-"""About so much text is read at once, of what was there before."""
+"""About how many bytes of existing text a batch reads."""
 
 _HEAD_BYTES: Final = 4096
 _TAIL_BYTES: Final = 1 << 20

@@ -37,7 +37,7 @@ READ: Final = pa.schema({"offsets": pa.string(), "is_all": pa.bool_(), "joined":
 
 @dataclass(frozen=True)
 class _Piece(InputPartition):
-    """A piece of the file of a name; or, without one, what is read when the batch is."""
+    """A chunk of the file `name` to parse; or, with `chunk` None, the batch's row of the table `read`."""
 
     name: str
     chunk: Chunk | None

@@ -178,7 +178,7 @@ def _share_fetch(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
 
 
 def _fetch_kind(request: ApiRequest) -> str:
-    """Kafka measures consumers and followers apart: a follower that finds nothing to fetch is no time-out."""
+    """Return the kind of a fetch. Followers are apart, as in Kafka: one that finds nothing has not timed out."""
     if is_raft(request):
         return "FETCH_RAFT"
     body = request.request

@@ -88,7 +88,7 @@ def read_kafka_request_log(
 
 @dataclass(frozen=True)
 class Survey:
-    """What has to be known of a log before it is parsed in pieces."""
+    """Facts about a whole log that the tasks need before they parse its chunks."""
 
     chunks: tuple[Chunk, ...]
     """The pieces, each with the number of lines before it in its file."""

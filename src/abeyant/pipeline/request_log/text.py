@@ -10,8 +10,8 @@
                   MaxWait: 100 ms; MinBytes: 1 bytes from client /127.0.0.1:56898;totalTime:12,... (the controller's
                   without spaces, and with its id and epoch before CorrelationId)
 
-Bodies are turned into the shape that the JSON has. Nothing is quoted in them, so a value that holds a comma or a
-bracket may not be readable: then the body is left out and what the rest of the line tells is kept. At DEBUG a
+Bodies are turned into the shape that the JSON has. Nothing is quoted in them, so a value with a comma or a bracket
+may not be readable: then the body is dropped and the rest of the line is kept. At DEBUG a
 PRODUCE has no partitions, and before 0.11 neither has a FETCH; otherwise the levels do not differ.
 Source: `RequestChannel.updateRequestMetrics` of each version, `describe` of its Scala requests, `Struct.toString`.
 """
@@ -221,7 +221,7 @@ def _camel(name: str) -> str:
 
 
 def _as_it_is(request: dict[str, Any], response: dict[str, Any]) -> None:
-    """Other bodies differ from the JSON in nothing that is read."""
+    """Do nothing: in the fields that are read, these bodies equal the JSON."""
 
 
 def _adapt_produce(request: dict[str, Any], response: dict[str, Any]) -> None:

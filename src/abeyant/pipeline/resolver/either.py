@@ -21,7 +21,7 @@ __all__ = ["ResolveOptions", "resolve"]
 
 
 class ResolveOptions(TypedDict, total=False):
-    """What `resolve` takes besides its tables."""
+    """Options of `resolve`, besides its tables."""
 
     deadline: Deadline
     count: Count

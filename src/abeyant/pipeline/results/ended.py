@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 EXACT_UP_TO: Final = 100_000
-"""Of more expired operations than this, the keys of at most so many are looked up, drawn at random."""
+"""Maximum expired operations whose keys are looked up; of more, a random sample of at most this many."""
 
 SAMPLED: Final = ["instance", "op_id"]
 
@@ -61,7 +61,7 @@ class Ended:
 
     @property
     def all_expired(self) -> bool:
-        """Whether all operations, one at least, expired."""
+        """Return whether there are operations, and all of them expired."""
         return not self.pending and 0 < self.expired == pc.sum(self.waits["operations"]).as_py()
 
     def count(self, outcome: str) -> int:
@@ -75,7 +75,7 @@ class Sample:
 
     def __init__(self) -> None:
         self.one_in = 1
-        """Of so many, one is kept."""
+        """The sampling rate: one in `one_in` is kept."""
         self._random = np.random.default_rng(0)
         self._kept = pa.table({name: pa.array([], pa.string()) for name in SAMPLED})
 

@@ -57,7 +57,7 @@ class Folder(Protocol):
 
 
 class Sink(Protocol):
-    """Where a result goes. Each kind of sink says which places it takes."""
+    """The destination of a result. `takes` says which paths or URIs a kind of sink is for."""
 
     place: Out
     """An absolute path, or a URI."""

@@ -19,7 +19,7 @@ _LEAST_ROWS: Final = 1 << 18
 
 
 def chunks(batches: Iterable[pa.RecordBatch], least_rows: int = _LEAST_ROWS) -> Iterator[pa.RecordBatch]:
-    """Join batches to chunks of at least `least_rows` rows or 64 MB; none is empty. Memory: a chunk, twice."""
+    """Join batches into chunks of at least `least_rows` rows or 64 MB; none is empty. Memory: two copies of a chunk."""
     return map(pa.concat_batches, gathered(batches, least_rows))
 
 

@@ -55,7 +55,7 @@ def system_of(uri: str, reach: Reach) -> tuple[Any, str]:
 
 @lru_cache(maxsize=16)
 def _made(kind: str, reach: Reach) -> Any:
-    """Each opens connections of its own, so it is kept."""
+    """Return the file system `kind`. Cached, since each opens its own connections."""
     from pyarrow import fs
 
     return getattr(fs, kind)(**dict(reach))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Duty(Enum):
-    """What a member has to do in time. `JOIN` and `SYNC` are for members of the classic protocol."""
+    """An action for which a member has a deadline. `JOIN` and `SYNC` are for members of the classic protocol."""
 
     REVOKE = "confirm that it has revoked partitions"
     JOIN = "send a JoinGroup"

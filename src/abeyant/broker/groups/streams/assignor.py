@@ -29,7 +29,7 @@ def assign(
 
 
 class _Quota:
-    """How many tasks a member may keep: an even share, of what is left once members are full."""
+    """The number of tasks that a member may keep: an even share of the tasks that full members do not have."""
 
     def __init__(self, tasks: int, members: int) -> None:
         self._tasks, self._members = tasks, members

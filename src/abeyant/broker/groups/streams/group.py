@@ -33,7 +33,7 @@ class StreamsState(Enum):
 
 
 class Endpoint(NamedTuple):
-    """Where a member answers interactive queries."""
+    """Host and port of a member for interactive queries."""
 
     host: str
     port: int

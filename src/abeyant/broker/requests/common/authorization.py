@@ -169,7 +169,7 @@ def _shown(call: Any, item: Any) -> Any:
 
 
 def _adding(rows: Any, *, alone: bool) -> Callable[[Any], None]:
-    """Return what adds the rows of one response to another, or replaces that one's, as nothing else was allowed."""
+    """Return a function that adds `rows` to a response; with `alone`, replaces its rows, as none was allowed."""
 
     def add(response: Any) -> None:
         if response.error_code is not ErrorCode.none:
@@ -213,7 +213,7 @@ def _offset_fetch(call: Any) -> None:
 
 
 def _each_topic(operation: int, field: str) -> Callable[[Any], None]:
-    """Return what refuses a whole request for one of its topics."""
+    """Return a check that refuses the whole request if the client lacks the right to one of its topics."""
 
     def check(call: Any) -> None:
         for item in getattr(call.request, field, None) or ():

@@ -67,7 +67,7 @@ class FetchSession:
         ]
 
     def sent(self, changes: list[Any]) -> None:
-        """Note what the client has now."""
+        """Record the marks that the response sends to the client."""
         for result in changes:
             marks = None if result.error is not ErrorCode.none else (result.high_watermark, result.start)
             self.keep(result.query.key, marks, moves=bool(result.records))

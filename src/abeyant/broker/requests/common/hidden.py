@@ -1,4 +1,4 @@
-"""What a response leaves out: rows that were not asked for by name, and that the client may not describe."""
+"""Remove from responses the rows that the client did not request by name and may not describe."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def transactional_ids_of(call: Any) -> set[str]:
 
 
 def _ids_of(request: Any, one: Iterable[str], several: Iterable[str], *, key_type: int) -> set[str]:
-    """Return the ids in the fields that have one, and in those that have several, as texts or as parts with one."""
+    """Return the ids in the fields `one`, and in the lists `several`, of ids or of messages with a field of `one`."""
     found = {getattr(request, field, None) for field in one}
     for field in several:
         for part in getattr(request, field, None) or ():

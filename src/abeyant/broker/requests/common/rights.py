@@ -1,4 +1,4 @@
-"""Which right to what each API needs, and what a refusal says. Kafka: `KafkaApis`, `ControllerApis`.
+"""The rights that each API needs, and the error code if they are missing. Kafka: `KafkaApis`, `ControllerApis`.
 
 Rights are pairs of an operation and a type of resource, or rows with them; of an API in neither table, `CLUSTER_ACTION`
 to the cluster is needed.

@@ -27,7 +27,7 @@ _NO_COLUMNS: Final = {
 
 
 class NeedsSparkError(Exception):
-    """What was asked needs Spark; the message says why, as part of a sentence."""
+    """The command needs Spark. The message is the reason, as a clause: "--conf is given"."""
 
 
 def check_eligible(args: argparse.Namespace) -> None:

@@ -31,7 +31,7 @@ class ChangedFiles:
         self._next = clock() + _EVERY_SECONDS
 
     def look_now_and_then(self) -> None:
-        """Look, if that was half a minute ago."""
+        """Call `look` if half a minute has passed since the last time."""
         if self._clock() >= self._next:
             self.look()
             self._next = self._clock() + _EVERY_SECONDS

@@ -52,7 +52,7 @@ class Lines:
         self._shown = clock()
 
     def look(self, query: StreamingQuery) -> None:
-        """Read on in the query's progress."""
+        """Count the new batches in the query's progress, and print lines about them."""
         from abeyant.pipeline.resolver.streams import batch_counts
 
         if self.changed is not None:
@@ -88,7 +88,7 @@ class Lines:
             print(late, file=sys.stderr, flush=True)
 
     def told_of_late(self) -> str | None:
-        """Return what is to be said of the late rows of all batches; None where they were few in every one."""
+        """Return a line about the late rows of the whole run; None if they were few in every batch."""
         return self._lateness.late_line(
             "this run", self.totals["late"], self.rows, self._late_by, any_share=self._many_late
         )

@@ -38,12 +38,12 @@ class Plan:
     tick: float | None
     forget_after: float | None
     trigger: float | None
-    """How often a batch begins; None for what is there now, and then no more."""
+    """Seconds between the starts of batches; None: process what is there now, then stop."""
     drain: bool
     words: Mapping[str, Any] = field(default_factory=dict)
-    """What is asked besides, as `resolve_stream` takes it."""
+    """Further keyword arguments of `resolve_stream`, such as `count` and `combine`."""
     topics: tuple[str, ...] = ()
-    """Those that are read."""
+    """Names of the Kafka topics that are read."""
     one_batch: bool = False
     """Whether the first batch has all of the input."""
     kafka: Kafka | None = None
@@ -54,7 +54,7 @@ class Plan:
 
     @property
     def ending(self) -> Out:
-        """The directory that tells the stream of the end of its input."""
+        """The directory whose files signal the end of the input to the stream."""
         return self.out.below(ENDING).place
 
     def check(self) -> None:
@@ -78,7 +78,7 @@ class Plan:
         return spark is not None and not is_connect(spark) and Store(spark, self.checkpoint).exists("metadata")
 
     def identity(self) -> dict[str, Any]:
-        """What has to stay the same for as long as a checkpoint is used."""
+        """Return the options that must not change while a checkpoint is in use."""
         return {
             "operations": self.operations.given.name,
             "events": self.events.given.name,

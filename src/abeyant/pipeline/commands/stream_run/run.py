@@ -89,7 +89,7 @@ _PART_BY_PART: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 
 
 def _batches_as_large_as_told(spark: SparkSession) -> None:
-    """Read what is there now in batches of so many files or records as the options say.
+    """Split the input that is there now into batches of the configured number of files or records.
 
     Spark's default is one batch of it all where a source does not know of "now", as the ticks' does not. The setting
     is for those: it asks the source for its end once, when the query starts.

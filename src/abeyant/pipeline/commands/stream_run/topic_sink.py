@@ -28,9 +28,9 @@ _FORM: Final = {"timestampFormat": TIME_FORMAT, "ignoreNullFields": "false"}
 
 @dataclass(frozen=True)
 class TopicSink:
-    """For `foreachBatch`: outcomes to `topic`, rejected rows to another sink, or to `aside_topic`.
+    """For `foreachBatch`: writes outcomes to `topic`, and rejected rows to the sink `aside` or to `aside_topic`.
 
-    What was sent is counted in `sent`, and of what expired a sample is drawn.
+    Counts the outcomes in `sent`, with a sample of the expired ones.
     """
 
     kafka: Kafka
@@ -55,7 +55,7 @@ class TopicSink:
             answers.unpersist()
 
     def count(self, outcomes: DataFrame) -> None:
-        """Count them, and draw of what expired: two small jobs, as Spark's sink for Kafka lets no Observation end."""
+        """Count outcomes and sample expired ones: two small jobs, as no Observation completes in Spark's Kafka sink."""
         counts = binned(outcomes.coalesce(1)).toPandas()
         self.sent.waits.add(counts)
         expired = int(counts.loc[counts["outcome"] == "expired", "operations"].sum())

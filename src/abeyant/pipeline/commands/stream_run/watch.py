@@ -26,7 +26,7 @@ _LOOK_SECONDS: Final = 0.25
 
 @contextmanager
 def stop_when_asked() -> Iterator[threading.Event]:
-    """Give an event that the first SIGINT or SIGTERM sets; the second interrupts."""
+    """Yield an event that the first SIGINT or SIGTERM sets; the second raises KeyboardInterrupt."""
     asked = threading.Event()
 
     def ask(number: int, frame: object) -> None:
@@ -43,7 +43,7 @@ def stop_when_asked() -> Iterator[threading.Event]:
 
 
 def follow(query: StreamingQuery, lines: Lines, asked: threading.Event) -> None:
-    """Watch a query until it ends, or until asked to stop; then stop it when its batch is done.
+    """Watch a query until it ends. Once `asked` is set, stop it after the current batch.
 
     Raises `AbeyantError` with one line when the query fails.
     """
@@ -61,7 +61,7 @@ def follow(query: StreamingQuery, lines: Lines, asked: threading.Event) -> None:
 
 
 def _stop_between_batches(query: StreamingQuery) -> None:
-    """Wait for the end of the batch that runs now. One that begins in this instant is stopped, and done again later."""
+    """Stop the query after the current batch. A batch that begins meanwhile is aborted, and repeated at a restart."""
     latest = query.lastProgress
     before = latest.batchId if latest is not None else -1
     while query.isActive and query.status["isTriggerActive"]:

@@ -29,14 +29,14 @@ _BATCH: Final = "abeyant-batch"
 
 
 class _LakeSink:
-    """What both formats share: two tables, made if need be, and each batch appended to those for which it has rows."""
+    """The base of both sinks: creates the two tables if they are missing, and appends each batch's rows to them."""
 
     _format: ClassVar[str]
     _name: ClassVar[str]
     _artifact: ClassVar[str]
-    """The Maven coordinate of the package but its version, with a place for Spark's minor version."""
+    """The package's Maven coordinate without its version; `{}` stands for Spark's minor version."""
     _tried: ClassVar[dict[str, str]]
-    """By Spark's minor version, the version of the package that our tests were run with."""
+    """The package version that our tests use, by Spark's minor version."""
 
     @former_keywords(aside="rejected")
     def __init__(self, outcomes: str, rejected: str, *, checkpoint: str | Path | None = None) -> None:
@@ -80,7 +80,7 @@ class _LakeSink:
         raise NotImplementedError
 
     def _prepare(self, spark: SparkSession, table: str, schema: StructType) -> None:
-        """Make a table unless it is there; `AbeyantError` where it is of another format."""
+        """Create a table unless it exists. Raises `AbeyantError` if it exists in another format."""
         columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema)
         spark.sql(f"CREATE TABLE IF NOT EXISTS {table} ({columns}) USING {self._format}")
         provider = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("lower(col_name) = 'provider'").head()
@@ -95,7 +95,7 @@ class _LakeSink:
 
     @classmethod
     def _lacking(cls, minor: str) -> str:
-        """Say what a session of this minor version of Spark lacks."""
+        """Return an error message: which package this session lacks, and the `--packages` option that adds it."""
         package = cls._artifact.format(minor)
         if minor in cls._tried:
             mend = f"start it with --packages {package}:{cls._tried[minor]}"

@@ -47,10 +47,10 @@ def pack(
     shards: int,
     read: Callable[[pa.RecordBatch], Read] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Columns of `layout.WATCHES` or `layout.EVENTS`, `reason` and `row` -> `layout.PACKED`.
+    """Pack rows of `layout.WATCHES` or `layout.EVENTS`, with `reason` and `row`, into `layout.PACKED`.
 
-    `read` makes other rows of valid ones. Rows with a `reason` go aside, through any shard. Every shard gets a mark,
-    even of nothing: it has to hear of each batch. Memory: a chunk of rows, twice.
+    `read` converts valid rows. Rows with a `reason` are rejected, through any shard. Every shard gets a mark in every
+    batch, even without rows. Memory: two copies of a chunk.
     """
     freeze_imports()
     what, schema, time = _TABLES[table]

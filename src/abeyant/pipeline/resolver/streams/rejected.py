@@ -72,7 +72,7 @@ def _operation(watch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shared(row: dict[str, Any]) -> dict[str, Any]:
-    """What watches and reports know of their operation."""
+    """Return the operation's fields that watches and reports have."""
     return {
         "instance": row["instance"],
         "op_id": row["op_id"],

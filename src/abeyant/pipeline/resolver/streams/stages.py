@@ -39,7 +39,7 @@ __all__ = ["answered", "arrived_in", "ended_rows", "packed", "shards_turn"]
 def shards_turn(
     key: tuple[Any, ...], arrived_rows: Iterable[pd.DataFrame], state: GroupState, options: Options
 ) -> Iterator[pd.DataFrame]:
-    """`layout.PACKED` of a shard in a batch, and its state -> `layout.PACKED`: what ended, and the shard's status."""
+    """Run a shard's turn in a batch: update its state; yield its outcomes and status as `layout.PACKED`."""
     freeze_imports()
     shard = int(key[0])
     before = decode_shard(state.get[0], state.get[1], options) if state.exists else ShardState.first()
@@ -80,7 +80,7 @@ def ended_rows(
 
 
 def answered(batches: Iterable[pa.RecordBatch], outcomes: pa.Schema = OUTCOMES) -> Iterator[pa.RecordBatch]:
-    """`layout.PACKED` of some shards in a batch, with all the reports of each operation among them -> answers.
+    """Unpack a batch's `layout.PACKED` into answers. All reports of an operation must be in the same task.
 
     A row is an outcome, a rejected row, or a shard's status: columns of the other kinds are null.
     """

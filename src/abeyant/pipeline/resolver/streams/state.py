@@ -42,7 +42,7 @@ _BEFORE: Final = 1
 """The one version that the project wrote under its former name."""
 
 VERSION: Final = 2
-"""To be raised whenever what is below, or a schema in `layout`, changes."""
+"""Version of a shard's encoded state. Increase it with every change below, or of a schema in `layout`."""
 
 WORDS_VERSION: Final = 101
 """That of the state of a shard with words (`words.state`)."""

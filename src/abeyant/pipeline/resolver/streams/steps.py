@@ -1,4 +1,4 @@
-"""What has to be remembered of the progress of a shard's keys."""
+"""Select which steps of a shard's keys stay in the state after a batch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PLACE, _IDENTITY, _AT = 0, 1, 3
 def kept_steps(
     staircases: Staircases, rows: Longs, clock: Clock, waited_for: Longs, forget_after_us: int | None
 ) -> Longs:
-    """Return the steps to remember: all above the watermark, and of each key the greatest progress below it.
+    """Return the steps to keep as state: all above the watermark, and each key's greatest progress below it.
 
-    `rows` is what the staircases were built from. With `forget_after_us` a key is dropped on which nothing happened for
-    so long before the watermark, unless its place is among those `waited_for`. What happens above the watermark and
-    adds nothing is remembered as of the watermark, so a key may be dropped earlier by as much as it was ahead.
+    `staircases` were built from `rows`. With `forget_after_us`, drop keys without an event for that long before the
+    watermark, unless an operation waits on them (`waited_for`: places). An event above the watermark that adds no step
+    counts as if it came at the watermark, so its key may be dropped earlier, by as much as the event was ahead.
     """
     steps: Longs = np.asarray(staircases.steps).reshape(-1, 4)
     below = clock.are_final(steps[:, _AT])

@@ -118,7 +118,7 @@ class Shards(NamedTuple):
     hot: tuple[HotTime, ...] = ()
 
     def pack_events(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """(instance, key, progress, at) -> `_PACKED`: rows of place, identity, progress, at."""
+        """Pack events (instance, key, progress, at) as `_PACKED`: rows of place, identity, progress, at."""
         freeze_imports()
         return self._packed_events(pa.Table.from_batches([chunk]) for chunk in chunks(batches))
 
@@ -142,7 +142,7 @@ class Shards(NamedTuple):
             yield self._dealt(_EVENTS, places, identities, progress, at)
 
     def pack_operations(self, batches: Iterable[pa.RecordBatch], needs: bool) -> Iterator[pa.RecordBatch]:
-        """Operations -> `_PACKED`: tables of Arrow, by home.
+        """Pack operations as `_PACKED`: Arrow tables, by home shard.
 
         With `needs` also rows of place, identity, home shard, 0, by the shard of the key; each once in a chunk.
         """
@@ -167,7 +167,7 @@ class Shards(NamedTuple):
                 yield self._dealt(_NEEDS, *each, np.zeros_like(each[0]))
 
     def forward(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """`_PACKED` -> the same without needs: events go to each home that needs them, and operations are there."""
+        """Send events to each home shard that needs them, and drop the needs: `_PACKED` in and out."""
         freeze_imports()
         for shard, values in groupby(_values(batches), key=lambda value: value[0]):
             needs = list(_NO_ROWS.T[:3])
@@ -187,7 +187,7 @@ class Shards(NamedTuple):
                     yield _batch(np.full(len(packed), shard), kind, binary(sizes, b"".join(packed)))
 
     def resolve(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """`_PACKED` by home, with events and operations -> outcomes, shard by shard: two may have the same event."""
+        """Yield the outcomes of `_PACKED` by home shard. Several shards may hold copies of an event."""
         freeze_imports()
         pairs = PairHash(self.seed)
         for _, values in groupby(_values(batches), key=lambda value: value[0]):

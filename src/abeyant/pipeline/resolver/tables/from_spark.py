@@ -80,7 +80,7 @@ def profiler(sample: Sample) -> Profiler:
 
 
 def _pack_events(batches: Iterable[pa.RecordBatch], sample: Sample, together: int = 1) -> Iterator[pa.RecordBatch]:
-    """(`numbers`) -> PACKED."""
+    """Pack events, a column `numbers` with lists of integers, as `PACKED`."""
     freeze_imports()
     pack, profiled = EventPacker(together), profiler(sample)
     for some in gathered(batches):
@@ -91,7 +91,7 @@ def _pack_events(batches: Iterable[pa.RecordBatch], sample: Sample, together: in
 def _pack_operations(
     batches: Iterable[pa.RecordBatch], sample: Sample, ids: bool, together: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """(`numbers`, `texts`) -> PACKED."""
+    """Pack watches, columns `numbers` and `texts` with lists, as `PACKED`."""
     freeze_imports()
     profiled = profiler(sample)
     names = ("instance", "op_id", "kind", "key") if ids else ("instance", "op_id", "kind")

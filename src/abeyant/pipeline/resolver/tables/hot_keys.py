@@ -158,7 +158,7 @@ class HotKeys:
         return [np.concatenate(column) for column in zip(*parts, strict=True)] if parts[1:] else list(parts[0])
 
     def cut_operations(self, places: Integers, identities: Integers, required: Integers) -> None:
-        """Move the places of operations on hot keys to those of their pieces. O(log c) an operation."""
+        """Replace the hot keys of operations in `places` by their pieces. O(log c) per operation, with c cuts."""
         for key, rows in self.among(places, identities):
             lowest = np.searchsorted(self._cuts[key], required[rows], side="left")
             highest = np.searchsorted(self._cuts[key], required[rows], side="right")

@@ -87,7 +87,7 @@ def find_hot_times(operations: DataFrame, events: DataFrame, sample: Sample, see
 
 
 def _apart(times: Sequence[int], least: int, most: int) -> Integers:
-    """Return those of sorted times that are at least so far apart, but for the first, and at most `most` of them."""
+    """Return at most `most` of the sorted times, at least `least` apart, without the first."""
     kept = [times[0]]
     for time in times[1:]:
         if time - kept[-1] >= max(least, 1):
@@ -144,7 +144,7 @@ class HotTimes:
                 yield piece, some
 
     def _before(self, rows: Integers) -> Integers:
-        """Return one row that comes to what these do, for all that starts later; they are sorted by time."""
+        """Return one row that stands for all of `rows`, sorted by time, for operations that start later."""
         if self._words.combine == "max":
             greatest = int(np.argmax(rows[:, _PROGRESS]))
             return rows[greatest : greatest + 1]

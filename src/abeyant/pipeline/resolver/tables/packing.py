@@ -107,7 +107,7 @@ class EventPacker:
     """Packs the events of a task, chunk after chunk."""
 
     def __init__(self, together: int = 1) -> None:
-        """So many neighbouring shards are one: 1 or `COARSE`."""
+        """Pack each `together` neighbouring shards as one: 1 or `COARSE`."""
         self._together = together
         self._reduces = True
 
@@ -141,7 +141,7 @@ def spot(together: int) -> str:
 
 
 def shards_of(places: Integers, together: int = 1) -> Integers:
-    """Return the shard of each place, where so many neighbouring shards are one."""
+    """Return the shard of each place, with each `together` neighbouring shards as one."""
     return ((places >> (64 - _SHARD_BITS)) + SHARDS // 2) & -together
 
 
@@ -167,7 +167,7 @@ class Watches(NamedTuple):
     deadline_us: Integers
     flags: Integers
     group: Integers
-    """Of ids: see `profile`."""
+    """Hash group of the operation's id: see `profile`."""
     version: Integers
     """Tells rows of one id apart that have several watches."""
 

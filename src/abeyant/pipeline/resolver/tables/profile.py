@@ -173,7 +173,7 @@ def _batch(parts: npt.NDArray[np.integer], lengths: npt.ArrayLike, values: objec
 
 
 def _merge(batches: Iterable[pa.RecordBatch], piece: int, together: int = 1) -> Iterator[pa.RecordBatch]:
-    """PACKED, sorted by order -> a row for each part in which anything was found."""
+    """Merge `PACKED` rows, sorted by `order`, into one row for each non-empty part of the profile."""
     freeze_imports()
     columns = ((batch.column("order").to_pylist(), batch.column("packed")) for batch in batches)
     rows = (row for orders, packed in columns for row in zip(orders, packed, strict=True))

@@ -49,7 +49,7 @@ _Deadline = Literal["inclusive", "exclusive"]
 
 
 def first_reached(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Iterator[pa.RecordBatch]:
-    """PACKED, sorted by `order`, and the profile -> `REACHED`: when each operation was, in its time, or null.
+    """Yield `REACHED` from `PACKED` rows, sorted by `order`, and the profile: when each was reached in time, or null.
 
     Those whose id may be there twice are left out.
     """
@@ -71,7 +71,7 @@ def reached_to_combine(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -
 
 
 def cut_hot_keys(batches: Iterable[pa.RecordBatch], together: int = 1) -> Iterator[pa.RecordBatch]:
-    """PACKED, sorted by `order`, and the profile -> PACKED for the second shuffle, hot keys being cut.
+    """Cut hot keys: `PACKED` rows, sorted by `order`, and the profile in; `PACKED` for the second shuffle out.
 
     Of shards that come for other reasons only, operations of one watch become `RIVALS`. `order` div `ORDERS` has the
     ways that rows go from there: `DIRECT` if any shard is cut, `SLOW` if anything has to be combined.
@@ -117,7 +117,7 @@ def cut_hot_keys(batches: Iterable[pa.RecordBatch], together: int = 1) -> Iterat
 
 
 class _Reached(NamedTuple):
-    """Some operations of one kind, when each was reached or NEVER, and whether its id may be there twice."""
+    """A chunk of watches of one kind: when each was reached (or NEVER), and whether its id may be repeated."""
 
     kind: int
     watches: Watches

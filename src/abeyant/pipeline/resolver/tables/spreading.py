@@ -43,7 +43,7 @@ def _numbers(partitions: int) -> npt.NDArray[np.int64]:
 
 
 def _hash(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """As Spark's `hash` of each of them as an `int`: MurmurHash3 for 32 bits (Austin Appleby), of one word."""
+    """Return Spark's `hash` of each number as an `int`: 32-bit MurmurHash3 (Austin Appleby) of one word."""
     words = _rotated(numbers.astype(np.uint32) * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
     mixed = _rotated(words ^ np.uint32(_SEED), 13) * np.uint32(5) + np.uint32(0xE6546B64)
     mixed ^= np.uint32(4)  # the length in bytes

@@ -69,7 +69,7 @@ class Columns:
     several_keys: bool
     """An operation may watch more than one key."""
     deadline: bool
-    """How long they wait is an instant."""
+    """The time-out is given as a `deadline`, a point in time."""
     roles: bool
     """A watch may cancel or extend."""
     pauses: bool

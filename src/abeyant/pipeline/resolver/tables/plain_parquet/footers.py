@@ -84,7 +84,7 @@ class PlainTable(NamedTuple):
     """A table that is plain Parquet files."""
 
     groups: Sequence[RowGroup]
-    """Those without rows are left out."""
+    """Row groups with rows; empty ones are left out."""
     columns: Mapping[str, Expression]
     """How each column is computed of those in the files."""
     condition: Expression | None

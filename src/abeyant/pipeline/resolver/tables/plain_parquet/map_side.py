@@ -83,7 +83,7 @@ def read_by_workers(
 def _each(
     batches: Iterable[pa.RecordBatch], tasks: Sequence[Task], pack: Callable[[Task, int], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """(the number of a task) -> what is packed of it."""
+    """Yield what `pack` yields for each task number."""
     freeze_imports()
     for batch in batches:
         for number in batch.column("id").to_pylist():
