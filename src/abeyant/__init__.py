@@ -1,7 +1,8 @@
 """Abeyant: delayed operations that complete when their condition holds, or expire at their deadline, once.
 
 In process: `SystemTimer`, `ManualTimer`, `IdleDetector`, `DelayedOperation`, `Purgatory`, `Resolver`. In asyncio:
-`abeyant.aio`. On Apache Spark: `abeyant.pipeline` (needs the extra `spark`). This import loads none of the last three.
+`abeyant.aio`. On Apache Spark: `abeyant.pipeline` (needs the extra `spark`). `import abeyant` loads none
+of `Resolver`, `abeyant.aio` and `abeyant.pipeline`.
 """
 
 import os

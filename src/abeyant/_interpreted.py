@@ -1,8 +1,8 @@
-"""Run the compiled modules' own `.py` instead: set ABEYANT_PURE=1 before the first import. And why they run so.
+"""Import compiled modules from their `.py` sources if ABEYANT_PURE=1 was set, or in a subinterpreter; explain why.
 
-For the tests, which pass both ways, and for stepping through the engine with a debugger. And for subinterpreters: what
-Cython compiles keeps the types of its memoryviews, which most of our modules use, once for the process, so a compiled
-module serves the interpreter that loaded it first, and no other.
+Set the variable before the first import. It is for the tests, which pass both ways, and for stepping through the engine
+with a debugger. Subinterpreters need it because Cython keeps the types of memoryviews, which most of our modules use,
+once per process: a compiled module works only in the interpreter that loaded it first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceF
 from pathlib import Path
 from types import ModuleType
 
-_REASON = Path(__file__).with_name("not_compiled.txt")  # left by scripts/compilation.py
+_REASON = Path(__file__).with_name("not_compiled.txt")  # written by scripts/compilation.py
 _warned = False
 _in_subinterpreter = False
 
@@ -39,7 +39,7 @@ class _SourceFinder:
 
 
 def install(prefix: str = "abeyant.") -> None:
-    """Put the finder first, for modules whose names begin so. Modules already imported stay as they are."""
+    """Import modules whose names begin with `prefix` from their sources. Does not change modules already imported."""
     _SourceFinder.prefixes += (prefix,)
     if _SourceFinder not in sys.meta_path:
         sys.meta_path.insert(0, _SourceFinder)
@@ -48,7 +48,7 @@ def install(prefix: str = "abeyant.") -> None:
 def install_in_subinterpreter(refusal: ImportError) -> None:
     """Install if a compiled module refused its import because of a subinterpreter; else raise `refusal`."""
     global _in_subinterpreter
-    if "interpreter" not in str(refusal):  # CPython's words and Cython's both have it
+    if "interpreter" not in str(refusal):  # in the messages of both CPython and Cython
         raise refusal
     _in_subinterpreter = True
     install()
@@ -59,7 +59,7 @@ def _is_asked_for() -> bool:
 
 
 def why() -> str:
-    """Tell why the engine runs interpreted, and the mend, in one line. For where `engine.is_compiled()` is False."""
+    """Return one line: why the engine runs interpreted, and the fix. Only for `engine.is_compiled()` being False."""
     if _is_asked_for():
         return "ABEYANT_PURE is set; unset it"
     if _in_subinterpreter:
@@ -75,9 +75,9 @@ def why() -> str:
 
 
 def warn_once(what: str, stacklevel: int) -> None:
-    """Warn that `what`, which exists for speed, runs interpreted; once in a process, and not if the user asked for it.
+    """Warn that `what`, which exists for speed, runs interpreted: once per process, and not if ABEYANT_PURE is set.
 
-    Call it where `engine.is_compiled()` is False. `stacklevel` is as seen from the caller.
+    Call it only if `engine.is_compiled()` is False. `stacklevel` is that of `warnings.warn`, counted from the caller.
     """
     global _warned
     if not _warned and not _is_asked_for():

@@ -17,7 +17,7 @@ def cache_folder() -> Path:
         return Path(base)
     try:
         return Path.home() / ".cache"
-    except RuntimeError:  # as in a container that runs as a user of no name
+    except RuntimeError:  # as in a container whose user has no entry in /etc/passwd
         raise AbeyantError(
             "there is no home directory to keep a cache in: set HOME or XDG_CACHE_HOME to a folder"
         ) from None

@@ -1,8 +1,8 @@
 """The command `abeyant`.
 
-Errors that a user can mend are one line and exit status 2; `--debug`, wherever it stands, shows the
-traceback as well. Exit status 1: the standard output cannot be written; a result, where there is one, is complete.
-Ctrl-C is 130, and a reader of our output that has gone 141.
+Errors that a user can fix are one line and exit status 2; `--debug`, anywhere on the line, adds the traceback.
+Exit status 1: the standard output cannot be written; a result, where there is one, is complete. Ctrl-C: 130. Exit
+status 141: the reader of the standard output closed it, as `head` does.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from abeyant.errors import AbeyantError
 from abeyant.installation import install_command, lacking_by_extra
 
 _READER_GONE: Final = 141
-"""As a shell says of a command that SIGPIPE has ended."""
+"""The exit status if the reader of our output is gone: a shell's for a command that SIGPIPE ended (128 + 13)."""
 
 _OUTPUT_LOST: Final = 1
-"""The standard output cannot be written; a result, where there is one, is complete."""
+"""The exit status if the standard output cannot be written; a result, where there is one, is complete."""
 
 _DESCRIPTION = """\
 Delayed operations: what waited, for what, how long, and what expired.
@@ -55,7 +55,7 @@ Delayed operations: what waited, for what, how long, and what expired.
 
 
 def _commands(words: Sequence[str]) -> Iterator[Callable[[Any], object]]:
-    """Yield what adds each command's arguments; of the broker alone where it is asked for, to be ready soon."""
+    """Yield functions that add the commands' arguments. For `abeyant broker` only its own: it starts sooner."""
     broker_only = next((word for word in words if not word.startswith("-")), "") == "broker"
     if not broker_only:
         from abeyant.pipeline.commands import analyze
@@ -120,7 +120,7 @@ def _version(distribution: str) -> str:
 
 
 def _extras() -> str:
-    """Return which extras are here, and the one command that installs all others."""
+    """Return a line with the installed extras, the missing ones, and the one command that installs those."""
     extras = lacking_by_extra()
     absent = {extra: names for extra, names in extras.items() if names}
     said = [", ".join(extra for extra in extras if extra not in absent) or "none"]
@@ -157,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_closed_streams()
     words = sys.argv[1:] if arguments is None else arguments
     parser = _parser(words)
-    if "_ARGCOMPLETE" in os.environ:  # set by the shell that asks what a word may become
+    if "_ARGCOMPLETE" in os.environ:  # set by the shell to complete a command line
         try:
             import argcomplete
         except ImportError:
@@ -167,13 +167,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.debug:
         warnings.showwarning = _show_warning
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # as Python's own error stream: a letter is no end
+        sys.stdout.reconfigure(errors="backslashreplace")  # as Python's stderr: no character may end the program
     try:
         status: int = options.run(options)
         with standard_output():
-            pass  # flush: else nobody would say that it fails
+            pass  # flush here, so that a failure is reported
     except BrokenPipeError:
-        # Whoever read has had enough, as `head` has. Python writes what it still holds as it ends: into nothing.
+        # The reader closed the pipe, as `head` does. Python flushes its buffer at exit: send that to the null device.
         discard_output()
         return _READER_GONE
     except (AbeyantError, OSError) as error:
@@ -181,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"abeyant: error: {error if isinstance(error, AbeyantError) else _of_system(error)}", file=sys.stderr)
         return _OUTPUT_LOST if isinstance(error, OutputError) else 2
-    except KeyboardInterrupt as interrupt:  # its argument says what is left behind
+    except KeyboardInterrupt as interrupt:  # its argument says which files are left behind
         if options.debug:
             raise
         print(": ".join(["abeyant: interrupted", *map(str, interrupt.args)]), file=sys.stderr)
@@ -197,7 +197,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print a warning as one line, without the place in our code."""
+    """Print a warning as one line, without the file and line of our code."""
     print(f"abeyant: warning: {message}", file=sys.stderr)
 
 

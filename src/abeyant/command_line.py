@@ -16,7 +16,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
-        # Without a default, or a sub-command that is not given it would take back what its parent was given.
+        # SUPPRESS: a default would let a sub-command without --debug overwrite its parent's.
         self.add_argument(
             "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of errors"
         )

@@ -63,10 +63,10 @@ def end(
     report: Path | str | None = None,
     found: Mapping[str, Any],
 ) -> None:
-    """Say what was found and where it is. `summary` prints what a person looks for first.
+    """Print a command's result and its path: by `summary`, as JSON, or the path alone. With --open, open the report.
 
-    The JSON object has the absolute paths `out` and `report` (null where there is none), and as `result` what was
-    `found`. A URI stays as it is.
+    `summary` prints the result for a person. The JSON object has the absolute paths `out` and `report` (null without a
+    report), and `found` as `result`. URIs are printed unchanged.
     """
     with standard_output(out):
         if args.json:
@@ -82,7 +82,7 @@ def end(
     if isinstance(report, str):
         print(f"abeyant: a browser cannot open {report}: copy it to this machine first", file=sys.stderr)
     else:
-        # What a browser prints is none of what a program asked for.
+        # Keep the browser's own output out of what a program reads.
         with _output_to_errors() if args.json or args.quiet else nullcontext():
             opened = webbrowser.open(report.absolute().as_uri())
         if not opened:
@@ -95,7 +95,7 @@ class OutputError(AbeyantError):
 
 @contextmanager
 def standard_output(out: Path | str | None = None) -> Iterator[None]:
-    """Raise `OutputError` where the block, which only prints, cannot write; `out` is the result that is complete."""
+    """Raise `OutputError` if the block, which only prints, cannot write. Its message says that `out` is complete."""
     try:
         yield
         sys.stdout.flush()
@@ -108,7 +108,7 @@ def standard_output(out: Path | str | None = None) -> Iterator[None]:
 
 
 def discard_output() -> None:
-    """Send to nowhere what Python still holds for the standard output: it would fail once more as Python ends."""
+    """Redirect the standard output to the null device, so that Python's flush at exit does not fail again."""
     with suppress(OSError, ValueError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())
@@ -117,7 +117,7 @@ def discard_output() -> None:
 
 @contextmanager
 def _output_to_errors() -> Iterator[None]:
-    """Let what a process prints that is started in the block go to the error stream."""
+    """Redirect the output of processes started in the block to the error stream."""
     sys.stdout.flush()
     output = os.dup(1)
     try:

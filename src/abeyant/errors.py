@@ -1,4 +1,4 @@
-"""The base of all errors of this package: the command line shows the message alone."""
+"""The base of this package's errors, and parts of messages. The command line shows only an error's message."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["AbeyantError", "RejectedRowsWarning", "SchemaError", "did_you_mean",
 
 
 class AbeyantError(Exception):
-    """The base of this package's errors. Most are what you can mend, in one line: a wrong path, no Java, a full disk.
+    """The base of this package's errors. Most have one line about what to fix: a wrong path, no Java, a full disk.
 
     Wrong types and values of arguments are Python's own TypeError and ValueError.
     """
 
 
 class SchemaError(AbeyantError):
-    """A table lacks a column, or has one of another type; the message names it, what it is and should be."""
+    """A table lacks a column, or has one of another type; the message names it, its type and the expected one."""
 
 
 class RejectedRowsWarning(UserWarning):
@@ -35,5 +35,5 @@ def did_you_mean(given: str, known: Iterable[str], alike: float = 0.6) -> str:
 
 
 def listed(columns: Iterable[str]) -> str:
-    """Return columns for a message, so that spaces around a name are seen: in backticks, as SQL takes it."""
+    """Return column names for a message: names with spaces around them in backticks, as in SQL; "none" if empty."""
     return ", ".join(f"`{column}`" if column != column.strip() else column for column in columns) or "none"

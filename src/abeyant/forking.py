@@ -1,7 +1,7 @@
-"""Reset timers, detectors and purgatories in a forked child; what is pending stays the parent's: docs/fork.md.
+"""Reset timers, detectors and purgatories in a forked child; pending tasks stay with the parent: docs/fork.md.
 
-Another of the parent's threads may have been in the middle of a change. So the child makes the locks anew, and puts
-aside what was kept, whatever its state. It lets go of that at the very end, for that may run finalisers.
+At the fork, another of the parent's threads may have been in the middle of a change. So the child makes new locks, and
+replaces the inherited objects whatever their state. It drops these at the very end, as that may run finalisers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class BeginsAnew(Protocol):
-    """A timer, a detector, a purgatory."""
+    """An object that is reset after a fork: a timer, a detector or a purgatory."""
 
     def _begin_anew(self) -> object:
         """Reset this in a forked child, open or closed as before; return inherited objects for the caller to drop."""

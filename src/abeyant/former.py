@@ -12,16 +12,16 @@ from abeyant.errors import AbeyantError
 
 __all__ = ["check_former", "former", "is_former", "written_before"]
 
-_FORMER: Final = "".join(("abey", "ance"))  # in two parts: as one word it stands in the changelog only
+_FORMER: Final = "".join(("abey", "ance"))  # in two parts, so that a search for the word finds only the changelog
 
 
 def former(name: str) -> str:
-    """Return what a file of this name was called before."""
+    """Return a file's name under the project's former name."""
     return name.replace("abeyant", _FORMER)
 
 
 def is_former(program: object) -> bool:
-    """Return whether a note names the former program as its writer."""
+    """Return whether `program`, the writer that a file names, is the project under its former name."""
     return isinstance(program, str) and program.startswith(_FORMER)
 
 

@@ -40,7 +40,7 @@ def install_command(*extras: str) -> str:
 
 
 def lacking_by_extra() -> dict[str, list[str]]:
-    """Return the distributions that each extra would bring and that are not here; none where nothing is installed."""
+    """Return, by extra, its distributions that are not installed; {} if this package itself is not installed."""
     from importlib.metadata import PackageNotFoundError, distribution, requires
 
     try:
@@ -60,10 +60,10 @@ def lacking_by_extra() -> dict[str, list[str]]:
 
 
 def command(noted: Any, extras: tuple[str, ...], checkout: Path | None, *, released: bool) -> str:
-    """Return the command for what an installer has noted (PEP 610), or None.
+    """Return the install command for `noted`: the content of `direct_url.json` (PEP 610), or None.
 
-    `checkout` is the one that the package is run from, if any; `released` whether an index has the package. No
-    credentials are in it: neither a user, nor a password, nor the query of an address.
+    `checkout` is the one that the package is run from, if any; `released` whether an index has the package. The command
+    has no credentials: no password or query of a URL, and no user other than `git`.
     """
     wanted = f"[{','.join(extras)}]"
     if isinstance(noted, Mapping) and isinstance(noted.get("url"), str):
@@ -90,7 +90,7 @@ def _unknown(wanted: str) -> str:
 
 def _file(parts: SplitResult) -> Path | None:
     """Return the file or folder of this machine that a URL names."""
-    from urllib.request import url2pathname  # a tenth of the time that a broker takes to start
+    from urllib.request import url2pathname  # here: it takes a tenth of a broker's start
 
     if parts.scheme != "file":
         return None
@@ -99,11 +99,11 @@ def _file(parts: SplitResult) -> Path | None:
 
 
 def _address(parts: SplitResult, vcs: Mapping[str, Any], subdirectory: object) -> str | None:
-    """Return the requirement's URL without what may be secret; None if it has none."""
+    """Return the requirement's URL without user, password and query; None if it has no scheme or host."""
     host = parts.hostname or ("localhost" if parts.scheme == "file" else "")  # pip takes no address without a host
     if not parts.scheme or not host:
         return None
-    # As everybody's user of Git over SSH it is no secret, and part of the address.
+    # `git` is everybody's user of Git over SSH: no secret, and part of the address.
     user = "git@" if parts.username == "git" and parts.password is None else ""
     host = f"[{host}]" if ":" in host else host
     port = f":{parts.port}" if parts.port is not None else ""
@@ -118,5 +118,5 @@ def _address(parts: SplitResult, vcs: Mapping[str, Any], subdirectory: object) -
 
 
 def _quoted(word: str) -> str:
-    """Quote a word for the shell that a user of this system has."""
+    """Quote a word for this system's usual shell."""
     return f'"{word}"' if os.name == "nt" else shlex.quote(word)

@@ -1,4 +1,4 @@
-"""Names of a package that are imported at their first use, and what to install where an extra is missing."""
+"""Import a package's names at their first use, and say what to install if an extra is missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def missing(extras: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
 
 
 def needs(what: str, lacking: Mapping[str, Collection[str]]) -> AbeyantError:
-    """Return the error that names what is missing for `what`, by extra, and the one command that installs it all."""
+    """Return the error that `what` needs the missing packages `lacking`, by extra, with the command to install them."""
     names = [*dict.fromkeys(name for brings in lacking.values() for name in brings)]
     listed = " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
     return AbeyantError(f"{what} needs {listed}: {install_command(*lacking)}")
@@ -28,9 +28,9 @@ def needs(what: str, lacking: Mapping[str, Collection[str]]) -> AbeyantError:
 def lazy_names(
     package: str, homes: Mapping[str, str], extra: str = "", brings: Collection[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` for a package; `homes` has the module below it of each name.
+    """Return `__getattr__` and `__dir__` for a package; `homes` has each name's module in the package.
 
-    `brings` are the packages of the extra `extra`: where one of them is missing, AbeyantError says what to install.
+    `brings` are the packages of the extra `extra`: if one of them is missing, AbeyantError says what to install.
     """
 
     def find(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The lock of what is changed in several steps, and whether one is needed: see "Threads" in docs/design.md."""
+"""The lock for state that changes in several steps, and whether it is needed: see "Threads" in docs/design.md."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ from abeyant.engine import is_compiled
 from abeyant.engine.collector import pause_collection, resume_collection
 
 LOCKED = not is_compiled() or "t" in getattr(sys, "abiflags", "t")
-"""Whether a lock is a lock; False where the interpreter's global one does for all. A free-threaded interpreter (its
-ABI's flag is t) may have that one now, while it loads some module, and not any more later."""
+"""Whether locks are necessary; False if the GIL is enough.
+
+A free-threaded interpreter (ABI flag t) needs them even if it has the GIL now: that may be only while it loads some
+module.
+"""
 
 
 class Mutex:
-    """A mutex that refuses its own holder instead of hanging (POSIX: an error-checking mutex). For interpreted code.
+    """A mutex that raises if its holder acquires it again (POSIX: an error-checking mutex). For interpreted code.
 
-    No code of the user's runs while it is held, so how could its holder come back for it? Between any two bytecodes
-    the interpreter may run a signal handler, or collect garbage and run a finaliser; and either may call what is
-    half changed at that moment. A plain lock would hang there for ever, a reentrant one would let it work on what is
-    half changed. So the collector is paused meanwhile; and a signal handler, which nothing can hold off, gets an
-    error. A handler that does not catch it strikes like any asynchronous exception, which is not defended against.
-    (One thread at a time can pause the collector: where two overlap, a finaliser may still come, and gets the error.)
+    No user code is called while it is held. But between any two bytecodes the interpreter may run a signal handler, or
+    collect garbage and run a finaliser, and these may call the object in the middle of a change. A plain lock would
+    deadlock there; a reentrant one would let the call work on half-changed state. So the garbage collector is paused
+    while the mutex is held. A signal handler cannot be held off: it gets the error. If it does not catch it, that is an
+    asynchronous exception like any other, which is not defended against. (One thread at a time can pause the collector:
+    where two overlap, a finaliser may still run, and gets the error.)
     """
 
     __slots__ = ("_busy", "_error", "_mutex", "_paused", "_what")
 
     def __init__(self, what: str, error: type[Exception] = RuntimeError) -> None:
-        """`what` it guards, for the message of `error`."""
+        """Guard `what`, a name for the message of `error`."""
         self._what = what
         self._error = error
         self._mutex: Any = threading.RLock()
@@ -37,9 +40,9 @@ class Mutex:
         self._paused = False
 
     def acquire(self) -> None:
-        """Take it, or raise where this thread has it."""
+        """Acquire the mutex, and pause the garbage collector. Raises `error` if this thread holds it already."""
         self._mutex.acquire()
-        if self._busy:  # only the holder can get here and find it so
+        if self._busy:  # true only for its holder
             self._mutex.release()
             raise self._error(
                 f"a finaliser or a signal handler called {self._what} in the middle of a change to it; "
@@ -50,7 +53,7 @@ class Mutex:
         self._paused = paused
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the mutex, and resume the garbage collector."""
         paused = self._paused
         self._busy = self._paused = False
         self._mutex.release()
@@ -75,5 +78,5 @@ class Mutex:
 
 
 def mutex(what: str, error: type[Exception] = RuntimeError) -> Any:
-    """The lock for something of ours: compiled code has no gaps for a handler or a finaliser."""
+    """Return a lock: a `Mutex`, or in compiled code, which no handler or finaliser interrupts, a plain RLock."""
     return threading.RLock() if is_compiled() else Mutex(what, error)

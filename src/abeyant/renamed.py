@@ -1,4 +1,4 @@
-"""Former spellings of keywords: calls that use them go on working, and signatures show the present ones alone."""
+"""Accept former spellings of keywords in calls; signatures show only the present ones."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Telling of an error that no caller is there to catch: in a timer's thread, say. It cannot fail.
+"""Report an error that no caller can catch, for instance one in a timer's thread. Reporting itself cannot fail.
 
-Whatever tells of an error is somebody's code: `on_error`, a handler or a filter of the log, the `repr` of a callback, a
-loop's exception handler. Where that raises, the error and what was raised meanwhile go together to
-`sys.unraisablehook`, as what a finaliser raises does, and whoever reported goes on.
+Reporting runs users' code: `on_error`, a handler or a filter of the log, the `repr` of a callback, a loop's exception
+handler. If that raises, both errors go to `sys.unraisablehook`, as an error in a finaliser does, and the code that
+reported goes on.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def logger(room: str) -> logging.Logger:
-    """The logger of a part of this package: `abeyant.<room>`."""
-    from logging import getLogger  # here, for to import it takes longer than all the rest
+    """Return the logger of a part of this package: `abeyant.<room>`."""
+    from logging import getLogger  # here: its import takes longer than all the rest
 
     return getLogger(f"abeyant.{room}")
 
@@ -58,7 +58,7 @@ def log(
     """
 
     def write() -> None:
-        # Shown here and not where records are formatted: their `repr` may take a lock, and there logging has its own.
+        # Call `repr` here, not when records are formatted: it may take a lock, and logging holds its own then.
         logger(room).error(message, *[shown(thing, caught) for thing in things], exc_info=error)
 
     attempt(write, error if about is None else about, caught)
@@ -84,7 +84,7 @@ def shown(thing: object, caught: type[BaseException] = Exception) -> str:
 
 
 class _Unraisable:
-    """Hands an error to the interpreter, as one that nobody can catch: it is raised by a finaliser."""
+    """Hands an error to `sys.unraisablehook`, by raising it in a finaliser."""
 
     __slots__ = ("error",)
 

@@ -1,4 +1,4 @@
-"""What `inspect.signature` and `help` say of a compiled class, and of its properties."""
+"""Correct what `inspect.signature` and `help` show for compiled classes and their properties."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class ClassSignature:
     """A descriptor for `__signature__` of a compiled class: gives the parameters of its `__init__`.
 
     Python looks for those of a C class in its docstring, where Cython does not put them. For a class that is not
-    compiled, and a subclass with an `__init__` or `__new__` in Python, Python finds them by itself.
+    compiled, and a subclass with an `__init__` or `__new__` in Python, Python finds them without this.
     """
 
     def __get__(self, instance: object, owner: type[Any]) -> Signature:
-        """The signature of the class `owner`. Raises AttributeError where Python finds it by itself."""
+        """Return the signature of the class `owner`. Raises AttributeError if Python finds it without this."""
         if instance is None and isinstance(owner.__init__, WrapperDescriptorType) and _has_new_of_c(owner):
-            from inspect import signature  # here, for it would take a third of the time to import the package
+            from inspect import signature  # here: it would take a third of the package's import
 
             init = signature(owner.__init__)
             _, *parameters = init.parameters.values()

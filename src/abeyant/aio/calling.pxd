@@ -1,4 +1,4 @@
-# How the compiled loop calls back, in C; calling.py has the same for the interpreted one.
+# Call callbacks in a context, in C; calling.py is the same for the interpreted loop.
 from cpython.contextvars cimport PyContext_CheckExact, PyContext_CopyCurrent, PyContext_Enter, PyContext_Exit
 
 
@@ -7,7 +7,7 @@ cdef inline object current_context():
 
 
 cdef inline int call_in(object context, object callback, object args) except -1:
-    if not PyContext_CheckExact(context):  # asyncio takes whatever has a `run`
+    if not PyContext_CheckExact(context):  # asyncio accepts any object with a `run`
         context.run(callback, *args)
         return 0
     PyContext_Enter(context)

@@ -37,7 +37,7 @@ _PACKAGE = __name__.rpartition(".")[0]
 @cython.freelist(1024)
 @cython.cclass
 class TimerHandle:
-    """A callback in a loop's wheel. For others it is an `asyncio.TimerHandle`, `isinstance` included.
+    """A callback in a loop's wheel. To other code it is an `asyncio.TimerHandle`, also for `isinstance`.
 
     `cancel` removes it from the wheel in O(1); then the loop refers neither to it nor to its callback. Not thread-safe,
     like all of asyncio. It is not a subclass, because a compiled class is five times as fast; off the hot path it calls
@@ -68,7 +68,7 @@ class TimerHandle:
         raise TypeError("only a loop's call_later and call_at create a TimerHandle")
 
     def cancel(self) -> None:
-        """Cancel the call, unless it has been made. Release the callback and its arguments."""
+        """Cancel the call, if it has not been made. Release the callback and its arguments."""
         if self._cancelled:
             return
         self._cancelled = True

@@ -2,8 +2,8 @@
 """asyncio's selector loop with its timers on the wheel.
 
 `call_later` and `call_at`, and with them `asyncio.timeout`, `wait_for` and `sleep`, use a `Schedule` instead of
-asyncio's heap; everything else is asyncio's loop of the running Python. So one of its methods is replaced, `_run_once`:
-the same turn in the same order, with the wheel in place of the heap.
+asyncio's heap; everything else is asyncio's loop of the running Python. So `_run_once` is replaced: it takes the
+same steps in the same order, with the wheel in place of the heap.
 
     1. wait for sockets: not at all if there are ready callbacks, else until the wheel's next bucket expires
     2. append the callbacks of ready sockets to the ready queue, after those of `call_soon`
@@ -88,9 +88,9 @@ class WheelTimers:
     call_every = call_every
 
     def stats(self) -> WheelStats:
-        """Return what the loop's timers have done: started, expired, cancelled, pending. O(1), from any thread.
+        """Return the counts of the loop's timers: started, expired, cancelled, pending. O(1), from any thread.
 
-        Counts begin anew where the loop's clock goes back.
+        The counts restart when the loop's clock goes back.
         """
         return self._schedule.stats()
 
@@ -132,7 +132,7 @@ class WheelTimers:
         self._schedule.use_clock(None)
 
     def _class_time(self: Any) -> float:
-        """Return the loop's time by its class: an override's `time()`, else asyncio's."""
+        """Return the time by the clock of the loop's class: an override of `time`, else asyncio's."""
         cls = type(self)
         if cls.time is WheelTimers.time:
             mixed_in: Any = super()
@@ -176,7 +176,7 @@ class WheelTimers:
         pass  # asyncio's constructor sets its heap, which is not used
 
     def _heap_for_turn(self: Any) -> list[asyncio.TimerHandle]:
-        """Return a heap with one timer for asyncio's own turn; the timer collects what is due on the wheel."""
+        """Return a heap with one timer for asyncio's own turn; that timer collects the due timers of the wheel."""
         upcoming = self._schedule.upcoming()
         if upcoming is None:
             return []

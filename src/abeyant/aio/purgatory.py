@@ -8,7 +8,7 @@ Ground rules
   `_check_queued` in the loop, unless it is scheduled (`_scheduled`, cleared before `_queued` is emptied, so that a key
   that arrives meanwhile schedules it again).
 * A wait may *end* on another thread: by time-out where the timer runs its callbacks, by `close` where it is called. Its
-  future is then resolved through the loop; if that is closed by then, nobody waits there any more.
+  future is then resolved through the loop; if that is closed by then, no task waits there any more.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from abeyant.timer.base import check_callback
 
 
 class WaitOutcome(StrEnum):
-    """How a wait ended. Truthy if it completed, so `if not await purgatory.wait(...)` tests for a time-out.
+    """The outcome of a wait. Truthy if it completed, so `if not await purgatory.wait(...)` tests for a time-out.
 
-    A wait that is cancelled raises `CancelledError`, as any coroutine, and has none.
+    A cancelled wait has no outcome: it raises `CancelledError`, like any coroutine.
     """
 
     COMPLETED = "completed"
@@ -125,7 +125,7 @@ class Purgatory:
     """
 
     def __init__(self, name: str, timer: AnyTimer | None = None) -> None:
-        """`timer` is an `aio.Timer`, a `SystemTimer`, or in tests a `ManualTimer`. Purgatories may share one."""
+        """Create a purgatory on `timer`, which may be shared: an `aio.Timer`, a `SystemTimer` or a `ManualTimer`."""
         if not isinstance(name, str):
             raise TypeError(f'a purgatory needs a name, as in Purgatory("produce"), not {name!r}')
         if timer is not None and not isinstance(timer, AnyTimer):

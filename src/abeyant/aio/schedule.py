@@ -43,10 +43,9 @@ _EARLIEST = -MAX_TIME // 2  # a clock may begin 70,000 years before its zero: la
 _WHEEL_SIZE = 256
 _NANOSECONDS = 1e9  # in a second
 
-# Budget of one turn: at most so many timers, and so many seconds of moving others within the wheel. So a million
-# time-outs at once do not keep the loop from its sockets.
-_TURN = 512
-_SLICE = 0.001
+# Budget of one turn, so that a million time-outs at once do not keep the loop from its sockets.
+_TURN = 512  # timers that become due
+_SLICE = 0.001  # seconds for moving other timers within the wheel
 
 
 def monotonic() -> float:
@@ -60,9 +59,10 @@ class Schedule:
     __slots__ = ("_loop", "_near", "_order", "_origin", "_reached", "_read_clock", "_version", "_wheel", "clock")
 
     def __init__(self, loop: object, read_clock: Callable[[], float] | None) -> None:
-        """`read_clock` returns the time of `loop`; None for the machine's clock, even if Python's is patched.
+        """Create an empty schedule. `read_clock` returns the time of `loop` in seconds.
 
-        Does not call it, as the loop may not be initialised yet.
+        None is the machine's clock, even if Python's is patched. The constructor does not call `read_clock`, as the
+        loop may not be initialised yet.
         """
         self.clock: Callable[[], float] | None = None
         self._loop: object = loop
@@ -83,9 +83,10 @@ class Schedule:
         return self.own() if self.clock is None else self.clock()
 
     def own(self) -> float:
-        """Return the time on the loop's own clock, which is `time.monotonic`, looked up at each call.
+        """Return the time on the loop's own clock, in seconds: `time.monotonic`, looked up at each call.
 
-        Patches of it (freezegun, mock) affect our loop as they affect asyncio's. Without one, C reads the clock.
+        Patches of it (freezegun, mock) affect our loop as they affect asyncio's. If it is not patched, C reads the
+        clock.
         """
         if self._read_clock is None or (self.is_plain() and is_unpatched()):
             return monotonic_ns() / _NANOSECONDS
@@ -147,7 +148,7 @@ class Schedule:
         handle._ticket = self._wheel._add(self._on_wheel(self._tick_of(handle._deadline)), handle)
 
     def upcoming(self) -> float | None:
-        """Return when to wake next, in seconds on the clock; None if nothing is pending."""
+        """Return the time of the next wake-up, in seconds on the clock; None if nothing is pending."""
         return self._upcoming_at(self.now())
 
     def seconds_to_next(self) -> float | None:
@@ -173,7 +174,7 @@ class Schedule:
 
     def earliest(self) -> TimerHandle | None:
         """Return the handle with exactly the earliest deadline; None if nothing is pending."""
-        self.upcoming()  # drops cancelled handles, and handles a clock that went back
+        self.upcoming()  # drops cancelled handles, and rebuilds the wheel if the clock went back
         found = self._wheel.earliest()
         handles: list[Any] = [] if found is None else found[1]
         if self._near:
@@ -233,7 +234,7 @@ class Schedule:
             self._read_clock = monotonic
 
     def _on_wheel(self, tick: int) -> int:
-        """Return a tick in the wheel's count."""
+        """Convert a tick of the clock to a tick of the wheel, which starts at `_origin`."""
         return min(tick - self._origin, _NEVER)
 
     def _tick_of(self, seconds: float) -> int:

@@ -67,7 +67,7 @@ _AWAKE = -NEVER
 _IDLE = (1 << 63) - 1
 _BATCH = 1024  # tasks in a turn, at most
 _SLICE = 5_000_000  # nanoseconds in a turn, at most, before the loop's other work
-_PAUSE = 0.001  # seconds: the least delay after a loop has woken us early
+_PAUSE = 0.001  # seconds: the minimum delay after a loop has woken us early
 
 
 class _Keeper:
@@ -179,7 +179,7 @@ class Timer(_Timer):
         return [PendingTask(deadline, *_without_context(callback, args)) for deadline, callback, args in pending]
 
     def measure(self, every: int = 16) -> None:
-        """Measure one callback in `every` from now on: how late it begins by the loop's clock, and how long it takes.
+        """Measure one callback in `every` from now on: its delay by the loop's clock, and its duration.
 
         Costs some nanoseconds a callback. See `latencies`. A second call changes `every`, and keeps the counts. Raises
         ValueError for less than 1.
@@ -187,7 +187,7 @@ class Timer(_Timer):
         self._meter = measuring(self._meter, every)
 
     def latencies(self) -> Latencies | None:
-        """Return what was measured so far; None where `measure` was not called."""
+        """Return the latencies measured so far; None before the first `measure`."""
         return None if self._meter is None else self._meter.read()
 
     @property
@@ -268,7 +268,7 @@ class Timer(_Timer):
         return True
 
     def _release(self) -> None:
-        """Drop the strong reference once nothing is pending. Called under the lock."""
+        """Drop the strong reference once nothing is pending. Call it under the lock, or when closed."""
         self._keeper.timer = None
         self._sleeps_until = _IDLE
 
@@ -294,9 +294,9 @@ class Timer(_Timer):
         attempt(partial(self._loop.call_exception_handler, context), error)  # the user's handler, or logging, may raise
 
     def _set_back(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Follow the new clock of `loop`, if it is this timer's, which may be behind the last one. For virtual time.
+        """Follow the new clock of `loop`, if that is this timer's loop, even if it is behind the last one.
 
-        The loop has no handle of ours then, as its clock is not set back while timers are pending. So nothing is armed.
+        For virtual time, which sets no clock back while timers are pending. So the loop has no handle to set again.
         """
         if self._loop is loop:
             now = self._due_by()
@@ -310,7 +310,7 @@ class Timer(_Timer):
     # -- turns ---------------------------------------------------------------------------------------------
 
     def _turn(self) -> None:
-        """Run what is due, within a turn's budget, and schedule the next wake-up."""
+        """Run the tasks that are due, within a turn's budget, and schedule the next wake-up."""
         due_at = self._wakes_at
         self._handle = None
         self._wakes_at = _AWAKE
@@ -334,7 +334,7 @@ class Timer(_Timer):
                 if item is None:
                     break
                 measured = self._meter is not None and self._meter._due()
-                late = self._due_by() - self._wheel._now() if measured else 0  # the clock shows the tick of what is due
+                late = self._due_by() - self._wheel._now() if measured else 0  # the wheel's clock shows the task's tick
                 self._run(item)
                 item = None  # so that it is not kept alive while polling for the next one
                 began, looked = looked, monotonic_ns()
@@ -351,7 +351,7 @@ class Timer(_Timer):
             self._arm(False)
 
     def _arm_at_earliest(self) -> bool:
-        """Set the loop's handle to the earliest deadline; return False if it was. For virtual time."""
+        """Set the loop's handle to the earliest deadline; return False if it is set to that. For virtual time."""
         enter(self)
         try:
             found = self._wheel.earliest()
@@ -365,7 +365,7 @@ class Timer(_Timer):
     def _arm(self, early: bool, earliest: tuple[int, list[object]] | None = None) -> None:
         """Set the loop's handle to the expiration of the next bucket, or to the deadline of `earliest` if given.
 
-        A little later if the loop has just woken us `early`.
+        If the loop has just woken us `early`, set it at least `_PAUSE` from now.
         """
         self._disarm()
         self._debug = self._loop.get_debug()

@@ -1,4 +1,4 @@
-# Whether nobody has patched the clock that asyncio reads, decided in C; unpatched.py for the interpreted loop.
+# Detect patches of the clock that asyncio reads, in C; unpatched.py is for the interpreted loop.
 #
 # asyncio's loop calls `BaseEventLoop.time`, which looks up `monotonic` in what `asyncio.base_events` calls `time`, at
 # each call. freezegun, mock and others put something else in one of the three places. The first is watched by the

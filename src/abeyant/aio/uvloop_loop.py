@@ -47,7 +47,7 @@ class UvloopEventLoop(uvloop.Loop):
         return self._schedule.now()
 
     def stats(self) -> WheelStats:
-        """Return what the loop's timers have done; see `EventLoop.stats`."""
+        """Return the counts of the loop's timers; see `EventLoop.stats`."""
         return self._schedule.stats()
 
     def call_later(
@@ -104,7 +104,7 @@ class UvloopEventLoop(uvloop.Loop):
         self._alarm_at = when
 
     def _turn(self) -> None:
-        """Call what is due, within a turn's budget, and set the alarm for the next deadline."""
+        """Call the timers that are due, within a turn's budget, and set the alarm for the next deadline."""
         self._alarm = None
         self._schedule.collect(self._due)
         try:

@@ -1,4 +1,4 @@
-"""Access control lists: who may do what, with which topics, groups and transactional ids, and with the cluster.
+"""Access control lists: authorize operations on topics, groups, transactional ids, tokens, users and the cluster.
 
 Kafka: `StandardAuthorizer`, `AclControlManager`.
 """
@@ -31,7 +31,7 @@ _OPERATIONS: Final = (
     "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT",
 )  # fmt: skip
 _PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
-# What allows an operation beside itself and ALL
+# The operations whose ALLOW rules also allow the key
 _IMPLIED: Final = {
     DESCRIBE: (DESCRIBE, READ, WRITE, DELETE, ALTER),
     DESCRIBE_CONFIGS: (DESCRIBE_CONFIGS, ALTER_CONFIGS),
@@ -130,7 +130,7 @@ class Acls:
                 del self._acls[acl]
 
     def allows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
-        """Return whether a client may do this with a resource: any rule that denies it wins. O(rules)."""
+        """Return whether a client may perform an operation on a resource. A DENY rule wins. O(rules)."""
         if client.principal in self._super_users:
             return True
         known = allowed = False
@@ -144,7 +144,7 @@ class Acls:
         return allowed or (not known and self._default)
 
     def allows_any(self, client: Client, operation: int, resource_type: int) -> bool:
-        """Return whether there may be a resource with which a client may do this. O(rules squared)."""
+        """Return whether a client may perform an operation on any resource of this type. O(rules squared)."""
         if self.allows(client, operation, resource_type, "hardcode"):  # as Kafka has it, for super users and defaults
             return True
         applying = [

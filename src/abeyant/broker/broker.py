@@ -108,7 +108,7 @@ class Broker:
         self.started_ms = self.now_ms()  # the periodic scans count from here, as in Kafka
         self.timer: Timer = BrokerTimer(self)
         self.partitions: dict[Key, Partition] = {}
-        self.by_id: dict[tuple[int, int], Partition] = {}  # by the number of a topic id
+        self.by_id: dict[tuple[int, int], Partition] = {}  # by topic id (its int) and partition index
         self.fetchers = Fetchers(self)
         self.sessions: dict[int, Session] = {}
         self.answered: defaultdict[str, int] = defaultdict(int)  # requests by API, for the metrics
@@ -235,7 +235,7 @@ class Broker:
                 logger("broker").error("broker %d: %s", self.id, error)
 
     def pause(self) -> None:
-        """Do nothing until `resume`, with connections open, as under SIGSTOP."""
+        """Pause until `resume`: handle nothing, but keep connections open, as under SIGSTOP."""
         if not self.paused and not self.stopped:
             self.paused = True
             self.cluster.controller.start_session(self.id)
@@ -298,7 +298,7 @@ class Broker:
         return directory.open_log(self.id, state.topic, state.partition, state.topic_id, config, self.now_ms())
 
     def apply_settings(self) -> None:
-        """Apply the current settings to topics, certificates, connection limits and the cleaner."""
+        """Apply the current settings to topics, certificates, connection limits, the cleaner and throttled replicas."""
         topics = self.cluster.controller.by_id
         for partition in self.partitions.values():
             topic = topics.get(partition.topic_id)
@@ -322,7 +322,7 @@ class Broker:
         self._release_throttled()
 
     def _release_throttled(self) -> None:
-        """Let throttled replicas be checked by the settings as they are now."""
+        """Check all throttled replicas again, by the current settings."""
         self.leader_throttle.release()
         self.follower_throttle.release()
 
@@ -333,7 +333,7 @@ class Broker:
                 self._forget(partition)
 
     def forget_topic(self, topic: Topic) -> None:
-        """Delete the replicas and the committed offsets of a deleted topic."""
+        """Delete the replicas, the committed offsets and the share partitions' states of a deleted topic."""
         for partition in list(self.partitions.values()):
             if partition.topic_id == topic.id:
                 self._forget(partition)
@@ -356,7 +356,7 @@ class Broker:
     # -- followers and leaders
 
     def ask_leader(self, leader: int, fetch: ReplicaFetch) -> None:
-        """Send a fetch to a leader. If it is stopped it does not answer, and the controller elects another."""
+        """Send a fetch to a leader. A stopped leader does not respond, and the controller elects another."""
         broker = self.cluster.brokers.get(leader)
         if broker is not None and not broker.stopped:
             self.cluster.network.send(broker, broker.take_fetch, fetch)
@@ -465,7 +465,7 @@ class Broker:
         connection.answer([answer])
 
     def _is_over(self, connection: Connection, session: SaslSession, api: str) -> bool:
-        """Return whether the client's session has ended. Begin another authentication if the request does (KIP-368)."""
+        """Return whether the client's session has ended. Start re-authentication on a SaslHandshake (KIP-368)."""
         now_ms = self.now_ms()
         if api == "SaslHandshake" and session.is_renewable(now_ms):
             connection.login = self.cluster.security.login(self.id, session)

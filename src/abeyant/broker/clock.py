@@ -71,7 +71,7 @@ class Clock:
         )
 
     def run(self) -> None:
-        """Let a held clock go on with real time, until `hold`. Raises AbeyantError for another clock."""
+        """Let a held clock follow real time until `hold`. Raises AbeyantError for another clock."""
         raise AbeyantError(
             'only a held clock can be run and held: create the Cluster with clock="held" (abeyant broker --clock held)'
         )
@@ -80,7 +80,7 @@ class Clock:
 
     @property
     def runs(self) -> bool:
-        """Return whether time passes by itself: always, except on a held clock until `run`."""
+        """Return whether time passes without `advance`: always, except on a held clock until `run`."""
         return True
 
     def interrupt(self) -> None:
@@ -122,7 +122,7 @@ class MachineClock(Clock):
 
 
 def machine_slept() -> float:
-    """Return how many seconds the machine has slept, plus a constant; 0 if the system has no clocks to show it."""
+    """Return the seconds that the machine has slept, plus a constant; 0 if the system has no clocks to show it."""
     return 0.0 if _CLOCKS is None else time.clock_gettime(_CLOCKS[0]) - time.clock_gettime(_CLOCKS[1])
 
 
@@ -153,7 +153,8 @@ class HeldClock(Clock):
         """Advance by `seconds`, and run what comes due in order, each at its deadline. Thread-safe.
 
         Messages between brokers take no time. Clients run in real time: see `Cluster.until_waiting`. Raises TypeError
-        for what is no time, ValueError for one below 0 or without end, AbeyantError where the cluster closes meanwhile.
+        if `seconds` is not a number or a timedelta, ValueError if it is negative or not finite, AbeyantError if the
+        cluster is closed meanwhile.
         """
         length = as_float(seconds, "seconds")
         if not 0 <= length < math.inf:
@@ -175,11 +176,11 @@ class HeldClock(Clock):
         return self._running is not None
 
     def run(self) -> None:
-        """Go on with real time from here, in steps of 50 ms, until `hold`. From any thread."""
+        """Follow real time from here, in steps of 50 ms, until `hold`. Thread-safe."""
         self._on_loop(lambda: None if self.runs else self._step_later())
 
     def hold(self) -> None:
-        """Stand still again. From any thread."""
+        """Stop following real time: time passes only by `advance` again. Thread-safe."""
         self._on_loop(self._hold)
 
     def interrupt(self) -> None:

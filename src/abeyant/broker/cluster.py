@@ -3,8 +3,8 @@
     with Cluster(brokers=3) as kafka: ...           in its own thread, with our event loop
     async with Cluster(brokers=3) as kafka: ...     on the running loop, which may be in virtual time
 
-Both have the same methods. They are thread-safe: they run in the loop's thread, and block until they are done. Of what
-is marked as not for users, only `_on_loop` is thread-safe.
+Both have the same methods. They are thread-safe: they run in the loop's thread, and block until they are done. Of the
+methods marked as not for users, only `_on_loop` is thread-safe.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class Cluster(ClusterApi):
     ) -> None:
         """`port` is the first broker's, and the others use the next ones; 0 picks free ports.
 
-        `advertise` is the address returned to clients, HOST or HOST:PORT, as Kafka's `advertised.listeners`, where it
-        is not the one that brokers listen on: a container's name, or a published port. PORT is the first broker's.
+        `advertise` is the address returned to clients, HOST or HOST:PORT, as Kafka's `advertised.listeners`, if it is
+        not the one that brokers listen on: a container's name, or a published port. PORT is the first broker's.
         `data` is a directory for topics and records, by default memory; a later cluster with the same `data` has them
         again, even if this one was killed. `settings` use Kafka's names, with dots or underscores, and its defaults;
         `node.id` is the first broker's, and the others get the next ones. With `clock="held"` time stands still until
@@ -121,7 +121,7 @@ class Cluster(ClusterApi):
 
             self._observer = RequestLog(Path(request_log))
         self._awaited = []
-        self._calls: set[Future[Any]] = set()  # of other threads, which block until the loop has made them
+        self._calls: set[Future[Any]] = set()  # calls of other threads, which block until the loop has run them
         self._faults = Faults(self)
         self._ports = {first + index: port and port + index for index in range(brokers)}
         self.directory: DataDirectory | None = None
@@ -151,7 +151,7 @@ class Cluster(ClusterApi):
     def close(self) -> None:
         """Stop all brokers and close the connections. A second call does nothing.
 
-        Calls that block in other threads, as `until_waiting` does, end at once with AbeyantError.
+        Calls that block in other threads, as `until_waiting` does, raise AbeyantError immediately.
         """
         loop, self._loop = self._loop, None
         if loop is None:
@@ -166,7 +166,7 @@ class Cluster(ClusterApi):
                     asyncio.run_coroutine_threadsafe(self._end_thread(loop), loop)
             self._thread.join()
             self._thread = None
-        for call in list(self._calls):  # the loop has ended before it came to them
+        for call in list(self._calls):  # the loop has ended without running them
             if not call.done():
                 call.set_exception(self._not_open())
 
@@ -338,7 +338,7 @@ class Cluster(ClusterApi):
 
 
 def _checked_racks(racks: Sequence[str] | None, settings: Settings) -> tuple[str, ...]:
-    """Return the racks. Raises ValueError for what is no list of names, AbeyantError beside `broker.rack`."""
+    """Return the racks. Raises ValueError unless they are a list of names, AbeyantError if `broker.rack` is set too."""
     if racks is None:
         return ()
     if (
@@ -354,7 +354,7 @@ def _checked_racks(racks: Sequence[str] | None, settings: Settings) -> tuple[str
 
 
 def _address(text: str, brokers: int) -> tuple[str, int]:
-    """Return the host and the first broker's port, 0 for the one that it listens on. Raises AbeyantError."""
+    """Return the advertised host and first broker's port, 0 for the port that it listens on. Raises AbeyantError."""
     host, colon, digits = text.partition(":")
     if not host or "/" in text or host == "0.0.0.0":
         raise AbeyantError(f"advertise is {text!r}: give a HOST or HOST:PORT that clients can connect to")

@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 class Served(Protocol):
-    """A server of something about the cluster, until its `with` block ends."""
+    """A running HTTP server for the cluster, such as control or the window. Its `with` block stops it."""
 
     url: str
 
@@ -58,7 +58,7 @@ class Served(Protocol):
 
 
 class Serve(Protocol):
-    """Serves something about the cluster at a port, 0 for a free one."""
+    """A function that starts an HTTP server for the cluster on a port, 0 for a free one."""
 
     def __call__(self, cluster: Cluster, port: int, *, host: str, token: str | None) -> Served: ...
 
@@ -138,7 +138,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace, others: Mapping[str, Serve]) -> int:
-    """Run a cluster until a signal. `others` are servers beside control, by the option that has their port."""
+    """Run a cluster until a signal. `others` maps options with a port (`window`) to the servers that they start."""
     from abeyant.broker import Cluster
 
     servers = {"control": _serve_control, **others}
@@ -186,7 +186,7 @@ def run(args: argparse.Namespace, others: Mapping[str, Serve]) -> int:
 
 
 def _read_to_end(stop: threading.Event) -> None:
-    """Read standard input, and set `stop` at its end or where there is none."""
+    """Read standard input, and set `stop` at its end, or immediately if there is none."""
     with suppress(OSError):
         while os.read(0, 1 << 16):
             pass

@@ -1,7 +1,7 @@
 """The controller: topics, brokers and settings; `leaders` has the partitions. One object, no consensus.
 
-What changes is sent to the brokers as messages, as Kafka's controller does with its records. So a paused broker gets
-all changes later, in order.
+Changes are sent to the brokers as messages, as Kafka's controller does with its records. So a paused broker gets all
+changes later, in order.
 
 A paused broker sends no heartbeats. To model that, pausing starts a timer of `broker.session.timeout.ms`. When it
 expires, the broker is fenced: it leads no partition and is in no in-sync set until it is resumed.
@@ -70,7 +70,7 @@ class Controller:
         self.topics: dict[str, Topic] = {}
         self.by_id: dict[uuid.UUID, Topic] = {}
         self.topics_version = 0
-        """How many topics were created since the start."""
+        """Number of topics created since the start."""
         # In Kafka's form of ids.
         self.cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self._store = MetadataStore(journal)

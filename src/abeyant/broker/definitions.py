@@ -13,7 +13,7 @@ from abeyant.errors import AbeyantError, did_you_mean
 
 Scope = Literal["broker", "topic", "group", "client-metrics"]
 
-# The numbers of DescribeConfigs
+# DescribeConfigs' numbers of types
 TYPES = {
     "boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7, "class": 8, "password": 9,
 }  # fmt: skip
@@ -30,7 +30,7 @@ _PER_MECHANISM = (
     "sasl.server.callback.handler.class",
 )  # fmt: skip
 OAUTHBEARER_OPTIONS = ".oauthbearer.sasl.jaas.config"
-"""The end of the only setting of this kind that has an effect here."""
+"""Suffix of the only `sasl.jaas.config` that has an effect here."""
 _OF_TOKENS = (
     "The options of OAUTHBEARER's login module, by Kafka's names: what unsecured tokens need to have, or which "
     "authorities sign the certificate of the server of keys. A broker takes a change up when it starts."
@@ -65,7 +65,7 @@ class Definition:
     default: str | None
     allowed: str
     change: str
-    """When and for which brokers it may change, as in the table."""
+    """The kind of change that is allowed: fixed, dynamic, broker, listener, running or internal, as in the table."""
     fallback: str | None
     """The broker setting that is the default of a topic's or a group's setting."""
     text: str
@@ -104,7 +104,7 @@ class Definition:
 
     @property
     def documentation(self) -> str:
-        """Return what it does in this broker."""
+        """Return a description of the setting's effect in this broker."""
         if self.unsupported is not None:
             return f"Only the default is supported: {self.unsupported}."
         return self.text or _NO_EFFECT
@@ -183,7 +183,7 @@ class Definition:
 
 
 def duration_ms(text: str) -> int | None:
-    """Return an ISO 8601 duration of days, hours, minutes and seconds in ms; None if it is none of Java's."""
+    """Return an ISO 8601 duration of days, hours, minutes and seconds in ms; None if Java would refuse it."""
     found = _DURATION.fullmatch(text)
     if found is None:
         return None

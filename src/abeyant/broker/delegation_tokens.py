@@ -25,7 +25,7 @@ _LATEST_MS: Final = 253_402_300_799_000  # the end of the year 9999, the last th
 class DelegationTokens:
     """The delegation tokens, and their store. Use from the loop's thread only.
 
-    The store has no HMACs: as in Kafka, tokens are worth nothing once brokers have another secret, or none.
+    The store has no HMACs: as in Kafka, tokens become invalid once brokers have another secret, or none.
     """
 
     def __init__(self, credentials: Credentials, settings: Settings, store: MetadataStore, clock: Clock) -> None:
@@ -47,11 +47,11 @@ class DelegationTokens:
 
     @property
     def enabled(self) -> bool:
-        """Return whether there is a secret, without which there are no tokens."""
+        """Return whether tokens can be used: whether `delegation.token.secret.key` is set."""
         return self._secret is not None
 
     def all(self) -> list[DelegationToken]:
-        """Return all tokens, those too that have expired since the last scan."""
+        """Return all tokens, including those that have expired since the last scan."""
         return list(self._known.values())
 
     def create(self, requester: str, owner: str, renewers: tuple[str, ...], longest_ms: int) -> DelegationToken:
@@ -70,13 +70,19 @@ class DelegationTokens:
         return token
 
     def renew(self, requester: str, key: bytes, period_ms: int) -> int:
-        """Renew a token for `period_ms`, 0 or less for the default. Return when it expires. Raises ApiError."""
+        """Renew a token for `period_ms`, 0 or less for the default. Raises ApiError.
+
+        Return the new expiry in ms since 1970.
+        """
         token = self._usable(requester, key)
         period_ms = min(period_ms, self._renewal_ms) if period_ms > 0 else self._renewal_ms
         return self._set_expiry(token, period_ms)
 
     def expire(self, requester: str, key: bytes, period_ms: int) -> int:
-        """Let a token expire in `period_ms`, or with less than 0 remove it now. Return when. Raises ApiError."""
+        """Make a token expire in `period_ms`, or if negative remove it now. Raises ApiError.
+
+        Return the expiry in ms since 1970.
+        """
         token = self._usable(requester, key)
         if period_ms >= 0:
             return self._set_expiry(token, period_ms)
@@ -118,7 +124,7 @@ class DelegationTokens:
         del self._known[token.id]
 
     def _schedule(self) -> None:
-        """Wait for the first of Kafka's scans that finds an expired token."""
+        """Schedule `_remove_expired` at the first of Kafka's scans that would find an expired token."""
         self.close()
         if self._known:
             due_ms = min(min(one.expires_ms, one.last_ms) for one in self._known.values())

@@ -120,7 +120,7 @@ def _failed(reason: str) -> ApiError:
 
 
 def _metadata_downgrade(before: int, one: Update) -> str:
-    """Return why a metadata version older than the one in use is refused: 4.3's changes the metadata itself."""
+    """Return the message that refuses an older metadata version: that of 4.3 changes the metadata itself."""
     reason = (
         "Unsafe metadata downgrade is not supported in this version."
         if one.kind == UNSAFE_DOWNGRADE

@@ -1,4 +1,4 @@
-"""Leaders and in-sync sets: how the controller elects, reassigns, and tells the brokers.
+"""Leaders and in-sync sets: elect and reassign for the controller, and send the new states to brokers.
 
 Each change of a partition makes a new `PartitionState`. It is written to the journal, kept, and sent to the brokers
 that have or had a replica.
@@ -59,7 +59,7 @@ class Leaders:
         settings: Settings,
         clock: Clock,
     ) -> None:
-        """The controller changes topics and `members`: those of the `brokers` that are registered, and not fenced."""
+        """The controller changes `topics`, `by_id` and `members`: the registered, unfenced ones of `brokers`."""
         self._topics = topics
         self._by_id = by_id
         self._members = members
@@ -82,7 +82,7 @@ class Leaders:
             self._rebalance.cancel()
 
     def returned(self, member: Member) -> None:
-        """Send a broker that has started or returned the states of its partitions; elect leaders where none is."""
+        """Send a broker that has started or returned the states of its partitions. Elect missing leaders."""
         for topic in self._topics.values():
             for state in list(topic.partitions):
                 if member.id not in state.replicas:

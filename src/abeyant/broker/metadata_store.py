@@ -27,7 +27,7 @@ _PRODUCER_BLOCK = 1_000  # ids reserved at a time; a restart skips at most as ma
 
 
 class MetadataStore:
-    """Keep the controller's metadata in a journal, if there is one. Methods that write raise ApiError if they fail."""
+    """The controller's metadata in a journal, if there is one. Methods that write raise ApiError if they fail."""
 
     def __init__(self, journal: Journal | None) -> None:
         """Write to `journal`; with None, store nothing."""
@@ -149,7 +149,7 @@ class MetadataStore:
                 yield DelegationToken(number, owner, requester, tuple(renewers), issued, expires, last, b"")
 
     def put_token(self, number: str, token: DelegationToken | None) -> None:
-        """Store a delegation token, without its HMAC, which only the secret gives; None removes it."""
+        """Store a delegation token without its HMAC, which is computed from the secret; None removes it."""
         self._put(f"token/{number}", None if token is None else token[1:-1])
 
     def acls(self) -> Iterator[list[Any]]:
@@ -163,7 +163,7 @@ class MetadataStore:
         self._put(f"acl/{json.dumps(acl)}", True if exists else None)
 
     def features(self) -> tuple[int, dict[str, int]]:
-        """Return the epoch of the finalized features, and their levels as far as they were changed."""
+        """Return the epoch of the finalized features, and their stored levels; 0 and {} before the first change."""
         known: list[Any] = [0, {}] if self._journal is None else self._journal.get("features", [0, {}])
         return known[0], known[1]
 

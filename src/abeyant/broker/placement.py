@@ -19,7 +19,7 @@ def place_replicas(
 ) -> list[tuple[int, ...]]:
     """Return the replicas of `partitions` partitions, placed round robin; `first` is the index of the first.
 
-    A partition has as many replicas on each of the `racks`, or one more.
+    A partition's replicas are spread evenly over the `racks`, as far as these have enough brokers.
     The lowest broker leads partition 0, so that tests know the leaders. (Kafka starts at a random one.)
     Raises ApiError for too few brokers, no partitions, or more than 10,000.
     """
@@ -50,11 +50,11 @@ def place_replicas(
 
 
 def _spread(brokers: list[int], replication: int, racks: Mapping[int, str | None]) -> tuple[int, ...]:
-    """Return the first of the brokers, and those that follow it, each of the least used rack. O(brokers)."""
+    """Choose replicas: each time the first broker left on a least used rack. O(replication * brokers)."""
     used: Counter[str | None] = Counter()
     chosen = []
     for _ in range(replication):
-        broker = min(brokers, key=lambda one: used[racks.get(one)])  # the first one of the least
+        broker = min(brokers, key=lambda one: used[racks.get(one)])  # the first of several equal ones
         brokers.remove(broker)
         used[racks.get(broker)] += 1
         chosen.append(broker)
@@ -120,7 +120,7 @@ def check_name(name: str, existing: Collection[str]) -> None:
         raise ApiError(ErrorCode.invalid_topic_exception, complaint)
     if name in existing:
         raise ApiError(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
-    if "." in name or "_" in name:  # metrics do not tell these apart
+    if "." in name or "_" in name:  # metric names do not distinguish these
         alike = next((other for other in existing if other.replace(".", "_") == name.replace(".", "_")), None)
         if alike is not None:
             raise ApiError(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topic: {alike}")

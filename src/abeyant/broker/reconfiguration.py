@@ -78,10 +78,10 @@ def overrides(text: str) -> dict[str, int]:
 
 
 def address_of(host: str) -> str | None:
-    """Return a host's address; None if it has none, or if it can be no host's name. Asks the name server."""
+    """Return a host's address; None if it has none or its name is invalid. Blocks on the name server."""
     try:
         return socket.gethostbyname(host)
-    except (OSError, UnicodeError, TypeError):  # of a label that is empty or too long, and of a null byte
+    except (OSError, UnicodeError, TypeError):  # for a label that is empty or too long, and for a null byte
         return None
 
 
@@ -158,7 +158,7 @@ def _is_for_listeners(found: Definition) -> bool:
 
 
 def _check_local(name: str, local: int, whole: str, limit: int) -> None:
-    """Raise ConfigError unless the local limit is within the whole one. -2 means the whole, -1 no limit."""
+    """Raise ConfigError if `local` exceeds `limit`, that of all tiers. -2 means the same as `limit`, -1 no limit."""
     if limit < 0 or local == -2:
         return
     invalid = f"Invalid value {local} for configuration {name}:"

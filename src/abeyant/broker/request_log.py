@@ -61,7 +61,7 @@ class RequestLog:
             raise AbeyantError(f"cannot write a request log to {directory}: it is not writable")
         self._directory = directory
         self._files: dict[int, IO[str]] = {}
-        self._numbers: dict[int, int] = {}  # follower -> number of its last fetch
+        self._numbers: dict[int, int] = {}  # of the last fetch, by follower
         self._broken = False
 
     def log_response(self, call: Call, response: Any) -> None:
@@ -205,7 +205,7 @@ def _codec(key: int, version: int) -> Codec:
 
 
 def _redact_secrets(form: Any) -> None:
-    """Redact what clients authenticate with. Kafka logs it."""
+    """Redact HMACs, salts and salted passwords, with which clients authenticate. Kafka logs them."""
     if isinstance(form, list):
         for one in form:
             _redact_secrets(one)

@@ -28,7 +28,7 @@ class ScramUsers:
             credentials.of(mechanism)[user] = credential
 
     def alter(self, deletions: Iterable[Any], upsertions: Iterable[Any]) -> dict[str, ApiError | None]:
-        """Delete, add and replace credentials; return each user's error, or None. Each user by himself."""
+        """Delete, add and replace credentials. Return each user's error, or None; it does not affect other users."""
         changes: dict[str, tuple[str, Credential | None]] = {}
         errors: dict[str, ApiError | None] = {}
         for one, removes in (*((one, True) for one in deletions), *((one, False) for one in upsertions)):
@@ -69,7 +69,7 @@ class ScramUsers:
 
 
 def _mechanism(one: Any) -> str:
-    """Return the mechanism that a change names. Raises ApiError for an unknown one, and without a user."""
+    """Return the mechanism that a change names. Raises ApiError if it is unknown, or the user name is empty."""
     if not one.name:
         raise ApiError(ErrorCode.unacceptable_credential, "Username must not be empty")
     found = _NAMES.get(one.mechanism)

@@ -285,7 +285,7 @@ class TopicSettings:
 
 
 def _check_start(found: Definition, text: str) -> None:
-    """Raise ConfigError for a static setting that cannot work."""
+    """Raise ConfigError for a static setting that is invalid, dynamic only, or not supported here."""
     value = found.parse(text)
     base = found.base or found.name
     if found.change == "running":
@@ -340,8 +340,8 @@ def entry_of(found: Definition, text: str | None, synonyms: tuple[Synonym, ...],
 def from_python(settings: Mapping[str, object]) -> dict[str, str]:
     """Return settings by Kafka's names, from names with dots or underscores: `min_insync_replicas`.
 
-    Only a listener's name has an underscore in Kafka: `listener.name.sasl_ssl.` is left as it is.
-    Raises ConfigError for one with both spellings, and for None.
+    Only listeners' settings have underscores in Kafka: names such as `listener.name.sasl_ssl.ssl.client.auth` stay.
+    Raises ConfigError for a setting with both spellings, and for None.
     """
     found: dict[str, str] = {}
     for key, value in settings.items():

@@ -2,10 +2,10 @@
 
 Ground rules
 ------------
-* The collector is the whole process's, and "is it on?" does not tell who switched it off. So one thread at a time has
-  it paused, the one that has taken what is in `_free`. Another that comes meanwhile goes on without. Were both to
-  pause it, each would take the other's pause for the user's wish, and could leave it off for good.
-* Nobody ever waits: what would wait may be a finaliser or a signal handler, on top of the one who is waited for.
+* The collector is the whole process's, and `gc.isenabled()` does not show who switched it off. So one thread at a time
+  has it paused, the one that has taken the item in `_free`. Another thread meanwhile goes on without a pause. Were both
+  to pause it, each would take the other's pause for the user's wish, and could leave it off for good.
+* Nothing here waits: the caller may be a finaliser or a signal handler, run by the thread that it would wait for.
 * Nothing in here makes an object that the collector counts, as a lock's `acquire` does of its arguments. It would
   start at the very moment at which it is to be paused.
 * A user's own `gc.disable()` is kept, but for one case: a thread that calls it while another has the collector paused

@@ -1,4 +1,4 @@
-"""The delay queue of buckets: which bucket of the wheel comes up next.
+"""The delay queue of buckets, by the time at which they come up.
 
 A binary heap (Williams, "Algorithm 232: Heapsort", 1964) over two parallel integer arrays. It holds buckets, not
 tasks, so it stays small (at most levels x wheel size) and is touched once a bucket, not once a task: that is the

@@ -6,7 +6,7 @@ from array import array
 
 __all__ = ["GENERATION", "NEXT", "PREV", "STRIDE", "fetch_int", "fetch_long", "ints", "longs"]
 
-# Where in a slab's links the things of one slot are: at `STRIDE * slot` and after it.
+# The fields of one slot in a slab's links: offsets from `STRIDE * slot`.
 NEXT = 0
 PREV = 1
 GENERATION = 2

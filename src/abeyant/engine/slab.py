@@ -11,13 +11,13 @@ Ground rules
 * A slot is live when its generation is odd. Taking and releasing a slot each add one to its generation, so a
   handle (generation and slot in one integer) goes stale the moment its task ends, however often the slot is
   used again. (A generation has 31 bits: a handle kept through 2**30 reuses of one slot would come alive again.)
-* Every slot is always on exactly one circular list, if only on its own. So `unlink` needs no question asked
-  and no list named, and a second `unlink` harms nothing. A list is known by its sentinel, a slot that carries
+* Every slot is always on exactly one circular list, if only on its own. So `unlink` needs no test and
+  no list, and a second `unlink` harms nothing. A list is known by its sentinel, a slot that carries
   no task (`reserve`): an empty list is a sentinel linked to itself.
 * A slot's links and its generation lie side by side, three to a slot in `links`: with a million pending, what is
   looked up at random is in no cache, and one miss is cheaper than three.
 * The arrays grow in place, by an eighth when they are large. The C library moves large blocks by their page tables,
-  not byte by byte, so no single start stands still for long. `links` and `deadline` are renewed whenever that happens.
+  not byte by byte, so that no single start takes long. `links` and `deadline` are renewed whenever that happens.
 * `release` hands the item back and never drops it: dropping the last reference may run a user's `__del__`, which
   must not happen under the owner's lock.
 """
@@ -76,7 +76,7 @@ class Slab:
     __slots__ = ("_born", "_deadlines", "_free", "_fresh", "_links", "_room", "deadline", "items", "links")
 
     def __init__(self, born: int = 0) -> None:
-        """A slot's generation begins with `born`, which is even: to outdo the handles of another slab."""
+        """Start the slots' generations at `born`, which is even: above another slab's, to make its handles stale."""
         self._born = born & _GENERATION_MASK
         self._room = 0
         self._free = -1  # head of the free list, threaded through the links; -1 ends it

@@ -13,15 +13,15 @@ nogil = nullcontext()  # held all the time
 
 
 def no_gc(cls: T) -> T:
-    """For compiled classes only."""
+    """Return the class unchanged: this is for compiled classes only."""
     return cls
 
 
 def cclass(cls: T) -> T:
-    """For compiled classes only."""
+    """Return the class unchanged: this is for compiled classes only."""
     return cls
 
 
 def freelist(size: int) -> Callable[[T], T]:
-    """For compiled classes only."""
+    """Return a decorator that changes nothing: this is for compiled classes only."""
     return no_gc

@@ -27,16 +27,16 @@ Ground rules
   exactly the clock's tick as its deadline, and `_due` needs no sorting (T6). A task added with a deadline before
   the clock goes to `_overdue`, a heap, and runs before it.
 * Within a tick, tasks run in the order in which they were added: a cascade pushes to the *front*, last task
-  first, because whoever is still in a higher wheel was added before whoever could be filed in a lower one.
+  first, because a task still in a higher wheel was added before any that could be filed in a lower one.
   (A refreshed task keeps only the order of ticks.)
 * A refresh to a later deadline is one store: the task stays where it is filed, and is filed anew when that
   bucket comes up. Hence: a filed task's deadline is at or after its bucket's expiration, not always inside it.
 * Where the delay queue's first bucket holds one task, and every other comes up after its deadline, that task is
   the next, and the clock goes to it straight: there is nothing to cascade past. (Sparse tasks on a fine tick.)
 * Compiled, `//` and `%` are C's, which agrees with Python's where neither operand is negative. None is.
-* The methods without an underscore are the Python face, and look at what they are given. Drivers in C call those of
-  the same name with an underscore.
-* No item is dropped in here: ended items are handed to the caller, who lets go of them outside its lock.
+* The methods without an underscore are the Python API, and check their arguments. Drivers in C call those of the
+  same name with an underscore.
+* No item is dropped in here: ended items are returned to the caller, who drops them outside its lock.
 
 It is one file on purpose: filing, cascading, refreshing and overdue tasks share the clock and its invariants, and a
 quarter of the lines is introspection and `_check`.
@@ -66,7 +66,7 @@ _FEW = 64  # entries that are not worth tidying up
 
 
 class Bucket(NamedTuple):
-    """What a non-empty bucket holds; see `TimingWheel.buckets`."""
+    """The contents of a non-empty bucket; see `TimingWheel.buckets`."""
 
     level: int  # 0 is the first wheel
     index: int  # type: ignore[assignment]  # in its wheel (tuple.index goes unused)
@@ -75,7 +75,7 @@ class Bucket(NamedTuple):
 
 
 class WheelStats(NamedTuple):
-    """What a wheel has done since it was made; see `TimingWheel.stats`."""
+    """Counts of a wheel's work since it was made; see `TimingWheel.stats`."""
 
     pending: int  # tasks neither handed out nor removed
     started: int
@@ -158,7 +158,7 @@ class TimingWheel:
         """Add `item`, due at `deadline`; return its handle for `remove` and `refresh`. O(1).
 
         A deadline already past is due at the next `advance` or `poll`, never here (T5); only such a one costs
-        O(log of those overdue). Raises OverflowError beyond +-2**62 units, TypeError for what is no integer.
+        O(log of those overdue). Raises OverflowError beyond +-2**62 units, TypeError for anything but an integer.
         """
         self._must_be_made()
         return self._add(whole_number(deadline, "deadline"), item)
@@ -192,7 +192,7 @@ class TimingWheel:
         return item
 
     def refresh(self, handle: int, deadline: int) -> bool:
-        """Give a pending task a new deadline; False when it has already ended. O(1).
+        """Give a pending task a new deadline; return False if it has already ended. O(1).
 
         To a later deadline it is one store: the task is filed anew when its present bucket comes up.
         """
@@ -276,7 +276,7 @@ class TimingWheel:
         return slots
 
     def _read_earliest(self, sentinel: int, earliest: int, slots: list[int]) -> int:
-        """Keep in `slots` those with the earliest deadline, of them and of one bucket's; return that deadline."""
+        """Add a bucket's slots to `slots`, keep those with the earliest deadline, and return that deadline."""
         slab = self._slab
         slot = slab.first(sentinel)
         while slot != sentinel:
@@ -328,7 +328,7 @@ class TimingWheel:
         return None if slot < 0 else self._hand_out(slot)
 
     def __len__(self) -> int:
-        """Return how many tasks are pending, exactly. O(1)."""
+        """Return the exact number of pending tasks. O(1)."""
         return self._pending
 
     # -- filing --------------------------------------------------------------------------------------------
@@ -400,7 +400,7 @@ class TimingWheel:
     # -- time ----------------------------------------------------------------------------------------------
 
     def _next_ticks(self) -> int:
-        """`next_expiration` in ticks, -1 for none. Lets go of buckets that have emptied."""
+        """Return `next_expiration` in ticks, -1 for none. Drop buckets that have emptied."""
         slab = self._slab
         if self._overdue:
             self._drop_stale_overdue()
@@ -492,7 +492,7 @@ class TimingWheel:
     def _file_overdue(self, ticks: int, handle: int) -> None:
         if len(self._overdue) >= self._overdue_most:
             self._forget_stale_overdue()
-        # Until it is there the task is nowhere: a finaliser, or another thread that comes to run in one, would miss it.
+        # Before the push the task is on no list: a finaliser, or another thread that runs meanwhile, would miss it.
         paused = pause_collection()
         try:
             heappush(self._overdue, (ticks, self._overdue_order, handle))
@@ -553,7 +553,7 @@ class TimingWheel:
             for handle in handles:
                 slab.unlink(handle & _SLOT_MASK)
             self._overdue = []
-            self._next_ticks()  # lets go of the buckets, which have all emptied
+            self._next_ticks()  # drops the buckets, which have all emptied
             self._clock = now // self._tick
             for level in range(self._levels):
                 self._place(level)
@@ -626,7 +626,7 @@ class TimingWheel:
         return found
 
     def stats(self) -> WheelStats:
-        """Counts since the wheel was made. O(1)."""
+        """Return the counts since the wheel was made. O(1)."""
         self._must_be_made()
         return WheelStats(
             pending=self._pending,

@@ -1,12 +1,12 @@
 # cython: nonecheck=True
-"""Idle time-outs: who has been silent for too long? Each packet says `seen`; silence says `on_idle`, once.
+"""Idle time-outs: call `seen` for each packet of a peer; `on_idle` is called once when a peer has been silent.
 
 The idea
 --------
-All who are watched wait in one timing wheel (`peers.py`), and one task of the timer stands for them all. It comes up
-when the wheel's next bucket does. To be seen again is to be refreshed: a look-up and one store, however many are
-watched. The wheel files a task anew only when its bucket comes up, so a busy connection costs a cascade per time-out,
-not a timer per packet.
+All watched peers are in one timing wheel (`peers.py`), and one task of the timer stands for them all. It runs when the
+wheel's next bucket comes up. `seen` refreshes a peer's task: a look-up and one store, however many are watched. The
+wheel files a task anew only when its bucket comes up, so a busy connection costs a cascade per time-out, not a timer
+per packet.
 
 Ground rules
 ------------
@@ -15,11 +15,11 @@ Ground rules
   collector tracks (but in `_grow`, `_widen` and `drain`, which pause it or expect it). Interpreted, `lock` takes a
   `Mutex`, which keeps finalisers and signal handlers from using this detector half changed.
 * Peers' `__hash__` and `__eq__` are the user's code, and run with the lock free: the hash is taken before; to compare,
-  `find` lets go of the lock, and looks again where what it had read has changed meanwhile. So does `on_idle`, and the
-  timer is called with the lock free: it may be a loop's, and its clock is then the user's code too.
-* `_alarm_at` is the time for which the timer's task is set: `_NEVER` for none, `_AWAKE` while a turn is on, which will
-  set the next by itself. It is written under the lock *before* the timer is called, without it, by whoever changed it
-  and drew a `_number` for that; if another number has been drawn when the timer has answered, its task is surplus.
+  `find` releases the lock, and looks again if what it had read has changed meanwhile. `on_idle` runs, and the timer is
+  called, with the lock free too: the timer may be a loop's, and its clock is then the user's code.
+* `_alarm_at` is the time for which the timer's task is set: `_NEVER` for none, `_AWAKE` during a turn, which sets the
+  next alarm at its end. A thread that changes it under the lock draws a `_number`, and then calls the timer with the
+  lock free. If another number has been drawn when the timer returns, the task that it started is surplus.
 """
 
 from __future__ import annotations
@@ -53,21 +53,21 @@ from abeyant.timer.units import to_nanoseconds, to_seconds
 _AWAKE = -1  # for `_alarm_at`
 _NEVER = MAX_TIME  # for `_alarm_at`; no deadline is as late
 _LONGEST = 100 * 366 * 86_400 * 10**9  # nanoseconds: a hundred years
-_BATCH = 32  # calls of `on_idle` in one of the timer's tasks, that others get their turn (T7)
+_BATCH = 32  # calls of `on_idle` in one of the timer's tasks, for fairness to other tasks (T7)
 _NOBODY = object()
 
 
 class IdleStats(NamedTuple):
-    """One consistent reading of a detector's counts. `watched` is now; the others are sums since it was made."""
+    """One consistent reading of a detector's counts. `watched` is current; the others are sums since it was made."""
 
     watched: int
     """Peers whose countdown runs now: each once. (`PurgatoryStats.watched` counts pairs of operation and key.)"""
     started: int
     """Countdowns started: peers seen while they were not watched."""
     expired: int
-    """Peers that were silent for too long, and were handed to `on_idle`."""
+    """Peers that were silent for too long, and were passed to `on_idle`."""
     forgotten: int
-    """Peers let go of by `forget`, or handed back by `close`."""
+    """Peers removed by `forget`, or returned by `close`."""
 
     @property
     def begun(self) -> int:
@@ -114,7 +114,7 @@ class IdleDetector:
     def __init__(
         self, timeout: float | timedelta, on_idle: Callable[[Any], object], timer: Timer | None = None
     ) -> None:
-        """Watch nobody yet. `timeout` in seconds, up to a hundred years; `timer` is any of this package's.
+        """Make a detector without peers. `timeout` in seconds, up to a hundred years; `timer` is any of this package's.
 
         Without a `timer` it makes a `SystemTimer` of its own, whose thread begins with the first peer; `close` closes
         it. Inside a running asyncio loop that would run `on_idle` in the wrong thread, and raises RuntimeError.
@@ -147,9 +147,9 @@ class IdleDetector:
     # -- for users -----------------------------------------------------------------------------------------
 
     def seen(self, peer: Any) -> None:
-        """Note that `peer` is alive now: its time-out starts again, or starts if it was not watched. O(1).
+        """Record that `peer` is alive now: start its time-out, or start it again. O(1).
 
-        Raises TimerClosedError once the detector or its timer is closed, for nothing would come of it.
+        Raises TimerClosedError once the detector or its timer is closed, as `on_idle` would never be called.
         """
         hashed = hash(peer)
         deadline = self._timer._now() + self._timeout
@@ -177,11 +177,11 @@ class IdleDetector:
             try:
                 self._set_alarm(number, deadline)
             except BaseException:
-                self.forget(peer)  # what the timer refuses is not watched
+                self.forget(peer)  # not watched, as the timer refuses the alarm
                 raise
 
     def forget(self, peer: Any) -> bool:
-        """Watch `peer` no longer, without a call of `on_idle`; True exactly when this prevented one. O(1)."""
+        """Stop watching `peer`, without a call of `on_idle`; return True exactly if this prevented one. O(1)."""
         hashed = hash(peer)
         alarm = None
         known = None
@@ -197,8 +197,8 @@ class IdleDetector:
         finally:
             peers.unlock()
         if alarm is not None:
-            alarm.cancel()  # with nobody watched the timer has nothing to wake for (T10)
-        del known  # here at the earliest
+            alarm.cancel()  # without peers the timer has nothing to wake up for (T10)
+        del known  # not before the lock is free
         return slot >= 0
 
     def idle_for(self, peer: Any) -> float | None:
@@ -248,7 +248,7 @@ class IdleDetector:
 
     @classmethod
     def __class_getitem__(cls, peer: Any) -> GenericAlias:
-        """For annotations: `IdleDetector[str]` is one whose peers are strings."""
+        """Return an alias for annotations: `IdleDetector[str]` is a detector whose peers are strings."""
         return GenericAlias(cls, peer)
 
     @property
@@ -262,11 +262,11 @@ class IdleDetector:
         return self._peers.closed
 
     def __len__(self) -> int:
-        """Return how many are watched, exactly. O(1)."""
+        """Return the exact number of watched peers. O(1)."""
         return len(self._wheel)
 
     def __bool__(self) -> bool:
-        # A detector that watches nobody is still one: `detector or default` must not replace it.
+        # True also without peers: `detector or default` must not replace it.
         return True
 
     def __contains__(self, peer: Hashable) -> bool:
@@ -318,10 +318,10 @@ class IdleDetector:
             finally:
                 self._peers.unlock()
 
-    # -- the turn of those who have been idle: with the lock free ------------------------------------------
+    # -- the timer's turn: with the lock free --------------------------------------------------------------
 
     def _turn(self) -> None:
-        """Report peers whose time is over, then schedule the next turn. Called by the timer."""
+        """Call `on_idle` for peers whose time-out has passed, then schedule the next turn. Called by the timer."""
         self._peers.lock()
         self._alarm_at = _AWAKE
         self._peers.unlock()
@@ -362,13 +362,13 @@ class IdleDetector:
             self._set_alarm(number, deadline)
 
     def _set_alarm(self, number: int, deadline: int) -> None:
-        """Have the timer call `_turn` at `deadline`, for whoever drew `number`."""
+        """Have the timer call `_turn` at `deadline`, for the caller that drew `number`."""
         try:
             task: TimerTask | None = self._timer._start(_TURN, (self,), 0, deadline)
         except BaseException:
             self._peers.lock()
             if number == self._number:
-                self._alarm_at = _NEVER  # whoever is seen next tries again
+                self._alarm_at = _NEVER  # the next `seen` tries again
             self._peers.unlock()
             raise
         self._peers.lock()
@@ -381,13 +381,13 @@ class IdleDetector:
     # -- with the lock held --------------------------------------------------------------------------------
 
     def _draw(self, deadline: int) -> int:
-        """Note when the timer is to wake this; return the number by which to set it."""
+        """Record the time at which the timer has to call `_turn`; return the number for `_set_alarm`."""
         self._alarm_at = deadline
         self._number += 1
         return self._number
 
     def _check(self) -> None:
-        """Assert what must hold between two calls. O(those watched + chains); for tests."""
+        """Assert what must hold between two calls. O(peers + chains); for tests."""
         self._peers.check()
         upcoming = self._wheel.next_expiration()
         if upcoming is not None and self._alarm_at != _AWAKE:

@@ -32,7 +32,7 @@ class Peers:
 
     def __init__(self, wheel: TimingWheel) -> None:
         self.wheel = wheel
-        self.closed = False  # nobody is found any more
+        self.closed = False  # True: `find` finds no peer
         self._lock = mutex("an IdleDetector")
         # By slot of the wheel: the hash of its peer, and the next slot of its chain; -1 ends one.
         self._hash = array("q", bytes(8 * 256))
@@ -41,12 +41,12 @@ class Peers:
         self._first = array("i", [-1]) * (1 << _FIRST_BITS)  # the first slot of each chain
 
     def lock(self) -> None:
-        """Take the lock, where there is one to take."""
+        """Take the lock; do nothing where the interpreter's global lock serves as it."""
         if _LOCKED:
             self._lock.acquire()
 
     def unlock(self) -> None:
-        """Give it back."""
+        """Release the lock."""
         if _LOCKED:
             self._lock.release()
 
@@ -69,12 +69,12 @@ class Peers:
                         other = None  # maybe the last reference
                         self.lock()
                     if slab.find(handle) < 0 or self.closed:
-                        break  # it went meanwhile: look again
+                        break  # the peer was removed meanwhile: look again
                     if same:
                         return slot
                 slot = self._chain[slot]
             else:
-                if self.wheel._started == started:  # or else it may have come meanwhile
+                if self.wheel._started == started:  # else it may have been added meanwhile
                     return -1
 
     def add(self, peer: Hashable, hashed: int, deadline: int) -> None:
@@ -95,7 +95,7 @@ class Peers:
         self._first[bucket] = slot
 
     def refresh(self, slot: int, deadline: int) -> None:
-        """Give a peer more time; not by the clock of a thread that read it before another did. O(1)."""
+        """Give a peer a later deadline; ignore an earlier one, of a thread that read the clock before another. O(1)."""
         filed: int = self.wheel._slab.deadline[slot]
         if deadline > (filed - 1) * self.wheel._tick:
             self.wheel._refresh(self.wheel._slab.handle(slot), deadline)
@@ -106,20 +106,20 @@ class Peers:
         return self.wheel._remove(self.wheel._slab.handle(slot))
 
     def next_idle(self, now: int) -> int:
-        """Return the slot of the next peer whose time is over, or -1."""
+        """Return the slot of the next peer whose time-out has passed, or -1."""
         if self.closed or self.wheel._settle(self.wheel._to_clock(now), 1024) <= 0:
             return -1
         return self.wheel._next_due()
 
     def take(self, slot: int) -> Any:
-        """Watch a peer no longer whose time is over; hands it out."""
+        """Stop watching a peer whose time-out has passed; return it."""
         self._unchain(slot)
         return self.wheel._hand_out(slot)
 
     def close(self) -> list[tuple[int, Any]]:
         """Stop watching; return all (deadline, peer), by deadline. O(n log n)."""
         self.closed = True
-        for bucket in range(1 << self._bits):  # from here on nobody is found, while `drain` allocates
+        for bucket in range(1 << self._bits):  # from here on `find` finds no peer, while `drain` allocates
             self._first[bucket] = -1
         return self.wheel.drain()
 
@@ -149,7 +149,7 @@ class Peers:
             resume_collection(paused)
 
     def _widen(self) -> None:
-        """Twice as many chains. O(those watched)."""
+        """Double the number of chains. O(peers)."""
         paused = pause_collection()
         try:
             table = array("i", [-1]) * (2 << self._bits)
@@ -164,7 +164,7 @@ class Peers:
             resume_collection(paused)
 
     def check(self) -> None:
-        """Assert what must hold between two calls. O(those watched + chains); for tests."""
+        """Assert what must hold between two calls. O(peers + chains); for tests."""
         self.wheel._check()
         slab = self.wheel._slab
         met = set()

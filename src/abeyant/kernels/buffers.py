@@ -1,4 +1,4 @@
-"""Columns of 64-bit integers from any buffer: `array`, NumPy, Arrow, shared memory. Does not need NumPy."""
+"""View any buffer as a column of 64-bit integers: `array`, NumPy, Arrow, shared memory. Does not need NumPy."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A timing wheel for those who have columns: start many, stop many, expire into an array.
+"""A timing wheel over columns: start many tasks, stop many, expire into an array.
 
-The same wheel, the same laws, without a Python object a timer: a task is its handle and a *payload*, an integer of
-the caller's (a row number, an id). One call works through a whole buffer, so the cost of the call itself is paid
-once. The payloads stand in an array of their own beside the wheel's, by slot; the wheel's list of items stays empty.
+It is `TimingWheel`, with the same laws, but without a Python object for each timer: a task is its handle and a
+*payload*, an integer of the caller's (a row number, an id). One call processes a whole buffer, so the cost of a call is
+paid once. Payloads are in an array of their own beside the wheel's, by slot; the wheel's list of items stays empty.
 
 Memory: 36 bytes a slot; the arrays double as they fill.
 """
@@ -42,7 +42,7 @@ class BulkWheel:
         self._payload = zeros("q", 256)  # by slot
 
     def _must_be_made(self) -> None:
-        """Raise TypeError where `__init__` was never called: what C would read then is not there."""
+        """Raise TypeError if `__init__` was never called, as compiled code would then read missing fields."""
         wheel: Any = self._wheel
         if wheel is None:
             raise TypeError("BulkWheel: its __init__ must be called before it is used")
@@ -87,7 +87,8 @@ class BulkWheel:
     ) -> int:
         """Give the tasks of these handles new deadlines; return how many were pending. O(1) a task.
 
-        `refreshed` is told which, as in `remove_many`. Raises OverflowError as `add_many`, nothing changed.
+        `refreshed` gets 1 for each task that was pending, else 0, as `removed` in `remove_many`. Raises
+        OverflowError as `add_many` does, and changes nothing then.
         """
         self._must_be_made()
         which = integers(handles, "handles")
@@ -128,14 +129,14 @@ class BulkWheel:
         return self._advance_into(now, out, _FOREVER if budget is None else budget)[0]
 
     def next_expiration(self) -> int | None:
-        """Return when `advance` next has work, at or before the earliest deadline; None when nothing is pending."""
+        """Return the time at which `advance` next has work, by the earliest deadline; None if nothing is pending."""
         self._must_be_made()
         return self._wheel.next_expiration()
 
     # -- introspection -------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """Return how many tasks are pending, exactly. O(1)."""
+        """Return the exact number of pending tasks. O(1)."""
         self._must_be_made()
         return len(self._wheel)
 
@@ -156,7 +157,7 @@ class BulkWheel:
 
     @property
     def tick(self) -> int:
-        """The length of a tick, in units."""
+        """Return the length of a tick, in units."""
         self._must_be_made()
         return self._wheel.tick
 
@@ -168,12 +169,12 @@ class BulkWheel:
 
     @property
     def clock(self) -> int:
-        """The time the wheel has reached, in units, rounded down to a tick."""
+        """Return the time that the wheel has reached, in units, rounded down to a tick."""
         self._must_be_made()
         return self._wheel.clock
 
     def stats(self) -> WheelStats:
-        """Counts since the wheel was made. O(1)."""
+        """Return the counts since the wheel was made. O(1)."""
         self._must_be_made()
         return self._wheel.stats()
 
@@ -232,7 +233,7 @@ class BulkWheel:
         return count
 
     def _advance_into(self, now: int, payloads: memoryview | array[int], budget: int) -> tuple[int, int]:
-        """Return how many payloads were written, and what is left of the budget."""
+        """Advance as `advance` does; return the number of payloads written, and the rest of the budget."""
         wheel = self._wheel
         target = wheel._to_clock(now)
         count = 0

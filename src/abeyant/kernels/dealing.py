@@ -1,4 +1,4 @@
-"""Rows of four integers from columns, dealt out to shards by the uppermost bits of their first: a pass of radix sort.
+"""Join four columns to rows, dealt out to shards by the uppermost bits of the first: one pass of a radix sort.
 
 The columns are joined as they are dealt out, so each value is read once and written once (Knuth, TAOCP 3, 5.2.5).
 
@@ -35,12 +35,12 @@ def pair_hashes(
     places: WriteableBuffer,
     identities: WriteableBuffer,
 ) -> None:
-    """Write into `places` and `identities` two hashes per row, of the pair that it is of.
+    """Write into `places` and `identities` the two hashes of each row's pair of texts.
 
-    `ones` and `others` are hashes of texts as `hashing.hash_texts` writes them, two each. `one_of` and `other_of` tell
-    per row, in 32-bit integers, which of them it has; either may be empty, and row n then has number n. The other way
-    round, a pair has other hashes. Raises ValueError for a number that is not there, or columns of different length;
-    TypeError for other kinds of buffer.
+    `ones` and `others` are hashes of texts as `hashing.hash_texts` writes them, two each. `one_of` and `other_of` are
+    each row's numbers among them, 32-bit integers; either may be empty, and row n then has number n. The order of a
+    pair matters: reversed, it has other hashes. Raises ValueError for a number that is not there, or columns of
+    different length; TypeError for other kinds of buffer.
     """
     place = writable_integers(places, "places")
     identity = writable_integers(identities, "identities")
@@ -69,7 +69,7 @@ def deal(
 ) -> None:
     """Write the columns into `rows`, four integers to a row, shard after shard, each in the order of its rows.
 
-    `ends` becomes where each shard ends, in rows. There are as many shards as it has elements, a power of two that is
+    `ends` becomes the end of each shard, in rows. There are as many shards as it has elements, a power of two that is
     at least 2; a row's shard is the uppermost bits of its place, without a sign. Raises ValueError for columns of
     different length or another number of shards, TypeError for other kinds of buffer.
     """
@@ -121,7 +121,7 @@ def _pair(
 
 
 def _both(one: int, other: int) -> int:
-    """Return a hash of two hashes: these are spread evenly, and so is this."""
+    """Return a hash of two hashes, spread as evenly as they are."""
     return (one * _GOLDEN + other) & _ALL
 
 

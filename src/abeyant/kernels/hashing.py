@@ -1,8 +1,8 @@
-"""Numbers for texts: two 64-bit hashes of each text of an Arrow column, with seeds.
+"""Hash each text of an Arrow column to two 64-bit numbers, with seeds.
 
-SipHash-1-3 (Aumasson and Bernstein, 2012; one round a word, three at the end), which CPython takes for its strings and
-Rust for its tables: whoever does not know the seed cannot make texts that collide. Two hashes with seeds of their own
-tell a billion texts apart but for a chance of 10**-19.
+SipHash-1-3 (Aumasson and Bernstein, 2012; one round a word, three at the end), as CPython uses for its strings and Rust
+for its tables: texts that collide cannot be made without knowing the seed. Two hashes with different seeds distinguish
+a billion texts but for a chance of 10**-19.
 
 O(bytes), eight at a time. Compiled, it leaves the interpreter's lock to other threads.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
 SEED = 32
-"""Bytes of a seed: 16 for each of the two hashes."""
+"""Length of a seed in bytes: 16 for each of the two hashes."""
 
 _FIRST = 0x736F6D6570736575  # C constants when compiled; the letters of SipHash's paper
 _SECOND = 0x646F72616E646F6D
@@ -56,7 +56,7 @@ def hash_texts(offsets: ReadableBuffer, data: ReadableBuffer, seed: bytes, hashe
 
 
 def _hash(narrow: memoryview, wide: memoryview, text: memoryview, size: int, seed: memoryview, out: memoryview) -> bool:
-    """Hash texts up to the first offset outside the data; return whether there was none."""
+    """Hash all texts and return True; stop and return False at the first offset that goes back or beyond the data."""
     is_narrow = len(narrow) > 0
     begin = narrow[0] if is_narrow else wide[0]
     if begin < 0:
@@ -72,8 +72,8 @@ def _hash(narrow: memoryview, wide: memoryview, text: memoryview, size: int, see
 
 
 def _sip(text: memoryview, begin: int, end: int, seed: memoryview, out: memoryview, to: int) -> None:
-    """Write both hashes of a text. Neither waits for the other, so they take little longer than one."""
-    every = 0xFFFFFFFFFFFFFFFF  # here, where a C compiler sees that it changes nothing
+    """Write both hashes of a text. The processor computes them in parallel, so they take little longer than one."""
+    every = 0xFFFFFFFFFFFFFFFF  # a local variable, so that a C compiler sees that masking changes nothing
     one = seed[0] ^ _FIRST
     two = seed[1] ^ _SECOND
     three = seed[0] ^ _THIRD
@@ -123,19 +123,19 @@ def _sip(text: memoryview, begin: int, end: int, seed: memoryview, out: memoryvi
 
 
 def _word(text: memoryview, begin: int) -> int:
-    """Return eight bytes as a number, the first the lowest."""
+    """Return eight bytes as an integer, the lowest first."""
     word = 0
-    for place in range(8):  # so many that a C compiler sees one load in it
+    for place in range(8):  # exactly eight, which a C compiler turns into one load
         byte = text[begin + place]
         word |= byte << (8 * place)
     return word
 
 
 def _last_word(text: memoryview, begin: int, end: int) -> int:
-    """Return the bytes up to the end, fewer than eight, as a number."""
+    """Return the bytes up to the end, fewer than eight, as an integer."""
     if begin == end:
         return 0
-    if end >= 8:  # one load: of eight bytes up to the end the last
+    if end >= 8:  # one load, of the eight bytes that end there
         return _word(text, end - 8) >> (8 * (8 - end + begin))
     word = 0
     for place in range(end - begin):

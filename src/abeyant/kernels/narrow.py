@@ -1,11 +1,11 @@
-"""Rows of integers in as few bytes as they need, for rows that travel.
+"""Pack rows of integers into as few bytes as they need, for transfer.
 
-A column is written as what it is more than its least value, in as many bytes as the greatest of these needs (*frame of
-reference*; Goldstein, Ramakrishnan and Shaft, 1998). So a time within a day takes five bytes, and not eight.
+Each value is written as its difference from the column's least value, in as many bytes as the greatest difference needs
+(*frame of reference*; Goldstein, Ramakrishnan and Shaft, 1998). So a time within a day takes five bytes, and not eight.
 
-Rows are written block by block, and each block begins with a head that tells all that is needed to read it: how many
-rows it has, the width of each column in bytes, and the least value of each. Blocks may be joined in any order. Whoever
-writes may give a column fewer bytes than it needs: then its uppermost bits are lost.
+Rows are written block by block, and each block begins with a head that has all that is needed to read it: its number of
+rows, the width of each column in bytes, and the least value of each. Blocks may be joined in any order. A writer may
+give a column fewer bytes than it needs: then its uppermost bits are lost.
 
 O(bytes). Compiled, both functions leave the interpreter's lock to other threads.
 """
@@ -40,12 +40,12 @@ def head_size(columns: int) -> int:
 def narrow(
     rows: ReadableBuffer, ends: ReadableBuffer, widths: ReadableBuffer, least: ReadableBuffer, packed: WriteableBuffer
 ) -> None:
-    """Write rows into `packed`, block after block; block n ends where `ends[n]` says, in rows.
+    """Write rows into `packed`, block after block; block n ends before row `ends[n]`.
 
-    `widths` and `least` have an integer per column: bytes from 0 to 8, and what is taken from each value. A row has a
-    byte at least. A block without rows is left out. `packed` is as long as `head_size` for each block that is there,
-    and the widths for each row. Raises ValueError for buffers that do not fit one another, TypeError for other kinds of
-    buffer.
+    `widths` and `least` have an integer per column: bytes from 0 to 8, and the number to subtract from each value. A
+    row has a byte at least. A block without rows is left out. `packed` has `head_size` bytes for each block with rows,
+    and the sum of the widths for each row. Raises ValueError for buffers that do not fit one another,
+    TypeError for other kinds of buffer.
     """
     values, stops = integers(rows, "rows"), integers(ends, "ends")
     width, low = integers(widths, "widths"), integers(least, "least")
@@ -70,9 +70,9 @@ def narrow(
 
 
 def widen(packed: ReadableBuffer, columns: int, first_least: int = 0) -> array[int]:
-    """Return the rows of blocks that stand one after the other, so many columns to a row.
+    """Return the rows of consecutive blocks, each row of `columns` integers.
 
-    `first_least` is added to each value of the first column. Raises ValueError for what are no whole blocks.
+    `first_least` is added to each value of the first column. Raises ValueError unless `packed` is whole blocks.
     """
     if columns < 1:
         raise ValueError(f"columns is a number of columns, at least 1, not {columns}")
@@ -102,7 +102,7 @@ def _rises(ends: Integers, count: int) -> bool:
 # -- in C when compiled, without the interpreter's lock --------------------------------------------------------------
 
 
-# Each of the two inner loops stands whole: a call would copy the descriptions of the buffers for each number.
+# Both inner loops are written out: a call would copy the descriptions of the buffers for each number.
 
 
 def _narrow(rows: Integers, ends: Integers, widths: Integers, least: Integers, packed: memoryview) -> None:
@@ -123,7 +123,7 @@ def _narrow(rows: Integers, ends: Integers, widths: Integers, least: Integers, p
             while row < end:
                 for column in range(columns):
                     value = (rows[row * columns + column] - least[column]) & _ALL
-                    if place <= last:  # a C compiler sees one store in it; what follows mends the rest
+                    if place <= last:  # compiled to one store; the next values overwrite its excess bytes
                         for number in range(8):
                             packed[place + number] = (value >> (8 * number)) & 0xFF
                     else:
@@ -134,7 +134,7 @@ def _narrow(rows: Integers, ends: Integers, widths: Integers, least: Integers, p
 
 
 def _count(blocks: memoryview, columns: int) -> int:
-    """Return how many rows there are in all; -1 where blocks are not whole."""
+    """Return the number of rows of all blocks; -1 if a block is not whole."""
     count = place = 0
     with cython.nogil:
         while place < len(blocks):
@@ -180,7 +180,7 @@ def _widen(
             while to < end:
                 for column in range(columns):
                     value = 0
-                    if place <= last:  # a C compiler sees one load in it
+                    if place <= last:  # compiled to one load
                         for number in range(8):
                             byte = blocks[place + number]
                             value |= byte << (8 * number)
@@ -196,13 +196,13 @@ def _widen(
 
 
 def _write(packed: memoryview, place: int, value: int) -> None:
-    """Write a number of eight bytes, the lowest first."""
+    """Write an integer as eight bytes, the lowest first."""
     for number in range(8):
         packed[place + number] = (value >> (8 * number)) & 0xFF
 
 
 def _read(packed: memoryview, place: int) -> int:
-    """Read a number of eight bytes, with a sign."""
+    """Return the signed integer of eight bytes, the lowest first."""
     value = 0
     for number in range(8):
         byte = packed[place + number]

@@ -1,4 +1,4 @@
-"""A stable radix sort (Knuth, TAOCP 3, 5.2.5) of times, and of what belongs to them."""
+"""A stable radix sort (Knuth, TAOCP 3, 5.2.5) of times, each with its row number."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _sort(keys: memoryview, rows: memoryview, other_keys: array[int], other_rows
         high = max(high, key)
     place = zeros("q", _DIGITS)
     shift = 0
-    there = False  # whether the outcome of the last pass stands in the other pair
+    there = False  # whether the last pass wrote into the other pair
     while shift < 63 and (high - low) >> shift > 0:
         if there:
             _scatter(other_keys, other_rows, keys, rows, place, low, shift)
@@ -68,7 +68,7 @@ def _scatter(
     low: int,
     shift: int,
 ) -> None:
-    """One pass: by the digit of `key - low` at `shift`, what has the same digit in its order."""
+    """Sort stably by one digit of `key - low`, from bit `shift` on, into `to_keys` and `to_rows`: one pass."""
     for digit in range(_DIGITS):
         place[digit] = 0
     for position in range(len(keys)):

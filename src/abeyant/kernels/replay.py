@@ -1,29 +1,30 @@
-"""Columnar replay: the trace of one instance through the wheel, outcomes and the wheel's own work out.
+"""Columnar replay: run the trace of one instance through the wheel; return outcomes and the wheel's own work.
 
-A trace is three columns of 64-bit integers, a row an operation: when it started, its time-out, and when its condition
-came true. `replay` decides each outcome by the laws O1-O3, and takes every operation that had to wait through the
-wheel: filed, cascaded, and stopped when it completes or handed out when it expires. The wheel is `TraceWheel`, which
-does what `TimingWheel` does and counts what it counts, for any tick and wheel size; so a what-if is a call with
-another tick. Nothing is shared and nothing is kept: a pure function of its arguments.
+A trace is three columns of 64-bit integers, with a row for each operation: its start, its time-out, and the time at
+which its condition came true. `replay` decides each outcome by the laws O1-O3, and runs every operation that had to
+wait through the wheel: filed, cascaded, and stopped when it completes or handed out when it expires. The wheel is
+`TraceWheel`, which does what `TimingWheel` does and counts what it counts, for any tick and wheel size; so a what-if is
+a call with another tick. It is a pure function of its arguments: nothing is shared or kept.
 
 The outcome and the wheel
 -------------------------
 * **The outcome is the law's, at exact deadlines**, whatever the tick: completed at max(start, end) where end <=
   deadline (`deadline="exclusive"`: end < deadline) or end <= start; expired at the deadline otherwise.
-* **Lateness is the wheel's.** It can tell of an expiry only at the first tick at or after the deadline; lateness is
-  that time less the deadline, in units, 0 where the tick is 1. An operation whose condition came true in between
+* **Lateness is the wheel's.** It can report an expiry only at the first tick at or after the deadline; lateness is
+  that time minus the deadline, in units, 0 where the tick is 1. An operation whose condition came true in between
   has expired by the law, and would have completed under a driver of that tick: `overtaken` counts these.
 
 The driver
 ----------
-It is the ideal one, that wakes exactly when the delay queue's first bucket comes up and needs no time to run; the
+It is an ideal driver, which wakes exactly when the delay queue's first bucket comes up and needs no time to run; the
 clock of the wheel moves only then, as in Kafka's `SystemTimer` and in our `ManualTimer`. A bucket queued with a
 time that has passed already (the clock lagged behind) comes up at the end of the same instant. Within an instant
 progress comes before starts, and starts before expiries (O3). An operation whose condition holds when it starts is
 never timed, as in the purgatory.
 
 Cost: O(rows), however many are pending: streams of columns for the wheel, and a radix sort that brings the ends, and
-unless they are sorted the starts, into order. Memory: 21 bytes a row, 16 more for each that completes after a wait.
+unless they are sorted the starts, into order. Memory: 21 bytes a row, 24 more
+unless they are sorted by start, and 16 more for each that completes after a wait.
 The global interpreter lock is held throughout.
 """
 
@@ -40,7 +41,7 @@ from abeyant.kernels.trace_wheel import TraceWheel
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-NEVER = (1 << 63) - 1  # for `ends`: the condition never came true (as any time after the deadline says, too)
+NEVER = (1 << 63) - 1  # for `ends`: the condition never came true (any time after the deadline means the same)
 
 _MAX_TIME = MAX_TIME  # C constants when compiled
 _FOREVER = NEVER
@@ -49,32 +50,32 @@ _MOST_ROWS = 1 << 30  # as many as a wheel holds
 
 
 class ReplayStats(NamedTuple):
-    """What the operations and the wheel did. Times are in the trace's unit."""
+    """Counts of a replay: of its operations, and of the wheel's work. Times are in the trace's unit."""
 
     operations: int
     completed: int
     expired: int
     completed_at_start: int  # of the completed: the condition held at the start, so no timer was started
-    overtaken: int  # of the expired: the condition came true before the wheel, a tick late at most, could tell
+    overtaken: int  # of the expired: the condition came true before the wheel, at most a tick late, reported it
     max_pending: int  # timers at once: the most after any instant's progress and starts, before its expiries
     pending_time: int  # the integral of pending timers over time; over the trace's length it is their mean
     lateness_max: int
     lateness_sum: int
     started: int  # timers
     cancelled: int  # timers stopped, for their operation completed
-    cascaded: int  # times that a timer was filed anew because its bucket came up before its deadline
+    cascaded: int  # times that a timer was filed again because its bucket came up before its deadline
     levels: int  # wheels needed
     wakeups: int  # instants at which the driver woke: a bucket with a timer in it came up, or one was due at once
     bucket_operations: int  # buckets put into the delay queue and taken out of it
     first: int  # when the trace began: its first start; 0 of an empty trace
-    last: int  # when its last timer had ended (expiries as told by the wheel)
+    last: int  # when its last timer had ended (expiries at the time at which the wheel reported them)
 
 
 class Replayed(NamedTuple):
-    """A row's outcome stands at the row's place."""
+    """The outcome of each row, at the row's index."""
 
     completed: array[int]  # unsigned bytes (`B`): 1 completed, 0 expired
-    ended_at: array[int]  # `q`: when, by the laws: at exact deadlines
+    ended_at: array[int]  # `q`: the time of the end by the laws, at exact deadlines
     stats: ReplayStats
 
 
@@ -121,7 +122,7 @@ def _replay(
     tick: int,
     wheel_size: int,
 ) -> Replayed:
-    TimingWheel(tick, wheel_size)  # refuses a tick or a size that no wheel can have
+    TimingWheel(tick, wheel_size)  # raises ValueError for a tick or a size that no wheel can have
     run = _Run(starts, until, ends, absolute, exclusive, tick, wheel_size)
     run.judge()
     run.drive()
@@ -129,7 +130,7 @@ def _replay(
 
 
 class _Run:
-    """One replay on its way. The columns, the wheel, and what has been counted."""
+    """A running replay: its columns, its wheel, and its counts."""
 
     __slots__ = (
         "_absolute", "_at_start", "_completed", "_deadlines", "_ended_at", "_ends", "_exclusive", "_expired", "_first",
@@ -167,7 +168,7 @@ class _Run:
         self._overtaken = 0
         self._most = 0
         self._late_most = 0
-        self._late_high = 0  # sums that may go past 64 bits, in two parts: what is above 32 bits, and below
+        self._late_high = 0  # sums that may exceed 64 bits, in two parts: above 32 bits, and below
         self._late_low = 0
         self._waited_high = 0
         self._waited_low = 0
@@ -178,7 +179,7 @@ class _Run:
     # -- outcomes ------------------------------------------------------------------------------------------
 
     def judge(self) -> None:
-        """Decide every outcome by the laws O1-O3. Raises ValueError at the first row that makes no sense."""
+        """Decide every outcome by the laws O1-O3. Raises ValueError at the first invalid row."""
         row = self._judge()
         if row < 0:
             return
@@ -193,7 +194,7 @@ class _Run:
         raise ValueError(f"row {row}: the deadline is beyond 2**62 (start {start}, timeouts {until})")
 
     def _judge(self) -> int:
-        """Return the first row that makes no sense, or -1."""
+        """Decide every outcome; stop at the first invalid row and return it, else return -1."""
         completed = self._completed
         ended_at = self._ended_at
         absolute = self._absolute
@@ -232,7 +233,7 @@ class _Run:
     # -- the wheel's part ----------------------------------------------------------------------------------
 
     def drive(self) -> None:
-        """Start timers in the order of time, letting the wheel come up in between."""
+        """Start timers in the order of time, and process the wheel's due buckets in between."""
         self._wheel = TraceWheel(
             self._tick, self._wheel_size, self._first, self._deadlines, self.completed, self.ended_at
         )
@@ -255,16 +256,16 @@ class _Run:
             start_row[row] = row
 
     def _collect_ends(self, end_at: array[int]) -> None:
-        """Write when the operations that had to wait completed."""
+        """Write into `end_at` the completion times of the operations that completed after a wait."""
         ends = 0
         for row in range(len(self._ended_at)):
-            # The bound holds unless a column is changed meanwhile, by another thread; that must not corrupt memory.
+            # The bound fails only if another thread changes a column meanwhile, which must not corrupt memory.
             if self._completed[row] and self._ended_at[row] > self._starts[row] and ends < len(end_at):
                 end_at[ends] = self._ended_at[row]
                 ends += 1
 
     def _drive(self, start_at: memoryview | array[int], start_row: array[int], end_at: array[int]) -> None:
-        """Run over all starts; without `start_row` they are in the order of the rows."""
+        """Process all starts and the buckets due between them. Without `start_row` the rows are sorted by start."""
         wheel = self._wheel
         ends = len(end_at)
         next_end = 0

@@ -10,11 +10,11 @@ which is a staircase: walk its events from the greatest progress down, and keep 
 before it. An operation with a start and a deadline is then one binary search: F at or before the start completes at the
 start, F up to the deadline completes at F, else it expires.
 
-Staircases are merged by building one from the steps of both: what is no step among some events is none among more. So
-a table's events can be reduced piece by piece, anywhere, in any order.
+Staircases are merged by building one from the steps of both: an event dominated in a chunk stays dominated overall. So
+a table's events can be reduced chunk by chunk, anywhere, in any order.
 
-Because the start plays no part, a key may be cut anywhere along its *progress*: a piece needs no event of another, only
-the least `at` of all that lies above it. (The pipeline cuts hot keys so.)
+Because the start plays no part, a key may be cut anywhere along its *progress*: a part needs no events of others, only
+the least `at` of all the events above it. (The pipeline cuts hot keys so.)
 
 A key is two 64-bit integers, `place` and `identity`: the caller's hashes, or row numbers. Ties in time need no sorting:
 an event at the very start or deadline is one comparison, progress first (O3).
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from abeyant.kernels.rows import Integers
 
-NEVER = (1 << 63) - 1  # what `first_reached` writes for "not in time"
+NEVER = (1 << 63) - 1  # written by `first_reached` for "not in time"
 
 _NEVER = NEVER  # C constants when compiled
 _WIDTH = WIDTH
@@ -61,7 +61,7 @@ class Staircases:
     __slots__ = ("_count", "_directory", "_low", "_shift", "_steps")
 
     def __init__(self, events: ReadableBuffer) -> None:
-        """Build from rows of four integers: place, identity, progress, at; in any order, duplicates and all.
+        """Build from rows of four integers: place, identity, progress, at; in any order, duplicates allowed.
 
         Raises TypeError or ValueError for a buffer that is no whole number of such rows of 64-bit integers.
         """
@@ -80,13 +80,13 @@ class Staircases:
         self._list_places()
 
     def __len__(self) -> int:
-        """Return how many steps there are, over all keys."""
+        """Return the number of steps of all keys."""
         return self._count
 
     @property
     def steps(self) -> memoryview:
-        """The steps, rows as events are: by place, by identity, from the greatest progress down. Nothing is copied."""
-        if not self._count:  # so it is of one whose `__init__` was never called, too: C has no buffer to show
+        """Return the steps, as rows like events: by place, identity, then descending progress. Nothing is copied."""
+        if not self._count:  # also if `__init__` was never called: compiled code has no buffer then
             return memoryview(zeros("q", 0))
         return memoryview(self._steps)
 
@@ -101,9 +101,9 @@ class Staircases:
         *,
         deadline: Literal["inclusive", "exclusive"] = "inclusive",
     ) -> None:
-        """Write into `reached` when each operation's condition first held in its time, or NEVER. O(1) each, see above.
+        """Write into `reached` the time at which each operation's condition first held, or NEVER. O(1) each, see above.
 
-        One element an operation in every column, times in the events' unit. The condition is looked at from the start
+        One element an operation in every column, times in the events' unit. The condition is checked from the start
         to the deadline, both included, or the deadline excluded; one that holds at the start was reached there in any
         case. Raises ValueError for columns of different length, TypeError for other kinds of buffer.
         """
@@ -144,7 +144,7 @@ class Staircases:
             return spread(rows, steps, ends)
 
     def _keep(self, rows: Integers, ends: Integers, bucket: Integers, fine: Integers) -> int:
-        """Move the rows that are steps to the front, in order; return how many. `rows` are spread to buckets."""
+        """Move the rows that are steps to the front, in order; return their number. `rows` are spread to buckets."""
         with cython.nogil:
             kept = 0
             begin = 0
@@ -160,7 +160,7 @@ class Staircases:
         return kept
 
     def _list_places(self) -> None:
-        """Write the directory: of the steps with one `_entry`, the first, and behind the last entry the end of all."""
+        """Fill the directory: `_directory[n]` is the first step whose entry is n or more, the last the step count."""
         count = self._count
         if count == 0:
             return
@@ -221,7 +221,7 @@ class Staircases:
             return -1
         low = self._directory[entry]
         high = self._directory[entry + 1]
-        while low < high:  # steps before `low` come no later than the one looked for, those from `high` on do
+        while low < high:  # steps before `low` are at or before the wanted one, those from `high` on after it
             middle = (low + high) >> 1
             if self._comes_after(middle, place, identity, required):
                 high = middle
@@ -242,7 +242,7 @@ class Staircases:
 
 
 def _is_step(steps: Integers, last: int, rows: Integers, row: int) -> bool:
-    """Return whether `row`, next in order after the step `last`, is one: another key, or earlier."""
+    """Return whether `row`, next in order after the step `last`, is a step: of another key, or earlier."""
     last *= _WIDTH
     row *= _WIDTH
     return rows[row] != steps[last] or rows[row + 1] != steps[last + 1] or rows[row + 3] < steps[last + 3]

@@ -1,7 +1,7 @@
-"""Sorting rows of four integers (place, identity, progress, at) by moving them, bucket by bucket, in the cache.
+"""Sort rows of four integers (place, identity, progress, at) by moving them, bucket by bucket, in the cache.
 
-The order: by place, by identity, from the greatest progress down, from the earliest on. Rows of 32 bytes are moved, and
-not their numbers: a row number costs a miss of the cache for each look at its row.
+The order: by place, by identity, from the greatest progress down, from the earliest on. Rows of 32 bytes are moved,
+instead of row numbers, with which each comparison would cost a cache miss.
 
 Two passes, both by the uppermost bits of the place in which the rows differ. `spread` deals out all rows to coarse
 buckets, each of which fits the second-level cache. `sort` deals out one of those to buckets of some rows, and sorts
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 WIDTH = 4  # integers to a row
 COARSE = 1 << 14  # rows to a coarse bucket, on the average: 512 kB
 _FINE = 4  # rows to a bucket, on the average
-_BLOCK = 8  # so many rows are sorted by insertion
+_BLOCK = 8  # maximum rows that are sorted by insertion
 
 _WIDTH = WIDTH  # C constants when compiled
 
 
 def coarse_buckets(count: int) -> int:
-    """Return how many elements `spread` needs in `ends` for `count` rows; 1 if all rows are sorted at once."""
+    """Return the number of elements that `spread` needs in `ends` for `count` rows; 1 if `sort` can take them all."""
     return count // COARSE + 1
 
 
 def fine_buckets(count: int) -> int:
-    """Return how many buckets `sort` is to be given room for."""
+    """Return the number of elements that `sort` needs in `ends` for `count` rows."""
     return count // _FINE + 1
 
 
@@ -44,9 +44,9 @@ def half_place(rows: Integers, row: int) -> int:
 
 
 def spread(rows: Integers, target: Integers, ends: Integers) -> int:
-    """Copy all of `rows` into `target` by coarse bucket; return how many buckets there are.
+    """Copy all of `rows` into `target` by coarse bucket; return the number of buckets.
 
-    `ends`, zeros at first, are where each bucket ends in `target`.
+    `ends`, zeros at first, become the end of each bucket in `target`.
     """
     return _deal(rows, 0, len(rows) // _WIDTH, target, ends, len(ends))
 
@@ -54,7 +54,7 @@ def spread(rows: Integers, target: Integers, ends: Integers) -> int:
 def sort(rows: Integers, begin: int, end: int, target: Integers, ends: Integers) -> None:
     """Copy the rows [begin, end) to the front of `target`, sorted; `ends` is as long as `fine_buckets` says.
 
-    The rows in their old place are spent: that is the room for merging.
+    Overwrites the rows [begin, end) in `rows`, which are the room for merging.
     """
     buckets = fine_buckets(end - begin)
     for bucket in range(buckets):
@@ -72,9 +72,9 @@ def sort(rows: Integers, begin: int, end: int, target: Integers, ends: Integers)
 
 
 def _deal(rows: Integers, begin: int, end: int, target: Integers, ends: Integers, buckets: int) -> int:
-    """Copy the rows [begin, end) into `target` by bucket, in their order otherwise; return how many buckets there are.
+    """Copy the rows [begin, end) into `target` by bucket, stably; return the number of buckets, at most `buckets`.
 
-    `ends`, zeros at first, are where each bucket ends in `target`. There are `buckets` at most.
+    `ends`, zeros at first, become the end of each bucket in `target`.
     """
     if begin == end:
         return 0
@@ -141,7 +141,7 @@ def _sort_many(rows: Integers, other: Integers, low: int, high: int) -> None:
         _insert(rows, begin, min(begin + _BLOCK, high))
         begin += _BLOCK
     width = _BLOCK
-    there = False  # whether the outcome of the last pass stands in `other`
+    there = False  # whether the last pass wrote into `other`
     while width < high - low:
         begin = low
         while begin < high:
@@ -190,7 +190,7 @@ def _merge(source: Integers, target: Integers, low: int, middle: int, high: int)
     left = low
     right = middle
     if middle < high and not _comes_before(source, middle, middle - 1):
-        right = high  # one run already: only to be copied
+        right = high  # already in order: only copy
         middle = high
     for to in range(low, high):
         if right >= high or (left < middle and not _comes_before(source, right, left)):

@@ -1,4 +1,4 @@
-"""Each event serves one operation: who gets it, key by key (law O7).
+"""Assign each event to one operation of its key (law O7).
 
 The operations that wait for a key, and the events that serve none yet, are doubly linked lists over row numbers, so
 that each leaves in O(1) wherever it is. An event is offered to the oldest operation first, or to the newest.
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from abeyant.kernels.rows import Integers
 
 NEVER = (1 << 63) - 1
-"""What is written for an operation that was not served."""
+"""Written to `met` for an operation that did not get what it required."""
 
 _NEVER = NEVER  # C constants when compiled
 _NONE = -1
 
 
 class Waiting:
-    """The operations of one key that wait, and its events that are unused: links between row numbers."""
+    """The waiting operations of one key and its unused events: linked lists over row numbers."""
 
     __slots__ = (
         "_after_event",
@@ -203,7 +203,7 @@ class Waiting:
             self._last_operation = before
 
     def _wanted_by(self, progress: int, lasts: Integers, required: Integers, now: int, newest: bool, add: bool) -> int:
-        """Return the operation whose turn it is and that the event serves, or -1; those that are over leave."""
+        """Return the first operation in turn that the event can serve, or -1. Unlink those past their `lasts`."""
         operation = self._last_operation if newest else self._first_operation
         while operation >= 0:
             following = self._before_operation[operation] if newest else self._after_operation[operation]
@@ -237,7 +237,7 @@ class Waiting:
         self._end(operation)
 
     def _leave_unused(self, event: int, after: int) -> None:
-        """Add an event before the event `after`, or last: so the younger end begins with an instant's greatest, too."""
+        """Link an unused event before the event `after`, or last: so the newest end, too, begins with the greatest."""
         before = self._last_event if after < 0 else self._before_event[after]
         self._before_event[event] = before
         self._after_event[event] = after
@@ -277,7 +277,7 @@ class Waiting:
         newest: bool,
         add: bool,
     ) -> None:
-        """Give the unused events to the operations that start now, in their turn."""
+        """Give unused events to the operations that start now, in the order in which they are served."""
         for number in range(end - begin):
             operation = end - 1 - number if newest else begin + number
             event = self._last_event if newest else self._first_event

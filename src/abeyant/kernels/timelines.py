@@ -1,19 +1,20 @@
-"""Every key's events in the order of time, and their running values: for conditions on when, not only on whether.
+"""Timelines: every key's events in the order of time with their running values, for any `count` and `combine`.
 
-`resolve` keeps of a key what can decide something whatever the start: a staircase. Where only what came after the start
-counts, or events add up, or the last one counts, each event may decide. So all are kept: sorted by key and time, those
-of one instant combined (O5), with a tree of maxima over blocks of them (a segment tree: Bentley, 1977). Then
+`resolve` keeps only a key's staircase, the events that can decide an outcome whatever the operation's start. If only
+events after the start count, or progress adds up, or the last event counts, any event may decide. So all are kept:
+sorted by key and time, those of one instant combined (O5), with a tree of maxima over blocks of them (a segment tree:
+Bentley, 1977). Then one descent of the tree finds
 
-    the first event from here on that brings the value to `required`
+    the first event from an instant on that brings the value to `required`
 
-is one descent of the tree, for the greatest, the last, and the sum (over running sums) alike.
+for the maximum, the last value, and the sum (over running sums) alike.
 
 A key is two 64-bit integers, `place` and `identity`, as in `resolve`. Its events lie in one span of columns that all
-keys share, and by its span all is looked up. So keys may be built shard by shard, by several threads. Cost: building
-sorts, see `rows`; finding a span as in `resolve`; O(log n) per look. Memory: 16 bytes per event, 24 to count them; 32
-per key.
+keys share, and every look-up takes a span. So keys may be built shard by shard, by several threads. Cost: building
+sorts, see `rows`; finding a span as in `resolve`; O(log n) per look-up. Memory: 16 bytes per event, 24 to count them;
+32 per key.
 
-Sums beyond 64 bits stay at the greatest or least integer.
+Sums saturate: beyond 64 bits they stay at the greatest or least integer.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
     from abeyant.kernels.rows import Integers
 
 NEVER = (1 << 63) - 1
-"""What is written for "not in time"."""
+"""Written for a time at which a value is not reached in time."""
 BEFORE = -(1 << 63)
-"""What is written for "no event up to then"."""
+"""Written for the time of the last event if there is none."""
 
 Combine = Literal["max", "sum", "last", "each"]
 Count = Literal["always", "from_start", "after_start"]
@@ -60,12 +61,12 @@ _BLOCK = 4  # bits of an instant's number within its block
 
 
 class Keys:
-    """Some keys, and where the instants of each are."""
+    """Sorted keys, each with the span of its instants."""
 
     __slots__ = ("_begins", "_count", "_directory", "_identities", "_low", "_places", "_shift")
 
     def __init__(self, places: ReadableBuffer, identities: ReadableBuffer, begins: ReadableBuffer) -> None:
-        """Keys are sorted. `begins` are where the instants of each begin, and after the last where all end."""
+        """Take sorted keys. `begins` has the first instant of each key, and after them the end of the last key's."""
         columns = _columns(places=places, identities=identities)
         ends = integers(begins, "begins")
         same_length("begins", ends, "places, and one more,", len(columns[0]) + 1)
@@ -85,16 +86,16 @@ class Keys:
 
     @property
     def places(self) -> memoryview:
-        """The first integer of each key. Nothing is copied."""
+        """Return the first integer of each key. Nothing is copied."""
         return memoryview(self._places) if self._count else memoryview(zeros("q", 0))
 
     @property
     def identities(self) -> memoryview:
-        """The second integer of each key. Nothing is copied."""
+        """Return the second integer of each key. Nothing is copied."""
         return memoryview(self._identities) if self._count else memoryview(zeros("q", 0))
 
     def find(self, rows: ReadableBuffer, spans: WriteableBuffer) -> None:
-        """Write into `spans` where the span of each row's key begins and ends; 0 and 0 for a key without events.
+        """Write into `spans` the begin and the end of the span of each row's key; 0 and 0 for a key without events.
 
         Rows are four integers: place, identity, the number of the row in `spans`, and one unused. O(1) each, see
         `resolve`. Raises ValueError for a number beyond `spans`.
@@ -159,7 +160,7 @@ class Keys:
 
 
 class Timelines:
-    """The timelines of all keys. Build them with `add`, then call `finish`, before anything is looked up."""
+    """The timelines of all keys. Build them with `add`, then call `finish`, and then look up."""
 
     __slots__ = ("_at", "_combine", "_maxima", "_rows_before", "_size", "_values")
 
@@ -171,9 +172,9 @@ class Timelines:
         *,
         combine: Combine = "max",
     ) -> None:
-        """`at` and `values` are room for as many integers as there are events; `rows_before`, for one more, to count.
+        """Take room for an integer per event in `at` and `values`; to count, for one more in `rows_before`.
 
-        They get the times of the instants and what the events come to there, key by key. With `combine="each"` the
+        `add` fills them with the times of the instants and their combined values, key by key. With `combine="each"` the
         events of an instant stay apart, the greatest progress first: for `serving`. Raises TypeError or ValueError for
         other kinds of buffer, or of another length.
         """
@@ -189,11 +190,11 @@ class Timelines:
         self._maxima = zeros("q", 0)
 
     def add(self, begin: int, events: WriteableBuffer, room: WriteableBuffer) -> Keys:
-        """Build the timelines of some keys from `begin` on, and return the keys. `events` are all of theirs.
+        """Build the timelines of some keys, from index `begin` on, and return the keys. `events` are all of theirs.
 
         These are rows of four integers: place, identity, and the complements (~) of at and progress; in any order. So
-        they sort by time, and at one instant from the greatest progress down. They are spent, and so is `room`, of the
-        same length. Any thread may add, each elsewhere.
+        they sort by time, and at one instant from the greatest progress down. They are overwritten, and so is `room`,
+        of the same length. Several threads may add at once, in different places.
         """
         source, target = writable_integers(events, "events"), writable_integers(room, "room")
         _check_rows(source, "events")
@@ -216,7 +217,7 @@ class Timelines:
         return Keys(places, identities, begins)
 
     def finish(self) -> None:
-        """Prepare for looks, once all is added. O(events)."""
+        """Build the tree for look-ups. Call it when all is added. O(events)."""
         blocks = (len(self._at) >> _BLOCK) + 1
         size = 1
         while size < blocks:
@@ -238,8 +239,8 @@ class Timelines:
         """Write into `met` the first instant from `froms` to `lasts`, both included, at which the value is reached.
 
         `NEVER` where there is none. `starts` says which events count; `froms` is the same, or later. Each column has
-        one element a watch; times are in the events' unit. The sum of no events is 0; the greatest and the last of none
-        reach nothing. Raises ValueError for columns of different length. O(log n) each.
+        one element a watch; times are in the events' unit. The sum of no events is 0; they have no maximum and no last
+        value, so those reach nothing. Raises ValueError for columns of different length. O(log n) each.
         """
         columns = self._by_span(spans, required=required, starts=starts, froms=froms, lasts=lasts)
         out = writable_integers(met, "met")
@@ -269,9 +270,9 @@ class Timelines:
         times: WriteableBuffer,
         count: Count = "always",
     ) -> None:
-        """Replace `times`, at which a value is reached, by since when it has been: the event that brought it there.
+        """Replace each of `times`, at which a value is reached, by the time of the event since which it has been.
 
-        As it was where no event has. O(log n) each for the greatest, else O(the events since then).
+        Leave it unchanged if no event brought it there. O(log n) each for the maximum, else O(the events since then).
         """
         columns = self._by_span(spans, required=required, starts=starts)
         out = writable_integers(times, "times")
@@ -279,7 +280,7 @@ class Timelines:
         self._since(columns[0], columns[1], columns[2], out, COUNTS.index(count))
 
     def last_up_to(self, spans: ReadableBuffer, times: ReadableBuffer, last: WriteableBuffer) -> None:
-        """Write into `last` when the key's last event up to `times` was, or `BEFORE`."""
+        """Write into `last` the time of each key's last event up to `times`, or `BEFORE`."""
         columns = self._by_span(spans, times=times)
         out = writable_integers(last, "last")
         _check_out("last", out, columns[0])
@@ -310,10 +311,10 @@ class Timelines:
         amounts: ReadableBuffer,
         readings: WriteableBuffer,
     ) -> None:
-        """Let a clock run which stands still while the key's last value is at least `required`.
+        """Advance a clock by `amounts`; it is paused while the key's last value is at least `required`.
 
         `readings` are the clock's at `times`; they become those at which `amounts` have passed, or `NEVER`. `clock` is
-        its reading at each of `at` were it never paused. O(log n + the key's instants in that time) per row.
+        the reading at each of `at` of a clock that is never paused. O(log n + the key's instants in that time) per row.
         """
         columns = self._by_span(spans, required=required, times=times, amounts=amounts)
         running = integers(clock, "clock")
@@ -352,7 +353,7 @@ class Timelines:
                 begin = end
 
     def _count_keys(self, rows: Integers) -> int:
-        """Return how many keys sorted rows have."""
+        """Return the number of keys in sorted rows."""
         with cython.nogil:
             keys = 0
             for row in range(len(rows) // _WIDTH):
@@ -361,7 +362,7 @@ class Timelines:
             return keys
 
     def _collect(self, rows: Integers, begin: int, places: Integers, identities: Integers, begins: Integers) -> None:
-        """Take the sorted rows of one key and instant together."""
+        """Combine the sorted rows of each key and instant, and collect the keys."""
         with cython.nogil:
             key = 0
             instants = begin
@@ -387,7 +388,7 @@ class Timelines:
                 value = ~rows[_WIDTH * row + 3]
                 if self._combine == _SUM:
                     value = 0 if new_key else self._values[instants - 1]
-                    for number in range(end - row):  # from the least on: sums may stay at the greatest integer
+                    for number in range(end - row):  # the smallest first, as sums saturate
                         value = _sum(value, ~rows[_WIDTH * (end - number) - 1])
                 self._values[instants] = value
                 instants += 1
@@ -395,7 +396,7 @@ class Timelines:
             begins[key] = instants
             if len(self._rows_before) > 0:
                 self._rows_before[instants] = begin + row
-            while instants < begin + row:  # where instants had several events, room is left
+            while instants < begin + row:  # fill the room that is left by instants of several events
                 self._at[instants] = self._at[instants - 1]
                 self._values[instants] = _BEFORE
                 instants += 1
@@ -518,7 +519,7 @@ class Timelines:
                 readings[row] = reading
 
     def _first(self, first: int, stop: int, required: int, start: int, search: int, last: int, count: int) -> int:
-        if first == stop:  # nothing is a sum of 0, and no greatest
+        if first == stop:  # no events: their sum is 0, and they have no maximum
             return search if self._combine == _SUM and required <= 0 else _NEVER
         begin = self._begin(first, stop, start, count)
         required = self._running(first, begin, required)
@@ -545,7 +546,7 @@ class Timelines:
         return self._values[end - 1] >= required
 
     def _brought(self, first: int, stop: int, required: int, start: int, time: int, count: int) -> int:
-        """Return when the value was brought to `required` that it has at a time; the time if by no event."""
+        """Return the time since which the value at `time` has been at least `required`; `time` if by no event."""
         begin = self._begin(first, stop, start, count)
         end = self._after(first, stop, time)
         if self._combine == 0:
@@ -558,7 +559,7 @@ class Timelines:
         return time
 
     def _begin(self, first: int, stop: int, start: int, count: int) -> int:
-        """Return the first of a key's instants that counts."""
+        """Return the first of a key's instants that counts for a start."""
         if count == _ALWAYS:
             return first
         if count == _FROM_START:
@@ -566,7 +567,7 @@ class Timelines:
         return self._after(first, stop, start)
 
     def _running(self, first: int, begin: int, required: int) -> int:
-        """Return what the key's value has to reach for `required` of the events from `begin` on."""
+        """Return `required` of the events from `begin` on as a value of the key: a sum adds the running sum before."""
         if self._combine == _SUM and begin > first:
             return _sum(required, self._values[begin - 1])
         return required
@@ -592,7 +593,7 @@ class Timelines:
             return -1
         node = self._size + (begin >> _BLOCK)
         while self._maxima[node] < required:
-            while node & 1:  # all to the right of a right child is right of its parent
+            while node & 1:  # the nodes right of a right child are right of its parent
                 node >>= 1
             if node == 0:
                 return -1

@@ -1,21 +1,21 @@
 # cython: cdivision=True
-"""The timing wheel of a replay: `TimingWheel`'s own decisions, where it is known ahead when each task stops.
+"""The timing wheel of a replay: it decides as `TimingWheel` does, knowing in advance when each task stops.
 
-In a trace the future is known, so stopping a task takes no work at all: nobody looks for it and nobody unlinks it.
-When its bucket comes up, the bucket asks of each row that was filed in it whether it still waits *by then*, and files
-anew, or hands out, only those. So a bucket is a chain of rows, linked one way, appended to and walked through in the
-order of the trace: the processor's caches and prefetchers see streams, and not a random access a stop. That is what
-lets the cost of a row not depend on how many are pending (measured: the row `replay` of the benchmarks).
+In a trace the future is known, so stopping a task takes no work at all: it is neither searched for nor unlinked.
+When its bucket comes up, each row that was filed in it is checked for whether it is pending *at that time*, and only
+those are filed again or handed out. So a bucket is a chain of rows, linked one way, added to and walked through in
+streams that the processor's caches and prefetchers can follow, without a random access for each stop. Therefore the
+cost of a row does not depend on how many are pending (measured: the row `replay` of the benchmarks).
 
-What there is to be counted is that of `TimingWheel`, driven event by event: the same buckets at the same times,
-the same cascades, wheels and entries of the delay queue, down to a bucket that has emptied and is let go of only
-when it reaches the front. The tests drive both, and compare.
+Its counts are those of a `TimingWheel` that is driven event by event: the same buckets at the same times, the same
+cascades, wheels and entries of the delay queue; even an emptied bucket stays until it reaches the front. The tests
+drive both, and compare.
 
 Ground rules
 ------------
-* `now` (in units) is the time by which a row has stopped or has not. It never goes back, and whoever moves it has
-  let everything come up that had to before. A deadline is never before `now` when its row is filed.
-* All is indexed by row, and every row is in one chain at most. Rows are filed by `file`, once each, when they start.
+* `now` (in units) is the time at which a row counts as stopped or pending. It never goes back, and the caller moves it
+  only after all earlier buckets have come up. A deadline is never before `now` when its row is filed.
+* All is indexed by row, and every row is in one chain at most. `file` is called once for each row, when it starts.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _NONE = -1  # the end of a chain; no row, no time
 
 
 class TraceWheel:
-    """Rows by deadline. Times are integers in the caller's unit.
+    """A timing wheel of a trace's rows, by deadline. Times are integers in the caller's unit.
 
     `deadlines` are by row, from 0 to 2**62; a row with `stops[row]` set stops at `ended_at[row]`, any other never.
-    The columns are the caller's, and stay as they are once a row is added.
+    The columns are the caller's, and must not change once a row is added.
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class TraceWheel:
         self._add_level()
 
     def file(self, row: int) -> None:
-        """Put a row that is in no chain where its deadline belongs, seen from the clock. O(1)."""
+        """File a row that is in no chain into the bucket of its deadline, as of the clock. O(1)."""
         ticks = self._ticks(row)
         if ticks <= self.clock:
             self._next[row] = self._due
@@ -98,14 +98,14 @@ class TraceWheel:
         self._first[bucket] = row
 
     def may_wake_before(self, time: int) -> bool:
-        """False only if `wakes_before` has nothing to do: two loads, for most starts are not held up. O(1)."""
+        """Return False only if `wakes_before` has nothing to do. O(1): two loads, enough for most starts."""
         return self._due != _NONE or (self._queue._size > 0 and self._queue.first_expiration() * self._tick < time)
 
     def wakes_before(self, time: int) -> bool:
-        """Move `now` to when the next bucket comes up with a row in it that still waits; False if not before `time`.
+        """Move `now` to the time of the next bucket with a pending row; return False if there is none before `time`.
 
-        A bucket that was queued with a time that has passed comes up at `now`. O(1), and O(log buckets) once for a
-        bucket that emptied.
+        A bucket that was queued with a time that has passed comes up at `now`. O(1), and O(log buckets) once for an
+        emptied bucket.
         """
         while self.may_wake_before(time):
             if self._due != _NONE:
@@ -117,7 +117,7 @@ class TraceWheel:
         return False
 
     def settle(self, target: int) -> None:
-        """Cascade, and move the clock towards `target` (ticks), until a row is due or `target` is reached."""
+        """Cascade buckets, and move the clock towards `target` (ticks), until a row is due or `target` is reached."""
         while True:
             if self._queue._size > 0 and self._queue.first_expiration() <= self.clock:
                 self._cascade(self._queue.pop())
@@ -131,7 +131,10 @@ class TraceWheel:
                 self._set_clock(upcoming)
 
     def _reach_lone(self, target: int) -> bool:
-        """Move the clock to the deadline of the row that comes next, if that is plain to see; whether it is."""
+        """Move the clock to the next row's deadline if no other row can come before it; return whether it did.
+
+        That is so if the row is alone in the first bucket, and due by `target` and before the second bucket comes up.
+        """
         bucket = self._queue.first_bucket()
         row = self._first[bucket]
         other = self._next[row]
@@ -148,20 +151,20 @@ class TraceWheel:
         return True
 
     def next_due(self) -> int:
-        """Hand out a row that is due; -1 for none."""
+        """Return a due row and unlink it; -1 if none is due."""
         row = self._due
         if row != _NONE:
             self._due = self._next[row]
         return row
 
     def bucket_operations(self) -> int:
-        """Buckets put into the delay queue and taken out of it, so far."""
+        """Return the number of buckets put into the delay queue and taken out of it so far."""
         return 2 * self._queue._pushed - self._queue._size
 
     def _next_ticks(self) -> int:
-        """Return when the first bucket comes up that holds a row which still waits, in ticks; -1 for none.
+        """Return the time of the first bucket with a pending row, in ticks; -1 if there is none.
 
-        The clock when a row is due. Lets go of the buckets in front of that one, which have emptied.
+        If a row is due, that is the clock. Removes the emptied buckets in front of that one.
         """
         if self._due != _NONE:
             return self.clock
@@ -180,7 +183,7 @@ class TraceWheel:
         return self._stops[row] != 0 and self._ended_at[row] <= self.now
 
     def _cascade(self, bucket: int) -> None:
-        """File anew what still waits of a bucket that has come up."""
+        """File the pending rows of a bucket that has come up again."""
         self._expiration[bucket] = _NONE
         row = self._first[bucket]
         self._first[bucket] = _NONE
@@ -206,7 +209,7 @@ class TraceWheel:
     def _set_horizon(self, level: int) -> None:
         span = self._span[level]
         first = self.clock // span
-        # Past 2**63 the wheel is the last and holds every deadline there can be.
+        # A wheel that would reach beyond 2**63 is the last, and holds every possible deadline.
         if first + self._wheel_size > _FOREVER // span:
             self._horizon[level] = _FOREVER
         else:
@@ -218,4 +221,4 @@ class TraceWheel:
             was = self._horizon[level]
             self._set_horizon(level)
             if self._horizon[level] == was:
-                break  # a bucket of this wheel has not passed, so none of a higher wheel has
+                break  # no bucket of this wheel has passed, so none of a higher wheel has

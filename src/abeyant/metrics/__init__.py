@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: what timers, purgatories, idle detectors and brokers have counted.
+"""Metrics for Prometheus: the counts of timers, purgatories, idle detectors, event loops and brokers.
 
     >>> from abeyant import SystemTimer
     >>> from abeyant.metrics import Collector

@@ -1,4 +1,4 @@
-"""The collector for prometheus-client's registry: counts are read when a scrape asks for them, and not before."""
+"""The collector for prometheus-client's registry. It reads the counts at each scrape, and only then."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Collector:
     """Puts the counts of timers, purgatories, idle detectors and brokers into a Prometheus registry.
 
     Nothing is counted anew: a scrape reads counts that are kept anyway, from its own thread, while they change. The
-    things are held weakly: the series of one that is dropped end. Any number of collectors share a registry; a thing in
-    two of them is listed once, and a second thing of the same name gets "-2" behind it.
+    things are held weakly: when one is garbage-collected, its series end. Any number of collectors share a registry;
+    a thing in two of them is listed once, and a second thing of the same name gets the suffix "-2".
 
     Examples:
         >>> from prometheus_client import CollectorRegistry, generate_latest
@@ -69,7 +69,7 @@ class Collector:
 
 
 class _Member:
-    """One thing in a registry, and in how many collectors it is."""
+    """One thing in a registry, with the number of collectors that have it."""
 
     def __init__(self, thing: object, kind: Kind, name: str, names: str) -> None:
         self.thing = weakref.ref(thing)
@@ -105,7 +105,7 @@ class _Registered:
                 self._members.remove(member) if member in self._members else None
 
     def describe(self) -> Sequence[Metric]:
-        """Name no families: which there are changes with what is collected."""
+        """Return no families, since they change with the members."""
         return ()
 
     def collect(self) -> Iterator[Metric]:

@@ -1,4 +1,4 @@
-"""Readings of what this package has: each is taken from counts that are kept anyway, in O(1), from any thread."""
+"""Read the counts of timers, purgatories, detectors, loops and clusters: in O(1) each, from any thread."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class CountedLoop(Protocol):
     """An event loop of `abeyant.aio`."""
 
     def stats(self) -> WheelStats:
-        """Return what its timers have done."""
+        """Return the counts of its timers."""
 
     def is_running(self) -> bool:
         """Return whether it runs."""
@@ -95,13 +95,13 @@ def loop_readings(loop: CountedLoop, labels: Labels) -> Iterator[Reading]:
 
 
 def cluster_readings(cluster: Measured, labels: Labels) -> Iterator[Reading]:
-    """Return what a cluster lists, with the cluster's own label on each series."""
+    """Return the readings of a cluster, with the cluster's own label on each series."""
     for reading in cluster.readings():
         yield reading._replace(labels={**labels, **reading.labels})
 
 
 class Kind:
-    """One kind of thing that can be collected: the label that tells such things apart, and their readings."""
+    """A kind of thing that can be collected: the label that distinguishes such things, and the function to read one."""
 
     def __init__(self, label: str, read: Callable[[Any, Labels], Iterable[Reading]]) -> None:
         self.label = label
@@ -118,7 +118,7 @@ _KINDS: tuple[tuple[Any, Kind], ...] = (
 
 
 def kind_of(thing: object) -> Kind:
-    """Return how a thing is read. Raises TypeError for one that has no counts."""
+    """Return the `Kind` of a thing. Raises TypeError for one that has no counts."""
     for types, kind in _KINDS:
         if not isinstance(thing, type) and isinstance(thing, types):
             return kind

@@ -1,4 +1,4 @@
-"""What a metric is before a format is chosen: families of series, and readings of them.
+"""Metrics independent of an output format: families of series, and readings of them.
 
 A family has two names: ours, and the one under which Kafka's own metric arrives in Prometheus through the usual rules
 of its JMX exporter (`kafka_server_delayedoperationpurgatory_purgatorysize`), so that dashboards made for Kafka work.
@@ -14,22 +14,22 @@ class Family(NamedTuple):
     """Series of one name, which differ by their labels."""
 
     name: str
-    """Without the prefix `abeyant_`, and for a counter without the suffix `_total`."""
+    """The name without the prefix `abeyant_`, and for a counter without the suffix `_total`."""
     kind: Literal["gauge", "counter", "histogram"]
     text: str
     mbean: str = ""
     """Kafka's name in JMX; empty where Kafka has no such metric."""
     kafka: Callable[[Mapping[str, str]], tuple[str, dict[str, str]] | None] | None = None
-    """Returns the name and labels of Kafka's series for ours; None for a series that Kafka has not."""
+    """A function from our labels to the name and labels of Kafka's series; None for a series that Kafka lacks."""
 
 
 class Histogram(NamedTuple):
     """Counts of durations by size."""
 
     bounds: Sequence[float]
-    """Inclusive upper ends in seconds, rising; what is longer than the last is counted after it."""
+    """The inclusive upper bounds in seconds, ascending."""
     counts: Sequence[int]
-    """One for each bound, and one for what is longer."""
+    """The number of durations in each interval that a bound ends, and last of those above all bounds."""
     total: float
     """The sum of all durations, in seconds."""
 
@@ -47,11 +47,11 @@ class Measured(Protocol):
     """An object that lists its own readings, a `Cluster` for instance."""
 
     def readings(self) -> Iterable[Reading]:
-        """Return what it has counted so far. Called from the thread that scrapes; it must not block."""
+        """Return its current readings. Called from the thread that scrapes; it must not block."""
 
 
 def renamed(name: str, **labels: str) -> Callable[[Mapping[str, str]], tuple[str, dict[str, str]]]:
-    """Return what names Kafka's series: `name`, and of our labels those that are given, by Kafka's label for each."""
+    """Return a function for `Family.kafka`: it returns `name`, and our `labels` under Kafka's names for them."""
     return lambda ours: (name, {theirs: ours[label] for label, theirs in labels.items() if label in ours})
 
 

@@ -134,5 +134,5 @@ def _hash(script: str) -> str:
 
 
 def asset(name: str) -> str:
-    """Return a file of this folder: a script, a style."""
+    """Return the text of a file in this folder, such as a script or a style."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")

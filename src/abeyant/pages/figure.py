@@ -1,4 +1,4 @@
-"""A figure as plotly.js takes it: traces and a layout. See https://plotly.com/javascript/reference/.
+"""A figure for plotly.js: traces and a layout. See https://plotly.com/javascript/reference/.
 
 plotly for Python would check each option and build an object of each: two seconds of a report, 57 MB to install. Here
 options are passed on as they are, and a browser's test draws each figure.
@@ -13,7 +13,7 @@ from typing import Any, Final
 __all__ = ["Figure"]
 
 _TYPED: Final = frozenset({"i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8"})
-"""The arrays that plotly.js reads from their bytes, as NumPy names them."""
+"""NumPy's names of the types of arrays that plotly.js can read from their bytes."""
 
 
 class Figure:
@@ -32,15 +32,15 @@ class Figure:
         self.data.append({"type": "bar", **options})
 
     def add_annotation(self, **options: Any) -> None:
-        """Add a text at a place."""
+        """Add a text; `options` are those of Plotly's annotations."""
         self.layout.setdefault("annotations", []).append(options)
 
     def update_layout(self, **options: Any) -> None:
-        """Set options of the layout, each as a whole."""
+        """Set options of the layout; each replaces its old value."""
         self.layout.update(options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON takes: numbers of an array as their bytes, in base 64, half as long as their digits."""
+        """Return the figure as JSON values; arrays as base64 of their bytes, half as long as their digits."""
         return {"data": _plain(self.data), "layout": _plain(self.layout)}
 
 

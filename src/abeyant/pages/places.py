@@ -22,7 +22,7 @@ _NEXT: Final = re.compile(r",(?=(?:file:/{0,2})?/)")
 
 
 def redact_paths(made: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of how a result was made, without folders of this machine.
+    """Return the record of how a result was made, with the folders of this machine redacted.
 
     Files keep their path below their common folder, so that they remain distinct. Other absolute paths keep only their
     last name.

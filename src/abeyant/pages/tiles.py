@@ -20,7 +20,7 @@ class Tile:
     alarm: bool = False
     """Whether to highlight it as a problem."""
     link: str = ""
-    """The id of the section on it."""
+    """The id of the section about it."""
 
 
 def tiles(some: Sequence[Tile]) -> str:

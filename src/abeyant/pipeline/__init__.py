@@ -1,4 +1,4 @@
-"""Delayed operations on Apache Spark: what waited, for what, how long, and what expired.
+"""Delayed operations on Apache Spark: analyze, resolve and replay them.
 
 Needs the extra `spark` (`pip install '.[spark]'`) and a Java, which the extra `java` can bring. Spark is
 imported only when one of the names below is first used. Arguments and columns in milliseconds are named `..._ms`; other

@@ -59,14 +59,14 @@ OPERATIONS: Final = _table(
     op_id=_STRING,  # unique within its instance; from a log: the file and line, `kafka-request.log:17`
     kind=_STRING,  # PRODUCE, FETCH_CONSUMER, ...
     start=_TIME,  # when the wait began
-    timeout_ms=_LONG,  # null where the operation has none or the log does not tell it
+    timeout_ms=_LONG,  # null where the operation has none or the log does not show it
     watches=WATCHES,  # `required`: the least progress of the key; null where unknown
     condition=_STRING,  # `all` or `any` of the watches
 )
-"""What `resolve`, the replay and the analysis take."""
+"""Operations: the input of `resolve`, the replay and the analysis."""
 
 HOW_LONG: Final = ("timeout_ms", "timeout", "deadline")
-"""Operations have one of these columns; of several the first counts."""
+"""The columns that may have an operation's time limit; of several in a table the first here is read."""
 FURTHER: Final[Mapping[str, DataType]] = {
     "cancel_key": _STRING,
     "extend_key": _STRING,
@@ -74,12 +74,12 @@ FURTHER: Final[Mapping[str, DataType]] = {
     "extend_ms": _LONG,
     "extend": DayTimeIntervalType(),
 }
-"""Columns of operations that `resolve` reads where they are there, in the order in which duplicates are compared."""
+"""Optional columns of operations that `resolve` reads, in the order in which duplicates are compared."""
 
 OBSERVED: Final = StructType(
     [
         *OPERATIONS.fields,
-        StructField("outcome", _STRING),  # `completed`, `expired`, null where the log cannot tell
+        StructField("outcome", _STRING),  # `completed`, `expired`, null where the log does not show it
         StructField("waited_ms", _DOUBLE),  # 0 for an operation that completed at its start
         StructField("api", _STRING),  # the request's name in the protocol, as in requests_by_kind
         StructField("error_code", IntegerType()),  # Kafka's, 0 for none, null where no response is logged
@@ -92,12 +92,12 @@ OBSERVED: Final = StructType(
         ),  # of records: of a produce's request, a fetch's response; null where not logged
     ]
 )
-"""Operations of which a log knows how they ended."""
+"""Operations of a log, with their outcomes."""
 
 EVENTS: Final = _table(instance=_STRING, key=_STRING, at=_TIME, progress=_LONG)
 
 REJECTED_ROW: Final = "_unreadable_row"
-"""What a source may add to operations and events beside `REJECT_REASON`: the row itself, as JSON."""
+"""The column that a source may add to operations and events beside `REJECT_REASON`: the row itself, as JSON."""
 
 OUTCOMES: Final = _table(instance=_STRING, op_id=_STRING, kind=_STRING, outcome=_STRING, at=_TIME, waited_ms=_DOUBLE)
 
@@ -107,20 +107,20 @@ DETAILS: Final = StructType(
         *OUTCOMES.fields,
         StructField("completed_by", _BY),  # the watch that completed it, and since when it was met
         StructField("cancelled_by", _BY),
-        StructField("counted", _LONG),  # how many events counted
+        StructField("counted", _LONG),  # number of events counted
     ]
 )
 """The outcomes with `details=True`."""
 
 REJECTED_ROWS: Final = _table(
     table=_STRING,  # `operations` or `events`
-    reason=_STRING,  # as of `rejected_operations` and `rejected_events`, or `late: ...`
+    reason=_STRING,  # as in `rejected_operations` and `rejected_events`, or `late: ...`
     row=_STRING,  # the whole row, as JSON
 )
 """The rejected rows of a stream: rows that have no part in any outcome, and why."""
 
 ANSWERS: Final = StructType([*OUTCOMES.fields, *REJECTED_ROWS.fields])
-"""What `resolve_stream` returns: outcomes (`reason` is null) and rejected rows (`outcome` is null)."""
+"""The rows that `resolve_stream` returns: outcomes (`reason` is null) and rejected rows (`outcome` is null)."""
 
 PENDING_WATCHES: Final = _table(
     instance=_STRING,
@@ -128,10 +128,10 @@ PENDING_WATCHES: Final = _table(
     kind=_STRING,
     key=_STRING,
     required=_LONG,
-    start=_TIME,  # waits since then
-    deadline=_TIME,  # and until then
+    start=_TIME,  # when the wait began
+    deadline=_TIME,  # when it expires
 )
-"""What `read_pending` returns: one row for each watch that an operation still waits for."""
+"""The rows that `read_pending` returns: one for each watch that an operation still waits for."""
 
 REJECTED: Final = _table(
     instance=_STRING,
@@ -149,7 +149,7 @@ SUMMARY: Final = _table(
     instance=_STRING,
     kind=_STRING,
     operations=_LONG,
-    waited=_LONG,  # how many waited at all
+    waited=_LONG,  # operations with a wait above 0
     completed=_LONG,
     expired=_LONG,
     unknown=_LONG,
@@ -176,9 +176,9 @@ TIMEOUT_CURVE: Final = _table(
     instance=_STRING,
     kind=_STRING,
     timeout_ms=_DOUBLE,
-    at_risk=_LONG,  # operations that waited at least so long
-    completed=_LONG,  # of those, how many completed exactly here
-    share_expiring=_DOUBLE,  # what share would expire had the time-out been this
+    at_risk=_LONG,  # operations that waited at least `timeout_ms`
+    completed=_LONG,  # of those, operations that completed after exactly `timeout_ms`
+    share_expiring=_DOUBLE,  # share that would expire with this time-out
     low=_DOUBLE,  # 95 % confidence band of share_expiring
     high=_DOUBLE,
 )
@@ -215,11 +215,11 @@ REQUESTS_BY_TIME: Final = _table(instance=_STRING, api=_STRING, at=_TIME, reques
 
 LAGS: Final = _table(
     instance=_STRING,  # the leader's log
-    replica=_LONG,  # the broker that follows
-    at=_TIME,  # when the slice of time begins
-    lag_ms=_DOUBLE,  # the longest time in it for which the follower had sent no fetch, and none was waiting
+    replica=_LONG,  # broker id of the follower
+    at=_TIME,  # begin of the time slice
+    lag_ms=_DOUBLE,  # longest time in it in which the follower had sent no fetch, and none was waiting
 )
-"""How far followers were behind: see `analysis.lags`."""
+"""The lag of followers, by time slice: see `analysis.lags`."""
 
 INCIDENTS: Final = _table(
     kind=_STRING,
@@ -230,8 +230,8 @@ INCIDENTS: Final = _table(
     expired=_LONG,  # of these; long polls are not counted here
     longest_ms=_DOUBLE,
     instances=ArrayType(_STRING, False),  # on which they waited
-    keys_struck=_LONG,  # on how many keys; null where none is named
-    keys=ArrayType(_STRING, False),  # those that most of them waited on
+    keys_struck=_LONG,  # number of keys they waited on; null where none is named
+    keys=ArrayType(_STRING, False),  # the keys that most of them waited on
 )
 """Bursts of expiries, long waits and other troubles: see `analysis.incidents`."""
 
@@ -256,7 +256,7 @@ SUSPECTS: Final = _table(
     first=_TIME,
     last=_TIME,
 )
-"""Who or what incidents are put down to: see `analysis.suspects`. An incident without a row has no suspect."""
+"""The suspected causes of incidents: see `analysis.suspects`. An incident without a row has no suspect."""
 
 REPLAYED: Final = _table(
     instance=_STRING,
@@ -268,17 +268,17 @@ REPLAYED: Final = _table(
     left_out=_LONG,  # of the instance, but not in the trace: no start, no known end, or no time-out
     completed=_LONG,
     expired=_LONG,
-    unknown=_LONG,  # of the expired: nobody watched them for so long, they may have completed
+    unknown=_LONG,  # of the expired: the log ends their wait before this time-out, so they may have completed
     completed_at_start=_LONG,  # of the completed: the condition held at the start, so no timer was started
-    overtaken=_LONG,  # of the expired: the condition came true before the wheel could tell; null without events
+    overtaken=_LONG,  # of the expired: the condition came true before the wheel's tick; null without events
     first=_TIME,  # the first start
     last=_TIME,  # when the last timer had ended
     timers=_LONG,  # started: one for each operation that had to wait
     pending_most=_LONG,
     pending_mean=_DOUBLE,  # over the time from first to last
-    lateness_mean_ms=_DOUBLE,  # how long after its deadline an operation expired; null where nothing expired
+    lateness_mean_ms=_DOUBLE,  # from the deadline to the expiry of an operation; null where nothing expired
     lateness_most_ms=_DOUBLE,
-    cascades=_LONG,  # times that a timer was filed anew before its deadline
+    cascades=_LONG,  # times that a timer moved to a lower wheel before its deadline
     levels=_LONG,  # wheels needed
     wakeups=_LONG,  # instants at which the driver woke
     bucket_operations=_LONG,  # buckets put into the delay queue and taken out of it
@@ -298,7 +298,7 @@ WHAT_IF: Final = _table(
     operations=_LONG,
     completed=_LONG,
     expired=_LONG,  # for certain
-    unknown=_LONG,  # nobody watched them for so long: completed or expired
+    unknown=_LONG,  # the log ends their wait before this time-out: completed or expired
     expired_share=_DOUBLE,  # at least, the unknown having completed
     expired_share_most=_DOUBLE,  # at most, the unknown having expired
     **_PERCENTILES,  # nearest rank, over all operations; null where it depends on unknown ones
@@ -314,7 +314,7 @@ OWN_TIMEOUTS: Final = _table(
     expired_least_ms=_LONG,  # of those that expired
     expired_most_ms=_LONG,
 )
-"""The time-outs that operations had, of each instance (`*`: all) and kind."""
+"""The time-outs that operations had, by instance (`*`: all) and kind."""
 
 CLIENT_TIMEOUTS: Final = _table(
     kind=_STRING,
@@ -323,11 +323,11 @@ CLIENT_TIMEOUTS: Final = _table(
     operations=_LONG,
     expired=_LONG,
 )
-"""The time-outs that each client's operations had, on all instances."""
+"""The time-outs that operations had, by kind and client, on all instances."""
 
 REPLICATION: Final = _table(
     instance=_STRING,
-    op_id=_STRING,  # of the request that tells it
+    op_id=_STRING,  # of the request that shows it
     key=_STRING,
     what=_STRING,  # see `kafka_replication`
     at=_TIME,
@@ -339,19 +339,19 @@ REPLICATION: Final = _table(
     outcome=_STRING,
     waited_ms=_DOUBLE,
 )
-"""What a request log shows about replication."""
+"""The facts that a request log shows about replication."""
 
 HIGH_WATERMARKS: Final = StructType(
     [
         *EVENTS.fields,  # the instance is the leader, the key a partition, the progress its high watermark
         StructField("cause", _STRING),  # `fetch` of a follower, `isr` change, `append` where the leader is alone
-        StructField("replica", _LONG),  # whose fetch
+        StructField("replica", _LONG),  # broker id of the follower that fetched
         StructField("handling_ms", _DOUBLE),  # how long the leader handled it, until `at`
     ]
 )
 
 PRODUCES: Final = StructType([*OPERATIONS.fields, *(OBSERVED[name] for name in ("outcome", "waited_ms"))])
-"""Produces with acks=all that were appended: as operations on high watermarks, and how they ended in the log."""
+"""Produces with acks=all that were appended: as operations on high watermarks, with their outcomes in the log."""
 
 PREDICTIONS: Final = _table(
     instance=_STRING,

@@ -1,4 +1,4 @@
-"""The purgatory: operations that complete when their condition holds, or expire when their time is over."""
+"""The purgatory: operations that complete when their condition holds, or expire at their deadline."""
 
 from abeyant.purgatory.errors import OperationReusedError, PurgatoryClosedError, PurgatoryError
 from abeyant.purgatory.operation import DelayedOperation, Outcome

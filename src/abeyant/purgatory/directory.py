@@ -16,10 +16,10 @@ Ground rules
 * All of it is guarded by `lock`, and the operations' state with it: lock 2 of operation.py. Each method says
   whether it wants the lock held.
 * Keys' `__hash__` and `__eq__` are the user's code: slow, raising, calling back. They run with the lock free (law
-  P5): the hash is taken before; to compare, `_find` lets go of the lock, and looks again where what it had read
-  has changed meanwhile. A slot gets a new `_number` whenever it is taken, by which that is seen.
-* The last reference to a key or an operation is not dropped under the lock, for that may run a `__del__`. Whoever
-  may hold the last one hands it out.
+  P5): the hash is taken before; to compare, `_find` releases the lock, and looks again if what it had read has
+  changed meanwhile. A slot gets a new `_number` whenever it is taken, which shows such a change.
+* The last reference to a key or an operation is not dropped under the lock, for that may run a `__del__`. Methods
+  that may hold the last one return it.
 
 It is one file on purpose: lists, table and slots are the same arrays, and a seventh of the lines is `check`.
 """
@@ -54,7 +54,7 @@ class Directory:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.closed = False  # nobody joins any more
+        self.closed = False  # True: `join` refuses all operations
         self.keys = 0
         self.watches = 0
         self._lock = mutex("the purgatory", PurgatoryError)
@@ -74,17 +74,17 @@ class Directory:
         self._issued = 0  # the next number
 
     def lock(self) -> None:
-        """Take lock 2, where there is one to take."""
+        """Take lock 2; do nothing where the interpreter's global lock serves as it."""
         if _LOCKED:
             self._lock.acquire()
 
     def unlock(self) -> None:
-        """Give it back."""
+        """Release lock 2."""
         if _LOCKED:
             self._lock.release()
 
     def close(self) -> None:
-        """Let nobody join any more. The lock is held."""
+        """Refuse all further joins. The lock is held."""
         self.closed = True
 
     # -- with the lock free: these hash or compare keys
@@ -115,9 +115,9 @@ class Directory:
         return first
 
     def join(self, operation: DelayedOperation, keys: tuple[Hashable, ...]) -> bool:
-        """Put an operation's watches on the lists of `keys`, unless it has ended. False when closed. O(its keys).
+        """Put an operation's watches on the lists of `keys`, unless it has ended. Return False if closed. O(its keys).
 
-        A key's comparison may raise; the operation is then on some of its lists, and the caller lets it leave.
+        A key's comparison may raise; the operation is then on some of its lists, and the caller has to call `leave`.
         """
         self.lock()
         try:
@@ -130,7 +130,7 @@ class Directory:
                 if operation._dop_state != _PENDING or watch < 0:
                     return True
                 sentinel = self._find(keys[position], self._hash[watch])
-                # The lock may have been let go of in there: has it ended, or has the purgatory been closed?
+                # `_find` may have released the lock: has the operation ended, or has the purgatory been closed?
                 if operation._dop_state == _PENDING and not self.closed:
                     if sentinel < 0:
                         sentinel = self._open(keys[position], self._hash[watch])
@@ -164,7 +164,7 @@ class Directory:
                 self.unlock()
             several = []  # made with the lock free
 
-    # -- with the lock held: these run nobody's code
+    # -- with the lock held: these run no user code
 
     def discard(self, first: int) -> None:
         """Free a chain of watches that are on no list."""
@@ -176,8 +176,8 @@ class Directory:
     def leave(self, operation: DelayedOperation, spent: list[Any] | None) -> Any:
         """Take an operation off all of its lists. O(its keys).
 
-        Hands out the keys that nobody waits on any more, for the caller to let go of later: the only one as it
-        is, or else in `spent`.
+        Return the key that has no watches left, for the caller to drop with the lock free. With `spent`, append all
+        such keys to it.
         """
         watch = operation._dop_watches
         operation._dop_watches = -1
@@ -201,9 +201,9 @@ class Directory:
     # -- lists by key
 
     def _find(self, key: Hashable, hashed: int) -> int:
-        """Return the sentinel of a key's list, -1 where there is none. The lock is held; let go of to compare keys.
+        """Return the sentinel of a key's list, or -1. The lock is held, but released to compare keys.
 
-        What it returns is so when it returns, whatever happened while keys were compared.
+        The result holds when it returns, whatever happened while keys were compared.
         """
         while True:
             bucket = self._bucket(hashed)
@@ -226,7 +226,7 @@ class Directory:
                         other = None  # maybe the last reference
                         self.lock()
                     if self._number[sentinel] != number:
-                        break  # it went meanwhile: look again
+                        break  # the list was removed meanwhile: look again
                     if same:
                         return sentinel
                 sentinel = self._also[sentinel]
@@ -254,7 +254,7 @@ class Directory:
         return sentinel
 
     def _retire(self, sentinel: int) -> Any:
-        """Take an empty list out of the table; hands out its key. O(keys in its chain)."""
+        """Take an empty list out of the table; return its key. O(keys in its chain)."""
         bucket = self._bucket(self._hash[sentinel])
         before = self._table[bucket]
         if before == sentinel:
@@ -270,7 +270,7 @@ class Directory:
         return key
 
     def _append(self, sentinel: int, watch: int, operation: DelayedOperation) -> None:
-        """Let a watch join a list, at the end. O(1)."""
+        """Append a watch to a list. O(1)."""
         last = self._previous[sentinel]
         self._next[last] = watch
         self._previous[watch] = last
@@ -285,7 +285,7 @@ class Directory:
     def _is_on(self, sentinel: int, operation: DelayedOperation, began: int) -> bool:
         """Return whether an operation that began to join at the number `began` is on a list already: one key, twice.
 
-        O(those that joined the list since then: nobody, as a rule.)
+        O(watches added to the list since then), usually none.
         """
         watch = self._previous[sentinel]
         while watch != sentinel and self._number[watch] >= began:

@@ -2,8 +2,8 @@
 """An operation's states in a purgatory: timed, tried, then completed, expired or cancelled, once.
 
 Ground rules are at the head of operation.py. In short: the directory's lock guards the lists, the counts and the
-state of every operation in here; no code of the user's runs under it, keys' `__hash__` and `__eq__` included; it
-is the last lock that anybody takes. The methods here want it free.
+state of every operation in here; no user code runs under it, keys' `__hash__` and `__eq__` included; it is the
+last lock that a thread takes. Call the methods here with it free.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COMPLETED = COMPLETED
 _EXPIRED = EXPIRED
 _CANCELLED = CANCELLED
 _LOCKED = LOCKED
-ROUNDS = 8  # how often a try is repeated because it checked its own key; one that always does would never end
+ROUNDS = 8  # maximum repeats of a try that checked its own key: one that always does would never end
 _ROUNDS = ROUNDS
 
 
@@ -70,7 +70,7 @@ class Life(Home):
         except Exception:
             if self._end(operation, _CANCELLED, False):
                 raise
-            return  # it ended meanwhile: it needs no timer any more
+            return  # it ended meanwhile: it needs no timer
         self._directory.lock()
         surplus = operation._dop_state != _PENDING
         if not surplus:
@@ -181,16 +181,16 @@ class Life(Home):
         return True
 
     def _end(self, operation: DelayedOperation, state: int, trying: bool) -> bool:
-        """Change an operation's state: off every key, timer stopped. Return whether this did it.
+        """End an operation: set its state, take it off every key, stop its timer. Return whether this call did.
 
-        Only a pending operation passes; and a cancelled one once more, when its new owner completes it
-        (which a try that was under way at the time, `trying`, does not).
+        Only a pending operation can end, and a cancelled one once more, when its new owner completes it
+        (but not from a try that was running when it was cancelled: `trying`).
         """
         return self._pass(operation, state, trying, False)
 
     def _pass(self, operation: DelayedOperation, state: int, trying: bool, fired: bool) -> bool:
         """End an operation as `_end` does, but stop no timer that has `fired`: some refuse that."""
-        spent: list[Any] | None = [] if operation._dop_many else None  # made here, for none is made under the lock
+        spent: list[Any] | None = [] if operation._dop_many else None  # made here: nothing is allocated under the lock
         self._directory.lock()
         earlier = operation._dop_state
         if earlier != _PENDING and (earlier != _CANCELLED or state != _COMPLETED or trying):
@@ -213,7 +213,7 @@ class Life(Home):
         self._directory.unlock()
         if not fired:
             self._stop(operation, handle, task)
-        del key  # here at the earliest
+        del key  # not before the lock is free
         return True
 
     def _report(self, error: Exception, operation: DelayedOperation) -> None:

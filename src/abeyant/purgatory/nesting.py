@@ -8,8 +8,8 @@ handlers empty once they hold nothing. Here it is built in:
 
     A thread that is inside an operation never waits for another operation's lock.
 
-What it could not have at once it puts off, and does by itself, waiting if need be, as soon as it has left
-the outermost operation. Nothing is handed to another thread and nothing is lost; the call that wanted it
+What it cannot do at once it defers, and does itself, waiting if need be, as soon as it has left the outermost
+operation. Nothing is handed to another thread and nothing is lost; the call that wanted it
 merely returns before it is done. The same queue bounds the stack: a chain of operations that complete one
 another nests to a fixed depth, and goes on from the queue.
 """
@@ -40,7 +40,7 @@ from abeyant.mutex import LOCKED
 from abeyant.purgatory.ports import ReentrantLock
 
 DEEPEST = 64
-"""Locks a thread may hold before it puts off what would nest deeper: some 30 operations, 200 frames."""
+"""Locks that a thread may hold before it defers what would nest deeper: some 30 operations, 200 frames."""
 _DEEPEST = DEEPEST  # a C constant when compiled
 
 _LOCKED = LOCKED  # a C constant when compiled
@@ -49,17 +49,17 @@ _PLAIN_LOCK: Any = type(threading.Lock())
 
 
 class Locked:
-    """What is locked while its code runs: by the lock it was given, or else by one of its own.
+    """Base of operations, which are locked while their code runs: by a given lock, or by one of their own.
 
-    Its own is a `threading.RLock`. Compiled, on an interpreter with a global lock, it begins as two integers, the
-    thread that holds it and how often, for C code that looks and changes them is not interrupted there. Only when
-    another thread has to wait for it, or somebody asks for it, is the real lock made, held by whom it was held by.
+    Their own is a `threading.RLock`. Compiled, on an interpreter with a global lock, it begins as two integers, the
+    thread that holds it and how often, for C code that reads and changes them is not interrupted there. The real lock
+    is made, held by the same thread, only when another thread has to wait for it, or `whole_lock` is called.
     """
 
     # Long names: subclasses have their own `_lock`, and must not tread on ours.
     __slots__ = ("_dop_held", "_dop_lock", "_dop_owner")
 
-    _dop_lock: ReentrantLock | None  # None while the two integers do
+    _dop_lock: ReentrantLock | None  # None while the two integers suffice
     _dop_owner: int  # the thread that holds it, where `_dop_held` is not 0
     _dop_held: int  # how often
 
@@ -107,7 +107,7 @@ def _give(operation: Locked) -> None:
 
 
 def whole_lock(operation: Locked) -> ReentrantLock:
-    """Return the lock as a lock object."""
+    """Return the lock as an object; make it if it is still two integers."""
     while operation._dop_lock is None:
         held = operation._dop_held
         owner = operation._dop_owner
@@ -170,8 +170,8 @@ def defer(action: Callable[[Any], object], operation: Any) -> None:
 def settle() -> None:
     """Run the deferred actions in order, if this thread holds no operation's lock and is not running them already.
 
-    The actions report their own errors. What still comes out is a KeyboardInterrupt or its like: it must
-    neither be swallowed nor cost the others their turn, so the rest is done first.
+    The actions report their own errors. If one raises a KeyboardInterrupt or its like, the rest is run first, and
+    then it is raised again.
     """
     if not owed() or depth() or _PUT_OFF.settling:
         return

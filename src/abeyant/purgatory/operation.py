@@ -13,7 +13,7 @@ Three kinds of locks, in the order in which a thread may take them:
    waits.
 2. *The lock of the purgatory's lists* (`Directory.lock`; `_UNSUBMITTED` while the operation is in no
    purgatory). It guards `_dop_state`, `_dop_watches`, `_dop_task`, `_dop_home`. It is the last lock that
-   anybody takes: while it is held no code of the user's runs and no other lock is waited for, the timer's
+   a thread takes: while it is held no user code runs and no other lock is waited for, the timer's
    included. Compiled, on an interpreter with a global lock, that one is this lock too, and nothing is taken:
    between lock and unlock stands C code that does not give it up, makes nothing that the garbage collector
    tracks, and drops the last reference to nothing. Keep it so.
@@ -23,8 +23,8 @@ Three kinds of locks, in the order in which a thread may take them:
 Why each race is safe:
 
 * *Who ends it?* Completion in several threads, expiry, cancelling: each goes through `Room._end`,
-  which compares and sets `_dop_state` under lock 2. One of them finds it pending and wins; the others are
-  told so (P1).
+  which compares and sets `_dop_state` under lock 2. One of them finds it pending and wins; for the others
+  it returns False (P1).
 * *A completion while the submitter still adds watches.* The end sets the state and takes all the watches
   out in one critical section; a watch is added only under the same lock, after a look at the state. Either
   the watch is there and is taken out, or the end is seen and the watch is not added (P4).
@@ -34,8 +34,8 @@ Why each race is safe:
 * *Expiry while `try_complete` runs in another thread.* Expiry waits for lock 1. If the try completes the
   operation, expiry finds it ended; the deadline is inclusive.
 * *Cancelling while `try_complete` runs in another thread.* Cancelling runs no code of the operation's and
-  so does not wait for lock 1. From then on that try cannot complete it any more: it belongs to whoever got
-  it handed back.
+  so does not wait for lock 1. From then on that try cannot complete it any more: it belongs to the caller
+  that cancelled it.
 * *A check from inside its own try* (`try_complete` changes something and calls `check_and_complete` on its
   own key, maybe through other operations) cannot start a second try within the first. It leaves a note,
   `_dop_again`, and the first is repeated, so the change is not missed (P2).
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 Outcome = Literal["completed", "expired", "cancelled"]
 """How a `DelayedOperation` ended. (Of a `Resolver`: `ResolutionOutcome`; of a wait in asyncio: `aio.WaitOutcome`.)"""
 
-# How an operation stands: plain integers inside, because they are compared at every step; words outside.
+# The states of an operation: integers inside, because they are compared at every step; words outside.
 # 0 is what C makes of an operation whose `__init__` has not been called.
 PENDING: Final = 1
 COMPLETED: Final = 2
@@ -88,10 +88,10 @@ _PENDING = PENDING  # C constants when compiled
 _COMPLETED = COMPLETED
 _LEFT_BEHIND = LEFT_BEHIND
 
-# What becomes of an operation that is submitted.
+# Results of submitting an operation, see `_dop_adopt`.
 ADOPTED: Final = 0
 HAD_HOME: Final = 1  # it was submitted before
-ENDED_ALONE: Final = 2  # it was completed before anybody submitted it
+ENDED_ALONE: Final = 2  # it ended before it was submitted
 _ADOPTED = ADOPTED
 _HAD_HOME = HAD_HOME
 _ENDED_ALONE = ENDED_ALONE
@@ -105,7 +105,7 @@ _UNSUBMITTED = mutex("an operation", PurgatoryError)  # lock 2 of every operatio
 
 
 class Home:
-    """What an operation needs of its purgatory. Implemented by purgatories."""
+    """The interface of a purgatory for its operations."""
 
     __slots__ = ()
 
@@ -117,7 +117,7 @@ class Home:
 
 
 class DelayedOperation(Locked):
-    """An operation that waits for a condition, or until its `timeout` is over. Subclass it.
+    """An operation that waits for a condition, but no longer than its `timeout`. Subclass it.
 
     Override `try_complete`, and `on_complete` and `on_expiration` as needed. Then submit it once, to one purgatory,
     with `Purgatory.try_complete_else_watch`. A subclass with an `__init__` of its own calls this one.
@@ -155,13 +155,13 @@ class DelayedOperation(Locked):
     __signature__ = CLASS_SIGNATURE
 
     def __init__(self, timeout: float | timedelta, *, lock: ReentrantLock | None = None) -> None:
-        """`timeout` is in seconds from the submission; zero or less is over as soon as the timer gets to it.
+        """Set `timeout`, in seconds from the submission; with zero or less it expires as soon as the timer runs.
 
         `lock` is held while the operation's own code runs. Several operations may share one: for instance the lock of
         the group or session whose state they look at. It must be reentrant. By default each has a `threading.RLock`.
 
         Raises ValueError if `timeout` is NaN, infinite or beyond a hundred years: an operation that can never expire
-        is not a delayed operation. Raises TypeError for what is not a time, or not a reentrant lock.
+        is not a delayed operation. Raises TypeError for a value that is not a time, or a lock that is not reentrant.
         """
         if self._dop_is_ready():
             raise TypeError(f"{self!r}: its __init__ has been called before")
@@ -191,15 +191,15 @@ class DelayedOperation(Locked):
         """Handle the end (respond to the client, say). Runs once, with the lock held: also when it expired."""
 
     def on_expiration(self) -> None:
-        """Handle the expiration besides (count it, say). Runs once, after `on_complete`, or never."""
+        """Handle the expiration (count it, say). Runs once, after `on_complete`, if the operation expired."""
 
     # -- to call
 
     def force_complete(self) -> bool:
-        """End it now, whatever its condition, and run `on_complete` in this thread. True exactly once.
+        """Complete it now, whatever its condition: run `on_complete` in this thread. Return True exactly once.
 
         When this returns True, the operation is off all of its keys, its timer is stopped, and `on_complete` has run.
-        (One exception: inside *another* operation's code, while a third party holds this one's lock, `on_complete`
+        (One exception: inside *another* operation's code, while another thread holds this one's lock, `on_complete`
         runs a little later, when this thread has left that other operation. See nesting.py.) It returns False if the
         operation had ended before, and inside a `try_complete` that was running while it was cancelled. What
         `on_complete` raises reaches the caller. O(its keys). Kafka: `forceComplete`.
@@ -315,7 +315,7 @@ def refuse_async(result: object, operation: DelayedOperation, method: str) -> bo
     """Raise TypeError where a method returned a coroutine, which would never be awaited."""
     if is_coroutine(result):
         coroutine: Any = result
-        coroutine.close()  # and Python need not say so besides
+        coroutine.close()  # avoids the warning that it was never awaited
         raise TypeError(
             f"{type(operation).__qualname__}.{method} must be a plain function, not async: nobody would await it "
             "(abeyant.aio.Purgatory is for those who await)"

@@ -1,8 +1,8 @@
 """Protocols of what the purgatory needs: a timer and a lock.
 
-The room knows no driver. `abeyant.timer.SystemTimer` and `ManualTimer` fit `Timer`; so does anything else
-that starts and stops a one-shot timer, as long as it never runs the callback inside `call_later` and holds
-no lock of its own while a callback runs.
+A purgatory depends on no particular timer. `abeyant.timer.SystemTimer` and `ManualTimer` fit `Timer`; so does
+anything else that starts and stops a one-shot timer, as long as it never runs the callback inside `call_later` and
+holds no lock of its own while a callback runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Stoppable(Protocol):
     """A started timer."""
 
     def cancel(self) -> bool:
-        """Stop it; True exactly when that prevented the run."""
+        """Stop the timer; return True exactly if that prevented the run."""
 
 
 class Timer(Protocol):
@@ -32,7 +32,7 @@ class ReentrantLock(Protocol):
     """`threading.RLock`, or anything that behaves as it does: its holder may take it again."""
 
     def acquire(self, blocking: bool = True, /) -> bool:
-        """Take it; with `blocking` False, return False at once where another thread holds it."""
+        """Take the lock; with `blocking` False, return False at once if another thread holds it."""
 
     def release(self) -> None:
-        """Give it back, once for each time it was taken."""
+        """Release the lock, once for each time it was taken."""

@@ -53,7 +53,7 @@ class Purgatory(Room, Generic[OperationT]):
         1
     """
 
-    if TYPE_CHECKING:  # what they take; what they do is the Room's
+    if TYPE_CHECKING:  # signatures only: Room has the implementation
 
         def __init__(
             self,
@@ -80,17 +80,17 @@ class Purgatory(Room, Generic[OperationT]):
     def cancel_for_key(self, key: Hashable) -> list[OperationT]:
         """Cancel the operations that wait on `key`, and return them in order of arrival.
 
-        For when the key goes away, a partition that moves to another broker, say: answer each with
-        `force_complete()`, or let it go. They leave their other keys and the timer too. (Kafka:
+        For when the key goes away, such as a partition that moves to another broker: complete each with
+        `force_complete()`, or drop it. They leave their other keys and the timer too. (Kafka:
         `cancelForKey`.)
         """
         return self._cancel_for_key(key)
 
     def close(self, how: Literal["expire", "cancel"] = "expire") -> list[OperationT]:
-        """Accept nothing more, and end what is pending; returns the operations that this ended. O(pending).
+        """Refuse further operations, and end the pending ones; return those that this call ended. O(pending).
 
-        "expire" ends each as its deadline would, `on_complete` and `on_expiration` included, here and now:
-        nobody is left waiting for an answer. "cancel" hands them back as `cancel` does, and none of their
+        "expire" ends each as its deadline would, `on_complete` and `on_expiration` included, in this call:
+        no client is left waiting for a response. "cancel" cancels each as `cancel` does, and none of their
         code runs. A second call returns an empty list. The timer stays open.
         """
         if how not in ("expire", "cancel"):

@@ -52,7 +52,7 @@ _ROUNDS = ROUNDS
 class PurgatoryStats(NamedTuple):
     """One consistent reading of a purgatory's counts, those of Kafka's purgatory metrics and more.
 
-    `watched`, `watched_keys` and `delayed` are what is there now; the others are sums since it was made.
+    `watched`, `watched_keys` and `delayed` are current; the others are sums since the purgatory was made.
     """
 
     watched: int
@@ -62,17 +62,17 @@ class PurgatoryStats(NamedTuple):
     delayed: int
     """Operations that are pending now: their timers run. (Kafka: `NumDelayedOperations`; our metric: `pending`.)"""
     completed: int
-    """Operations that ended before their time was over, those that never had to wait included."""
+    """Operations that completed, those that never had to wait included."""
     expired: int
-    """Operations that ended because their time was over, or because `close("expire")` ended them."""
+    """Operations that expired at their deadline, or by `close("expire")`."""
     cancelled: int
-    """Operations that were taken out and handed back without an end."""
+    """Operations that were cancelled: taken out and returned to the caller, without a call of `on_complete`."""
     errors: int
     """Errors from operations' own code that were reported to `on_error`, or logged."""
 
     @property
     def pending(self) -> int:
-        """The same as `delayed`, by the name of our metric."""
+        """The same as `delayed`, under the name of our metric."""
         return self.delayed
 
 
@@ -80,7 +80,7 @@ trim_getters(PurgatoryStats.pending)
 
 
 class Room(Life):
-    """See `Purgatory`."""
+    """The implementation of `Purgatory`, which is documented there."""
 
     __slots__ = ("__weakref__", "_name")
     __signature__ = CLASS_SIGNATURE
@@ -88,9 +88,10 @@ class Room(Life):
     def __init__(
         self, name: str, timer: ports.Timer | None = None, *, on_error: Callable[[Exception, Any], object] | None = None
     ) -> None:
-        """`name` is for people; `timer` is any of this package's, or whatever has a `call_later` like theirs.
+        """Set the name, for people, and the timer: one of this package's, or any with a `call_later` like theirs.
 
-        `on_error(error, operation)` gets what an operation's code raises in nobody's call; else that is logged.
+        `on_error(error, operation)` is called with errors of operations' code that reach no caller; without it they
+        are logged.
         """
         if self._is_made():
             raise TypeError(f"{self!r}: its __init__ has been called before")
@@ -116,10 +117,10 @@ class Room(Life):
         self._cancelled = 0
         self._errors = 0
 
-    # -- for those who wait
+    # -- operations
 
     def try_complete_else_watch(self, operation: Any, keys: Iterable[Hashable]) -> bool:
-        """Try to complete `operation` now; else let it wait on `keys`. Returns whether it is completed.
+        """Try to complete `operation` now; else have it wait on `keys`. Return whether it is completed.
 
         It is tried, put on the lists of all keys, and tried again: a change before the second try is seen
         by it, a change after it finds the operation on its list (law P2). Then its timer starts. A key that
@@ -133,8 +134,9 @@ class Room(Life):
         reaches the caller).
 
         Raises PurgatoryClosedError after `close`; OperationReusedError for an operation submitted before;
-        ValueError without keys, even if it would complete at once (a mistake should not depend on the
-        weather); TypeError for a key as `keys`, an unhashable key, or what is no DelayedOperation.
+        ValueError without keys, even if it would complete at once (whether a mistake is found should not
+        depend on timing); TypeError for a str or bytes as `keys`, an unhashable key, or another
+        kind of object than a DelayedOperation.
         """
         if not isinstance(operation, DelayedOperation):
             raise TypeError(f"expected a DelayedOperation, not {operation!r}")
@@ -180,9 +182,9 @@ class Room(Life):
     def check_and_complete(self, key: Hashable) -> int:
         """Try every operation that waits on `key`, in order of arrival; return how many this completed.
 
-        Operations that join during the call are not its business: they look for themselves. One that raises
-        is reported and harms no other; KeyboardInterrupt and its like end the call, and what it had not
-        come to stays watched and timed. O(operations on the key); a key nobody waits on costs one look-up.
+        Operations that join during the call are not tried: they test their condition after joining. An error of
+        one is reported and harms no other; KeyboardInterrupt and its like end the call, and the operations not
+        yet tried stay watched and timed. O(operations on the key); a key without any costs one look-up.
 
         From inside an operation's code, what would have to wait for another thread's operation is tried as
         soon as this thread is out again, and does not count here. Kafka: `checkAndComplete`.
@@ -215,7 +217,7 @@ class Room(Life):
         return [operation for operation in several if self._end(operation, _CANCELLED, False)]
 
     def _close(self, expiring: bool) -> list[Any]:
-        """Accept nothing more; end what is pending, and return it."""
+        """Refuse further operations; end the pending ones, and return them."""
         self._directory.lock()
         try:
             if self._directory.closed:
@@ -239,11 +241,11 @@ class Room(Life):
                 del interruption
         return ended
 
-    # -- for those who look
+    # -- introspection
 
     @property
     def name(self) -> str:
-        """The name."""
+        """The purgatory's name."""
         return self._name
 
     @property
@@ -253,17 +255,17 @@ class Room(Life):
 
     @property
     def watched(self) -> int:
-        """Watches, pairs of operation and key, exactly: an operation counts once for each of its keys. O(1)."""
+        """The exact number of watches, pairs of operation and key: an operation counts once for each key. O(1)."""
         return self._directory.watches
 
     @property
     def watched_keys(self) -> int:
-        """Keys on which at least one operation waits, exactly. O(1)."""
+        """The exact number of keys on which at least one operation waits. O(1)."""
         return self._directory.keys
 
     @property
     def delayed(self) -> int:
-        """How many operations are pending, by their timers (Kafka: `NumDelayedOperations`), exactly. O(1)."""
+        """The exact number of pending operations, by their timers (Kafka: `NumDelayedOperations`). O(1)."""
         return self._delayed
 
     def pending(self) -> list[Any]:
@@ -332,12 +334,12 @@ class Room(Life):
             self._directory.close()
         return inherited
 
-    # -- the way in
+    # -- submission
 
     def _submit(self, operation: DelayedOperation, keys: tuple[Hashable, ...]) -> list[Exception] | None:
-        """Try, watch, try again, start the timer. Returns what the tries raised: the last, in a list.
+        """Try, watch, try again, start the timer. Return the last error that the tries raised, in a list, or None.
 
-        Whatever else goes wrong is raised with the operation taken out again: never watched without a timer.
+        Any other error is raised after the operation was taken out again: it is never watched without a timer.
         """
         accepted = False
         errors: list[Exception] | None = None

@@ -1,4 +1,4 @@
-"""Read who waits in a purgatory in slices, for those who look on from another thread: never all under the lock."""
+"""List a purgatory's operations in slices, for observers in other threads, so that the lock is held briefly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def timer_of(purgatory: Room) -> Any:
 
 
 def slots_of(purgatory: Room) -> int:
-    """Return how many slots `operations_in` has to go through."""
+    """Return the number of slots for `operations_in` to go through."""
     return purgatory._directory._fresh
 
 
@@ -51,7 +51,7 @@ def operations_in(purgatory: Room, begin: int, count: int) -> list[tuple[Any, An
 
 
 def deadline_of(purgatory: Room, operation: DelayedOperation) -> float | None:
-    """Return when a pending operation expires, in seconds on the purgatory's timer; None where that does not run."""
+    """Return when a pending operation expires, in seconds on the purgatory's timer; or None."""
     purgatory._directory.lock()
     handle, task = operation._dop_handle, operation._dop_task
     purgatory._directory.unlock()

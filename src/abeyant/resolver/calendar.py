@@ -1,4 +1,4 @@
-"""Business hours: how much open time has passed at an instant, and when a countdown over open hours is due."""
+"""Business hours: compute the open time up to an instant, and when a countdown over open hours is due."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FORM: Final = re.compile(
 _REFERENCE: Final = date(1970, 1, 1)
 _EPOCH: Final = _REFERENCE.toordinal()
 _NONE: Final = timedelta()
-_SPAN: Final = timedelta(days=366)  # hours are computed for at least so many days at once
+_SPAN: Final = timedelta(days=366)  # hours are computed for at least this many days at once
 _MARGIN: Final = timedelta(days=3)  # more than any zone's offset from UTC plus hours past midnight
 _FURTHEST: Final = date(9990, 1, 1)
 
@@ -36,14 +36,14 @@ class _Hours(NamedTuple):
     begins: list[int]
     ends: list[int]
     before: list[int]
-    """Open time before each begin, and in all."""
+    """Open time from the start of 1970 to each begin, and last to the final end, in microseconds."""
 
     def elapsed(self, at: int) -> int:
         place = bisect_right(self.begins, at) - 1
         return self.before[max(place, 0)] + (min(at, self.ends[place]) - self.begins[place] if place >= 0 else 0)
 
     def due(self, start: int, reading: int) -> int:
-        if reading <= self.elapsed(start):  # nothing is left of the countdown: due at once, open or closed
+        if reading <= self.elapsed(start):  # the countdown is at zero: due at once, open or closed
             return start
         place = min(bisect_left(self.before, reading, 1) - 1, len(self.begins) - 1)
         return max(start, self.begins[place] + (reading - self.before[place]))
@@ -81,7 +81,7 @@ class Calendar:
     `hours` are `DAY HH:MM-HH:MM` or `DAY-DAY HH:MM-HH:MM`, separated by commas (`Mon-Fri 09:00-12:00, Mon-Fri
     13:00-17:00` has a lunch break); hours that end before they begin go on past midnight, and 24:00 is the end of a
     day. `holidays` are dates, or their text as in 2026-12-25: a set, a list, a column, one text with commas; or an
-    object of the package `holidays`, or another container that is asked for each date. No hours begin on a holiday.
+    object of the package `holidays`, or another container, where each date is looked up. No hours begin on a holiday.
     Open time is real time: an hour that the zone's clock skips counts as none, one that it repeats as two. A time-out
     is open time: with eight open hours a day, 2 days are six working days; with `Mon-Fri 00:00-24:00`, two.
 
@@ -194,7 +194,7 @@ class Calendar:
             return self._known
 
     def _instant(self, day: date, minutes: int) -> int:
-        # By whole numbers: the twenty thousand days since 1970 come before a first answer.
+        # Integer arithmetic, for speed: the first call computes the twenty thousand days since 1970.
         days, minutes = divmod(minutes, 24 * 60)
         if days:
             day += timedelta(days=days)
@@ -210,19 +210,19 @@ def _micros(at: date) -> int:
 
 
 def _day_of(micros: int) -> date:
-    """Return the day of an instant, clamped to the years 2 to 9990."""
+    """Return the day of an instant, clamped to the years 4 to 9990."""
     most = (_FURTHEST - _REFERENCE).days
     return _REFERENCE + timedelta(days=min(max(micros // 86_400_000_000, -718_000), most))
 
 
 def _is_listed(holidays: Any) -> TypeGuard[Iterable[Any]]:
-    """Return whether holidays are listed; other containers, as of the package `holidays`, find them when asked."""
+    """Return whether holidays are listed; other containers, such as of the package `holidays`, look up each date."""
     listed = isinstance(holidays, Sequence | Set) or type(holidays) is dict or hasattr(holidays, "__array__")
     return listed or not hasattr(holidays, "__contains__")
 
 
 def _day(holiday: Any) -> date:
-    """Return one holiday as a date, without a time of day, which a date is never equal to."""
+    """Return one holiday as a date without a time of day, since no date equals a datetime."""
     if hasattr(holiday, "as_py"):  # of Arrow
         holiday = holiday.as_py()
     if type(holiday).__name__ == "datetime64":  # of NumPy

@@ -20,7 +20,7 @@ _CONDITIONS: Final = ("all", "any", "then")
 
 
 class Feed:
-    """The methods `start` and `event`, of a resolver and of an `Instant`."""
+    """Base class with the methods `start` and `event` of a resolver and of an `Instant`."""
 
     __slots__ = ("_words",)
 
@@ -43,7 +43,8 @@ class Feed:
         """Start an operation now; return whether it ended at once. O(watches), with `serves` O(unused events skipped).
 
         Give a `timeout` in seconds or a `deadline` on the timer's clock; a deadline in the past is due now.
-        `extend` is the time in seconds that an event gives to a watch with the role "extend" (default: the time-out).
+        `extend` is the time in seconds that is left after an event of a watch with the role "extend", unless more is
+        left (default: the time-out).
         `on_end(resolution)` is called once, with no lock held: in this call, in the call that ends the operation, or
         where the timer runs its callbacks.
 

@@ -39,9 +39,9 @@ class KeyState:
         self.key = key
         self.users = 0  # watches of pending operations on this key
         self.states: dict[Any, None] = {}
-        """The `WatchState` of each such watch, except those that an event serves alone."""
+        """The `WatchState` of each such watch, except with `serves` those that complete: see `ServingKeyState`."""
         self.level: float | None = None
-        """The last progress, whatever `combine` is: it decides whether a pause holds."""
+        """The last progress (the greatest of its instant), whatever `combine` is: it decides whether a pause holds."""
         self._keep_history = keep_history
         self.forget()
 
@@ -50,7 +50,7 @@ class KeyState:
         if not any(state.role == "pause" for state in self.states):
             self.level = None
         self.value: float | None = None
-        """All events, combined."""
+        """The progress of all events, combined."""
         self.counted = 0
         self.here: float | None = None
         """The events of the instant `at`, combined: operations that start then count them with `count="from_start"`."""

@@ -10,7 +10,7 @@ from abeyant.resolver.words import ROLES, Combine, Condition, Count, Role, Words
 from abeyant.timer.units import NEVER, to_seconds
 
 ResolutionOutcome = Literal["completed", "cancelled", "expired", "pending"]
-"""How an operation of a `Resolver` ended; "pending" is one that `Resolver.close` handed back."""
+"""The outcome of an operation of a `Resolver`; "pending" for one that `Resolver.close` returned."""
 
 
 class Watch(NamedTuple):
@@ -29,19 +29,20 @@ class Decided(NamedTuple):
 
 
 class Resolution(NamedTuple):
-    """How an operation ended. Times are in seconds, on the timer's clock."""
+    """The outcome of an operation. Times are in seconds, on the timer's clock."""
 
     op_id: Hashable
     outcome: ResolutionOutcome
-    """How it ended; "pending" if the resolver was closed first."""
+    """The outcome; "pending" if the resolver was closed first."""
     at: float | None
-    """When it ended: an expired one at its deadline, however late the timer ran. None while pending."""
+    """The time of its end: of an expired one its deadline, however late the timer ran. None if pending."""
     waited: float | None
+    """Seconds from its start to `at`. None if pending."""
     completed_by: Decided | None = None
-    """With `details`, as the two below."""
+    """The watch that completed it. None without `details`, as are the two below."""
     cancelled_by: Decided | None = None
     counted: int | None = None
-    """Number of events counted: for the watches that extend it if it has any, else for those that complete it."""
+    """The number of events counted: of the watches that extend it if it has any, else of those that complete it."""
 
 
 class ResolverStats(NamedTuple):
@@ -53,7 +54,7 @@ class ResolverStats(NamedTuple):
     pending: int
     """Operations that have started and not ended: `len(resolver)`."""
     keys: int
-    """Keys whose progress is kept."""
+    """Keys whose state is kept: watched ones, and those whose events are not forgotten."""
     started: int
     completed: int
     cancelled: int
@@ -73,10 +74,10 @@ class WatchState:
         self.counted = 0
         self.value: float | None = None
         self.since: int | None = None
-        """Time of the event that met it, while it is met."""
+        """The time of the event that met it; None while it is not met, or if the time is unknown."""
 
     def begin(self, now: int, count: Count, combine: Combine) -> None:
-        """Start counting at `now`, as `count` says."""
+        """Start counting events at `now`, or with the earlier ones that `count` includes."""
         key_state = self.key_state
         self.value, self.since = 0 if combine == "sum" else None, None
         if count == "always":
@@ -97,7 +98,7 @@ class WatchState:
 
     @property
     def met(self) -> bool:
-        """Whether it is met now."""
+        """Return whether the watch is met now."""
         return self.value is not None and self.value >= self.required
 
 
@@ -152,7 +153,7 @@ class Operation:
             [state for state in self.states if state.role == role] for role in ROLES
         )
         self.step = 0  # condition 'then': number of the step to be met next
-        self.served = 0  # events that served it alone: how many, their sum, time of the last
+        self.served = 0  # events that served only this operation: their number, sum of progress, time of the last
         self.received: float = 0
         self.received_at: int | None = None
         self.extended = self.pause_changed = self.paused = self.ended = False
@@ -267,7 +268,7 @@ class Operation:
 
     @property
     def counted(self) -> int:
-        """Number of events counted so far."""
+        """Return the number of events counted so far."""
         if not self.extending and self.words.serves != "every":
             return self.served
         return sum(state.counted for state in self.extending or self.completing)
@@ -288,10 +289,10 @@ class Operation:
 
 
 class CountdownClock:
-    """How time counts down: always, or in business hours only. In nanoseconds on the timer's clock."""
+    """The clock of countdowns: it runs always, or in business hours only. In nanoseconds on the timer's clock."""
 
     def __init__(self, words: Words, wall: Callable[[], int]) -> None:
-        """`wall` returns the difference between the time since 1970 and the timer's clock."""
+        """`wall` returns the time since 1970 less the timer's clock, in nanoseconds."""
         self._calendar, self._wall = words.calendar, wall
 
     def between(self, begin: int, end: int, always: bool) -> int:

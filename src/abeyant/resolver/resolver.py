@@ -55,7 +55,7 @@ _Ended = list[tuple[Callable[[Resolution], object], Resolution]]
 
 
 class ResolverClosedError(AbeyantError, RuntimeError):
-    """A closed resolver was given an operation or event; it did not accept it."""
+    """Raised if a closed resolver gets an operation or event, which it refuses."""
 
 
 class Resolver(Feed):
@@ -162,7 +162,7 @@ class Resolver(Feed):
             return list(self._pending)
 
     def stats(self) -> ResolverStats:
-        """Return what it holds now, and how its operations ended since it was made. O(1)."""
+        """Return its current counts, and the totals of its operations by outcome. O(1)."""
         with self._lock:
             return ResolverStats(len(self._pending), len(self._keys), self._started, **self._ends)
 
@@ -185,7 +185,7 @@ class Resolver(Feed):
     def close(self) -> list[Resolution]:
         """Refuse further operations and events; return a resolution "pending" for each pending operation. O(pending).
 
-        Their `on_end` is not called. A second call returns an empty list. A timer that it was given stays open.
+        Their `on_end` is not called. A second call returns an empty list. A timer that was passed to it stays open.
         """
         with self._lock:
             self._closed = True
@@ -280,7 +280,7 @@ class Resolver(Feed):
             for operation in touched:
                 if operation.task is None and not operation.ended and operation.last < NEVER:
                     self._set_timer(operation, now)
-        except BaseException:  # remove what could not be scheduled: it would never expire
+        except BaseException:  # remove operations that could not be scheduled: they would never expire
             for operation in starts:
                 self._remove(operation)
             raise
@@ -316,7 +316,7 @@ class Resolver(Feed):
         operation.begin(now, self._clock)
 
     def _judge(self, operation: Operation, now: int, ended: _Ended) -> int:
-        """End the operation if its condition holds or a watch cancels it; return 1 if so, else 0."""
+        """End the operation if its condition holds or a watch cancels it. Return 1 if it ended, else 0."""
         by = operation.completed_by(now, self._clock) if self._words.holds == "ever" else None
         if by is not None:
             self._end(operation, "completed", now, by, ended)

@@ -18,7 +18,7 @@ class ServingKeyState(KeyState):
 
     def __init__(self, key: Hashable, keep_history: bool, words: Words) -> None:
         self._words = words
-        self._number = 0  # of the next unused event
+        self._number = 0  # sequence number of the next unused event
         self.waiting: OrderedDict[Operation, None] = OrderedDict()
         """Pending operations by start; those of one start in the order that `newest` walks backwards."""
         super().__init__(key, keep_history)
@@ -75,7 +75,7 @@ def serve(
     words: Words,
     expire: Callable[[Operation], object],
 ) -> Iterator[Operation]:
-    """Assign the events of one instant, and unused ones to operations that start; yield those that took one."""
+    """Assign the events of one instant, and unused ones to operations that start. Yield each operation served."""
     newest, count = words.serves == "newest", words.count
     joining = [(operation, operation.completing[0].key_state) for operation in starts if operation.completing]
     if not newest and count != "after_start":

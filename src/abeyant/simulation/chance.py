@@ -84,7 +84,7 @@ class Chance:
         return found
 
     def _loud(self, name: str) -> int:
-        """Return how many draws of a stream are random: by its name, or the name's first word."""
+        """Return the number of random draws of a stream, from the tape: by its name, else by the name's first word."""
         return self.tape.get(name, self.tape.get(name.partition(" ")[0], _LOUD))
 
     def drawn(self) -> dict[str, int]:

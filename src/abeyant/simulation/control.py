@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 EPOCH: Final = 1_893_456_000  # seconds: each run begins at 2030-01-01
 _NANOSECONDS: Final = 10**9  # in a second
 _EXTRA: Final = {"clocks": ["time_machine"]}
-# What `time.clock_gettime` calls those of the clocks that stand still while the program runs.
+# Ids for `time.clock_gettime` of the clocks that are replaced by the loop's, which stands still while code runs.
 _STEADY: Final = frozenset(
     getattr(time, name)
     for kind in ("MONOTONIC", "MONOTONIC_RAW", "BOOTTIME", "HIGHRES", "UPTIME", "UPTIME_RAW", "PROF",
@@ -67,7 +67,7 @@ class Control:
         self._undo: list[Callable[[], object]] = []
 
     def begin(self) -> None:
-        """Replace clocks and randomness. Raises SimulationError if another run has, or if the clocks are patched."""
+        """Replace clocks and randomness. Raises SimulationError if another run is active, or the clocks are patched."""
         global _loop, _thread, _refusals
         if _loop is not None:
             raise SimulationError("a simulation is running in this process already: wait for its end")
@@ -122,7 +122,7 @@ class Control:
         traveller: Any = travel.start()
         traveller.time_ns = lambda: _nanoseconds(wall(self._loop))
         self._undo.append(travel.stop)
-        # By name, so that what is bound to the machine's own clock keeps it: see abeyant.timer.clock.
+        # Replaced by name, so that functions bound to the machine's clock keep it: see abeyant.timer.clock.
         for name, read in (("clock_gettime", lambda now: now), ("clock_gettime_ns", _nanoseconds)):
             if hasattr(time, name):
                 self._set(time, name, partial(_clock_by_id, getattr(time, name), read))

@@ -61,7 +61,7 @@ class CountedTask(asyncio.Task[Any]):
         return self._owner is not None and self._owner.dead
 
     def is_of(self, life: Life) -> bool:
-        """Return whether it belongs to this start of a process."""
+        """Return whether it belongs to `life`, one start of a process."""
         return self._owner is life
 
     def close_unstarted(self) -> None:
@@ -75,12 +75,12 @@ class CountedTask(asyncio.Task[Any]):
 
 
 class Wait(selectors.BaseSelector):
-    """The selector, where a loop waits for sockets: this one advances the clock instead."""
+    """A selector that advances the clock where others wait for sockets."""
 
     loop: SimulationLoop
 
     def __init__(self) -> None:
-        self._turns = 0  # turns since the last wait, however short
+        self._turns = 0  # turns since the last wait of any length
         self._busy = 0  # turns since the loop was idle
         self._step = _SHORTEST_TURN
 
@@ -106,7 +106,10 @@ class Wait(selectors.BaseSelector):
         return []
 
     def _take_time(self) -> None:
-        """Let a turn take time, twice as much each time, but not beyond the next deadline."""
+        """Advance the clock for a busy turn, in steps that double from 1 to 100 us, but not past the next deadline.
+
+        Raises SpinningError after 100,000 turns without a wait.
+        """
         loop = self.loop
         if self._turns > _MOST_TURNS:
             busy = ", ".join(dict.fromkeys(name for name in map(_task_name, loop._ready) if name)) or "callbacks"
@@ -142,7 +145,7 @@ def _task_name(handle: asyncio.Handle) -> str | None:
 
 
 class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
-    """One run's loop. `run` makes it; programs get it by `current`."""
+    """The event loop of one run. `run` makes it; programs get it by `current`."""
 
     _ready: Any
 
@@ -191,7 +194,10 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
         return made
 
     def end_life(self, life: Life) -> None:
-        """Cancel everything of a process, and end its connections. O(pending)."""
+        """Discard the callbacks and timers of a process, so that none of its code runs, and end its connections.
+
+        O(pending).
+        """
         if life.dead:
             return
         life.dead = True
@@ -247,7 +253,7 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
         pass
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
-        """Call `func(*args)` in the loop's thread, a little later, so that the simulation controls it."""
+        """Call `func(*args)` in the loop's thread, 0.1 to 5 ms later, so that the simulation controls it."""
         future = self.create_future()
         wait = self.chance.stream("executor").between(0.0001, 0.005)
         self.call_at(self.now + wait, _fulfil, future, func, args)
@@ -267,13 +273,13 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
         fd.set_reader(lambda: callback(*args))
 
     def remove_reader(self, fd: Any) -> bool:
-        """Call back no longer."""
+        """Stop calling the callback of `add_reader`. Return True."""
         if isinstance(fd, ListeningSocket):
             fd.set_reader(None)
         return True
 
     def close(self) -> None:
-        """Close. Tasks of killed processes are released unfinished."""
+        """Close the loop. Tasks of killed processes are released unfinished."""
         super().close()
 
 

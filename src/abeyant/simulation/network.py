@@ -29,7 +29,7 @@ class Latency:
     least: float = 0.0002
     most: float = 0.002
     slow: float = 0.01
-    """A probability, from 0 to 1, and not a time."""
+    """The probability (from 0 to below 1) of a latency above `most`; not a time."""
     slowest: float = 0.05
 
     def __post_init__(self) -> None:
@@ -57,9 +57,9 @@ class Network:
         self._open: dict[str, Endpoint] = {}
         self._streams: dict[str, Stream] = {}
         self._names: dict[str, str] = {}
-        self._owners: dict[int, str] = {}  # client's port -> name of its process
-        self._connections: dict[int, int] = {}  # listening port -> connections so far
-        self._clogged: dict[int, float] = {}  # listening port -> end of the clog, on the loop's clock
+        self._owners: dict[int, str] = {}  # names of the clients' processes by client port
+        self._connections: dict[int, int] = {}  # number of connections so far by listening port
+        self._clogged: dict[int, float] = {}  # end of the clog by listening port, in seconds on the loop's clock
         self._next_port = _FIRST_PORT
         self._next_client = _FIRST_CLIENT
 
@@ -114,7 +114,7 @@ class Network:
         return self._owners.get(int(address.rpartition(":")[2]), "")
 
     def handshake(self, port: int) -> float:
-        """Return the seconds until a client is connected, or refused."""
+        """Return the seconds that connecting to this port takes from now, also if it is refused."""
         wait = self.latency.draw(self._stream(f"handshake {port}"))
         return max(wait, self._clogged.get(port, 0.0) - self.loop.now + wait)
 
@@ -129,7 +129,7 @@ class Network:
         return at
 
     def clog(self, port: int, seconds: float) -> None:
-        """Hold bytes to and from the listener of this port for so long; then deliver them in order."""
+        """Hold bytes to and from the listener of this port for `seconds`; then deliver them in order."""
         self._clogged[port] = max(self._clogged.get(port, 0.0), self.loop.now + seconds)
 
     def unclog(self) -> None:

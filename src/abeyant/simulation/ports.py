@@ -55,7 +55,7 @@ class Loop(Protocol):
         """Return a task of this coroutine."""
 
     def end_life(self, life: Life) -> None:
-        """Cancel everything of a process."""
+        """Discard the callbacks and timers of a process, and end its connections."""
 
     def process_failed(self, process: Any, error: BaseException | None) -> None:
         """Record that a process ended with an error."""

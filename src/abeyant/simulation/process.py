@@ -24,9 +24,9 @@ class Process:
     ) -> None:
         """Not for users: `SimulationLoop.process` makes processes."""
         self.name = name
-        """Its name, in traces and messages."""
+        """The name of the process in traces and messages."""
         self.starts = 0
-        """Number of starts."""
+        """The number of starts so far."""
         self.life: Life | None = None
         self.clock_ahead = 0.0
         """Seconds by which its wall clock is ahead (negative: behind), from its next start on."""
@@ -37,7 +37,7 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Whether it has been started, and has neither ended nor been killed."""
+        """Return whether it has been started, and has neither ended nor been killed."""
         return self.life is not None and not self.life.dead and self.task is not None and not self.task.done()
 
     def start(self) -> None:
@@ -63,7 +63,7 @@ class Process:
             self._loop.end_life(self.life)
 
     async def wait(self) -> Any:
-        """Wait for its end; return or raise what its function did. Raises SimulationError if it was killed."""
+        """Wait for its end. Return its function's result, or raise its error; SimulationError if it was killed."""
         task = self.task
         if task is None:
             raise SimulationError(f"process {self.name!r} has not been started: call start() first")

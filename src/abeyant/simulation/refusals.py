@@ -1,4 +1,4 @@
-"""What a simulation has no control over is refused by name (S4): threads, processes, real sockets, C clients."""
+"""Refuse what a simulation cannot control, with its name (S4): threads, processes, real sockets, clients in C."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from abeyant.simulation.loop import SimulationLoop
 
 _LIBRDKAFKA: Final = "confluent-kafka (librdkafka) works in threads of its own in C: use aiokafka"
-# By the beginning of a thread's name in the system: whose it is, and what to use instead.
+# Messages by the prefix of a native thread's name: the library of the thread, and what to use instead.
 _KNOWN: Final = {"rdk:": _LIBRDKAFKA}
-# By package: why what it does cannot be simulated, wherever in it the first refusal is.
+# By package: the reason why it cannot be simulated, whichever of its calls is refused first.
 _PACKAGES: Final = {
     "faust": "faust runs its consumer in a thread with an event loop of its own",
     "quixstreams": "quixstreams is confluent-kafka inside, which works in threads of its own in C",
@@ -39,10 +39,10 @@ class Refusals:
         self._undo: list[Callable[[], object]] = []
         self._natives: set[int] = set()
         self.first: SimulationError | None = None
-        """The first refusal: also where the program has caught it, the run must not pass for one under control."""
+        """The first refusal. It fails the run even if the program caught it."""
 
     def begin(self) -> None:
-        """Refuse from now on, in the loop's thread."""
+        """Replace the classes and functions by ones that raise SimulationError in the loop's thread."""
         self._natives = native_threads()
         thread = "a thread is not simulated ({}): use asyncio.to_thread, or a task"
         self._refuse(threading.Thread, "start", thread, lambda self, *_: self.name)
@@ -60,18 +60,18 @@ class Refusals:
         self._refuse_librdkafka()
 
     def end(self) -> None:
-        """Refuse no longer."""
+        """Restore the classes and functions."""
         while self._undo:
             self._undo.pop()()
 
     def foreign_threads(self) -> str | None:
-        """Return what to say of threads that have begun in C since `begin`; None for none.
+        """Return a message about threads started in C since `begin`; None if there are none.
 
-        Of a kind of client that was there before, none is said to be the run's.
+        Threads of a library that had threads before `begin` are not counted.
         """
         pythons = {thread.native_id for thread in threading.enumerate()}
         names = [_name_of(one) for one in sorted(native_threads() - self._natives - pythons)]
-        # Clients of before the run begin threads when they like; one that has not named itself has the process's name.
+        # Clients from before the run may start threads at any time; these have the process's name until they set one.
         natives = [_name_of(one) for one in self._natives]
         older = tuple(kind for kind in _KNOWN if any(name.startswith(kind) for name in natives))
         if older:
@@ -102,9 +102,9 @@ class Refusals:
         self._replace(owner, name, refuse)
 
     def _refuse_librdkafka(self) -> None:
-        """Refuse to make clients of confluent-kafka: C classes, so their names are replaced where they are known.
+        """Refuse to make clients of confluent-kafka: as they are C classes, replace their names in all modules.
 
-        Else a program that polls one in a loop would never come back to the run.
+        Otherwise a program that polls one in a loop would never return to the run.
         """
         library: Any = sys.modules.get("confluent_kafka.cimpl")
         if library is None:
@@ -128,7 +128,7 @@ class Refusals:
             self._replace(client, "__init__", refuse)
 
     def raise_for(self, message: str) -> Never:
-        """Raise SimulationError with this message, and keep it. Say whose code it is, where that is known."""
+        """Raise SimulationError with this message, and record it. Name the calling package if it is a known one."""
         package = _caller_among(_PACKAGES)
         if package is not None:
             message = f"{_PACKAGES[package]}, so it cannot be simulated: use aiokafka ({message.partition(':')[0]})"

@@ -33,9 +33,9 @@ class Run:
     hash: str
     """Hash of its trace: equal for equal runs (S1)."""
     value: Any
-    """What the program returned."""
+    """The program's return value; None if it raised."""
     error: BaseException | None
-    """What the program raised."""
+    """The exception that the program raised; None if it returned."""
     seconds: float
     """Duration in virtual time."""
     events: int
@@ -43,7 +43,7 @@ class Run:
     drawn: Mapping[str, int]
     """Number of draws from each random stream."""
     trace: tuple[Event, ...] | None
-    """Its events; None unless `keep_trace`."""
+    """The events of its trace; None unless `keep_trace`."""
 
 
 def run(
@@ -58,7 +58,7 @@ def run(
 ) -> Run:
     """Run the coroutine function `main` with a seed, on a new loop, and return the result.
 
-    `tape`: how many draws each random stream makes, by its name, before it is quiet: it then gives the least value. By
+    `tape`: the number of draws of each random stream, by its name, before it is quiet and gives the least value. By
     default none is ever quiet; shrinking uses it. `latency`: of the network. `limit`: seconds of virtual time,
     after which the waiting tasks are reported. `any_hashes`: run even if the order of sets of strings differs between
     processes. An error of the program is in the result. Raises SimulationError for a bad seed and for what it cannot
@@ -132,7 +132,7 @@ def _attempt(main: Main, loop: SimulationLoop) -> tuple[Run, str | None, Simulat
 
 @contextlib.contextmanager
 def _garbage_collected_after() -> Iterator[None]:
-    """Disable garbage collection in the block, and afterwards collect only what the block made.
+    """Disable garbage collection in the block, and afterwards collect only the garbage of the block.
 
     Automatic collections would happen at different moments in another process.
     """
@@ -153,7 +153,7 @@ def _garbage_collected_after() -> Iterator[None]:
 
 
 class RunOptions(TypedDict, total=False):
-    """What `search` takes besides: the options of `run`."""
+    """The options of `run`, which `search` takes too."""
 
     tape: Mapping[str, int] | None
     latency: Latency | None
@@ -174,9 +174,9 @@ def search(main: Main, seeds: Iterable[int], **options: Unpack[RunOptions]) -> i
             error = run(main, seed=seed, **options).error
         except SimulationError as refusal:
             error = refusal
-        if isinstance(error, SystemExit):  # raised as it is, it would end the search without a word
+        if isinstance(error, SystemExit):  # raised unchanged, it would end the search without a message
             exited = SimulationError(f"the program called sys.exit({error.code!r}): raise an error, or return")
-            exited.__cause__ = error  # whose traceback says where
+            exited.__cause__ = error  # its traceback shows the call
             error = exited
         if error is not None:
             error.add_note(f"seed {seed}: simulation.run(..., seed={seed}) repeats it")

@@ -30,7 +30,7 @@ class Server(asyncio.AbstractServer):
 
     @property
     def sockets(self) -> tuple[ListeningSocket, ...]:
-        """The listening sockets; `getsockname()` returns their addresses."""
+        """Return the listening sockets; `getsockname()` returns their addresses."""
         return tuple(self._listening)
 
     def get_loop(self) -> Any:
@@ -112,7 +112,7 @@ class Serving:
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)]
 
     async def getnameinfo(self, sockaddr: Address, flags: int = 0) -> tuple[str, str]:
-        """Return the address as it is."""
+        """Return the host as it is, and the port as a string."""
         return sockaddr[0], str(sockaddr[1])
 
     async def create_connection(

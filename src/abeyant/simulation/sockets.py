@@ -52,11 +52,11 @@ class SimulatedSocket:
         return 0
 
     def fileno(self) -> int:
-        """Return a number that no file has, and -1 once it is closed."""
+        """Return a number that no file has; -1 once it is closed."""
         return 1 << 30 if self._open else -1
 
     def getsockname(self) -> Address:
-        """Return its own address."""
+        """Return the local address."""
         return self.endpoint.local if self.endpoint else ("0.0.0.0", 0)
 
     def getpeername(self) -> Address:
@@ -66,7 +66,7 @@ class SimulatedSocket:
         return self.endpoint.remote
 
     def shutdown(self, how: int) -> None:
-        """End the connection in both directions."""
+        """Reset the connection, whatever `how` is."""
         if self.endpoint is not None:
             self.endpoint.abandon()
 
@@ -77,7 +77,7 @@ class SimulatedSocket:
             self.endpoint.abandon()
 
     def detach(self) -> int:
-        """Close it, and return -1."""
+        """Mark it as closed, keep its connection open, and return -1."""
         self._open = False
         return -1
 
@@ -130,7 +130,7 @@ class ListeningSocket:
         return SimulatedSocket(endpoint=endpoint), endpoint.remote
 
     def set_reader(self, callback: Callable[[], object] | None) -> None:
-        """Call `callback` whenever a client waits; None stops that."""
+        """Call `callback` while clients wait to be accepted; None stops that."""
         self._reader, self._context = callback, contextvars.copy_context()
         self._wake()
 

@@ -1,7 +1,7 @@
 """A connection in memory: two endpoints, each with its transport. Bytes arrive in order, after a random latency.
 
 It ends as TCP does. `close` sends what was written and then a FIN; bytes that arrive at a closed end cause a reset;
-`abort`, and the end of a process with unread bytes, send a reset. A slow reader pauses the writer.
+`abort`, and `close` or the end of a process with unread bytes, send a reset. A slow reader pauses the writer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from abeyant.simulation.ports import OWNER, Address, Life, Network
 
-_HIGH: Final = 64 * 1024
+_HIGH: Final = 64 * 1024  # bytes: asyncio's default mark for `pause_writing`
 _SYSTEM: Final = 256 * 1024  # bytes in the socket buffers of both ends
 _EOF: Final = None
 
@@ -38,7 +38,7 @@ class Endpoint:
         self.closed = False  # no more bytes are sent or received
         self.reset = False  # the other end reset the connection
         self.arriving = 0  # bytes sent to it that its protocol has not received
-        self._arrives = 0.0  # when the last bytes sent to it arrive
+        self._arrives = 0.0  # when the last bytes sent to it arrive, in seconds on the loop's clock
         self._unread: deque[bytes | None] = deque()
 
     def send(self, data: bytes | None) -> None:
@@ -69,12 +69,12 @@ class Endpoint:
                 self.send(_EOF)
 
     def take(self) -> bytes | None:
-        """Return the first bytes that arrived. Raises IndexError if there are none."""
+        """Return the next bytes that arrived, or None for EOF. Raises IndexError if there are none."""
         return self._unread.popleft()
 
     @property
     def waits(self) -> bool:
-        """Whether bytes have arrived that were not taken."""
+        """Return whether bytes or EOF have arrived that `take` has not returned."""
         return bool(self._unread)
 
     def _send_reset(self) -> None:
@@ -226,7 +226,7 @@ class Transport(asyncio.Transport):
             self._protocol.pause_writing()
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
-        """Send them joined."""
+        """Send all of them, in order."""
         self.write(b"".join(list_of_data))
 
     def _unchoke(self) -> None:
@@ -245,26 +245,26 @@ class Transport(asyncio.Transport):
             self._endpoint.send(_EOF)
 
     def get_write_buffer_size(self) -> int:
-        """Return the bytes that wait because the other side does not read."""
+        """Return the number of bytes in the write buffer: those that a slow reader leaves beyond the socket buffers."""
         return max(self._endpoint.peer.arriving - _SYSTEM, 0)
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
-        """Return the marks at which writing is resumed and paused."""
+        """Return the numbers of buffered bytes at which writing is resumed and paused."""
         return self._low, self._high
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Set the marks, with asyncio's defaults."""
+        """Set the numbers of bytes at which writing is paused and resumed, with asyncio's defaults."""
         self._high = (4 * low if low is not None else _HIGH) if high is None else high
         self._low = self._high // 4 if low is None else low
 
     # -- the end
 
     def is_closing(self) -> bool:
-        """Return whether it is closed or being closed."""
+        """Return whether it is closed or closing."""
         return self._closing or self._lost
 
     def close(self) -> None:
-        """Send what was written, and close."""
+        """Close after sending what was written; reset the connection if bytes that arrived are unread."""
         if not self._closing:
             self._closing = True
             endpoint = self._endpoint

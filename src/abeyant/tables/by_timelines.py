@@ -52,9 +52,9 @@ class TimelineResolver:
         self._watched = WatchedOperations(operations, events, words, pairs, each, levels=levels, unserved=unserved)
         self._table, self._start, self._words, self._each = operations.table, operations.start, words, each
         self.lacking = self.served = np.empty(0, np.int64)
-        """With `serves`, after `outcomes`: each operation's progress still required, and number of events served."""
+        """With `serves`, `outcomes` sets each operation's progress still required, and the number of events served."""
         self.unused: list[Integers] = []
-        """With `unserved`, after `outcomes`: events of watched keys that served no operation, as rows."""
+        """With `unserved`, `outcomes` adds the events of watched keys that served no operation, as rows."""
         self._keep_unused = unserved is not None
 
     def outcomes(self) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Arrow columns as NumPy arrays: integers of any width, timestamps of any unit, lists of watches."""
+"""Convert Arrow columns to NumPy arrays: integers of any width, timestamps of any unit, lists of watches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def missing(column: pa.ChunkedArray) -> Mask:
-    """Return which rows are null, including those that refer to a null in a dictionary."""
+    """Return a mask of the null rows, including those that refer to a null in a dictionary."""
     if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
         column = column.cast(column.type.value_type)
     if not column.null_count:
@@ -67,7 +67,7 @@ class Watches(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Whether each operation has exactly one watch."""
+        """Return whether each operation has exactly one watch."""
         return bool((self.counts == 1).all())
 
     def operation(self) -> Integers:

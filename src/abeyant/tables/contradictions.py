@@ -1,4 +1,4 @@
-"""Operations whose columns or watches contradict the options of the call, or each other."""
+"""Find operations whose columns or watches contradict the options of the call, or each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["check_deadline", "contradictions"]
 def check_deadline(columns: Collection[str], words: Words) -> None:
     """Raise `SchemaError` if operations with these columns have a `deadline` beside a calendar or a `pause_key`.
 
-    Where only watches in lists tell of pauses, their rows show it.
+    Watches in lists that pause are checked row by row: see `contradictions`.
     """
     read = wanted_columns(OPERATIONS, columns)
     if "deadline" in read and (words.calendar is not None or "pause_key" in read):
@@ -26,7 +26,7 @@ def check_deadline(columns: Collection[str], words: Words) -> None:
 
 
 def contradictions(watches: Mapping[Role, RoleWatches], then: Mask, words: Words) -> list[tuple[Mask, str]]:
-    """Return a mask of operations and a message for each kind of contradiction. `then`: which have that condition."""
+    """Return a mask of operations and a message for each contradiction. `then` is the mask of that condition."""
     completing, extended = np.zeros(len(then), np.int64), np.zeros(len(then), np.bool_)
     np.add.at(completing, watches["complete"].operation, 1)
     extended[watches["extend"].operation] = True

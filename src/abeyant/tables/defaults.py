@@ -29,7 +29,7 @@ DEFAULTS: Final[Mapping[str, str | int | None]] = {
 }
 
 REJECT_REASON: Final = "_unreadable"
-"""The column that a reader adds if values may be unreadable: why the row is rejected, or null."""
+"""The column that a reader adds if values may be unreadable: the reason to reject the row, or null."""
 
 SHOWN_CHARS: Final = 60
 """Maximum characters of an unreadable value in a reason."""
@@ -40,7 +40,7 @@ TYPE_NAMES: Final = {
     "string": "a text",
     "duration": "a duration such as '15 min'",
 }
-"""Names of types in reasons: of Spark's, and of texts that are durations."""
+"""The names of Spark's types in reasons, and of texts that are durations."""
 
 
 _REFUSED_WITHOUT: Final = ("op_id", "start", "timeout_ms", "timeout", "deadline", "key", "watches", "at")
@@ -76,7 +76,8 @@ def check_known(columns: Iterable[str], known: Collection[str], name: str) -> No
 def only_role(operations: Collection[str]) -> str | None:
     """Return the role whose column stands for `watches`, where there is neither a list nor a `key`; else None.
 
-    Such operations wait for nothing: they end by their deadline, or by what moves or cancels it. A session is one.
+    No event completes such operations: they expire at their deadline, which events may move, or are cancelled. A
+    user's session is one.
     """
     if "watches" in operations or "key" in operations:
         return None
@@ -87,8 +88,8 @@ def warn_of_ignored(names: Collection[str], read: Collection[str], name: str) ->
     """Warn of each column of the table `name` that is ignored, but looks as if it were read.
 
     It is named almost like one that would be read: a table with `cancle_key` would be resolved as if nothing were
-    cancelled. Or it is a `deadline` beside a `timeout`; beside `timeout_ms` both may be people's own, from before they
-    had a meaning. `read` has the names of all columns that are read where they are there.
+    cancelled. Or it is a `deadline` beside a `timeout`; beside `timeout_ms` both may be the user's own, from before
+    they had a meaning. `read` has the names of all columns that are read if a table has them.
     """
     missing = sorted({*read}.difference(names, _REFUSED_WITHOUT))
     for column in sorted({*names}.difference(read)):

@@ -1,6 +1,6 @@
-"""Operations that share an (instance, op_id): which one counts, and which are rejected as duplicates.
+"""Find operations that share an (instance, op_id): the first counts, the others are rejected as duplicates.
 
-The first counts, ordered by start, time-out, condition, kind, the columns of `FURTHER`, and watches; nulls first, texts
+Their order is by start, time-out, condition, kind, the columns of `FURTHER`, and watches; nulls first, texts
 by their bytes, as Spark sorts them. Usually no id occurs twice, which the hashes of the ids show.
 """
 
@@ -32,7 +32,7 @@ def id_hashes(table: pa.Table, valid: Mask, pairs: PairHash) -> Integers:
 def repeated(
     table: pa.Table, start: Integers, timeout: Integers, watches: Watches, valid: Mask, hashes: Integers
 ) -> Mask:
-    """Return which valid rows are duplicates, given their `id_hashes`. O(n log n)."""
+    """Return a mask of the valid rows that are duplicates, given their `id_hashes`. O(n log n)."""
     found = np.zeros(table.num_rows, np.bool_)
     in_order = np.sort(hashes)
     twice = in_order[1:][in_order[1:] == in_order[:-1]]

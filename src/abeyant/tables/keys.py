@@ -1,6 +1,6 @@
-"""Represent keys and ids by two 64-bit hashes of (instance, key) or (instance, op_id): 128 bits tell them apart.
+"""Represent keys and ids by two 64-bit hashes of (instance, key) or (instance, op_id), 128 bits in all.
 
-The first hash, the *place*, decides the shard and the order; the second, the *identity*, tells keys of one place apart.
+The first hash, the *place*, decides the shard and the order; the second, the *identity*, distinguishes keys of a place.
 Seeds are random for each call of `resolve`, so that nobody can construct colliding keys; the probability of a collision
 is below 10**-19 for a billion keys. No key is stored, so keys cost no memory and threads share no state.
 """

@@ -23,7 +23,7 @@ _MOST: Final = 2**63 - 1
 
 
 def columns_read(names: list[str], wanted: Mapping[str, str]) -> list[str]:
-    """Return which of a table's columns to read to get the wanted ones."""
+    """Return the columns of a table that have to be read for the wanted ones."""
     read = [column for column in wanted_columns(wanted, names) if column in names]
     if "watches" in wanted and "watches" not in names:
         read += [column for column in _KEY if column in names]
@@ -163,7 +163,7 @@ def _intervals(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
 
 
 def _durations(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
-    """Return durations, intervals or texts in microseconds, and the reason for each row without. O(distinct texts)."""
+    """Return durations, intervals or texts in microseconds, and the reason for each other row. O(distinct texts)."""
     if kinds.is_null(column.type):
         return pa.nulls(len(column), pa.int64()), pa.nulls(len(column), pa.string())
     if kinds.is_interval(column.type):

@@ -1,4 +1,4 @@
-"""Compute when and how the operations of a part end, from the timelines of their keys.
+"""Compute the outcomes of the operations of a part and their times, from the timelines of their keys.
 
     deadline ── by calendar, pauses and extensions ─┐
     completed ─ the first instant of the condition ─┼── the earliest of the three
@@ -255,7 +255,7 @@ class PartResolver:
         return at, last_step
 
     _step_deadline: Integers
-    """With `within="step"`: the deadline of the last step begun."""
+    """The deadline of each operation; with `within="step"`, of the last step begun."""
 
     def _served(self, deadlines: Integers, cancelled: Integers) -> tuple[Integers, By, Integers, Integers]:
         """Assign each event to one operation that has not ended (O7).

@@ -35,7 +35,7 @@ class PartWatches(NamedTuple):
     operation: Integers  # each watch's operation, as its number within the part
     keyed: WatchSpans
     first: int  # number of the first watch among all of the role
-    one_each: bool  # whether each operation has exactly one watch
+    one_each: bool  # whether each operation has exactly one watch of the role
 
 
 class Part(NamedTuple):
@@ -53,7 +53,7 @@ class Part(NamedTuple):
 
     @property
     def ids(self) -> pa.ChunkedArray:
-        """The ids of all operations, in table order."""
+        """Return the ids of all operations, in table order."""
         return self.whole.table["op_id"]
 
     def in_table(self, rows: Integers) -> Integers:
@@ -66,7 +66,7 @@ class WatchedOperations:
     """Valid operations sorted by shard, their watches by role, and the timelines of all keys."""
 
     lines: ShardedTimelines
-    """Events that complete, cancel and extend; empty if no watch needs them, as the next two."""
+    """Events that complete, cancel and extend; empty if no watch needs them, as are the next two."""
     levels: ShardedTimelines
     """Events that pause."""
     serving: ShardedTimelines

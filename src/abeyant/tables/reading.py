@@ -86,7 +86,7 @@ def open_both(operations: Any, events: Any) -> tuple[Any, Any]:
 
 
 def _warn_of_zones(operations: Any, events: Any) -> None:
-    """Warn if the times of one table have a zone and those of the other have none, and so are taken as of UTC."""
+    """Warn if the times of only one table have a zone: those of the other are taken as UTC."""
     zones = {"start": _has_zone(operations, "start"), "at": _has_zone(events, "at")}
     if set(zones.values()) == {True, False}:
         aware, naive = sorted(zones, key=lambda column: not zones[column])
@@ -98,10 +98,10 @@ def _warn_of_zones(operations: Any, events: Any) -> None:
 
 
 def _has_zone(source: Any, column: str) -> bool | None:
-    """Return whether a column's times have a zone; None where it has no times, or that is not known without reading."""
+    """Return whether a column's times have a zone; None if it has no times, or its type is unknown without reading."""
     if isinstance(source, ds.Dataset | pa.Table | pa.RecordBatchReader):
         kinds = zip(source.schema.names, source.schema.types, strict=True)
-    else:  # pandas, Polars and DuckDB, each with its own words for a type
+    else:  # pandas, Polars and DuckDB, each with its own names of types
         kinds = zip(column_names(source) or (), getattr(source, "dtypes", ()), strict=False)
     kind = next((str(kind).lower() for name, kind in kinds if name == column), "")
     if not kind.startswith(("timestamp", "datetime")):
@@ -176,7 +176,7 @@ def _speaks_arrow(source: Any, wanted: Mapping[str, str], name: str) -> Any:
         return _parquet(source, wanted, name)
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source])
-    if getattr(source, "empty", False) is True:  # pandas has no types for columns without rows
+    if getattr(source, "empty", False) is True:  # pandas has no useful types for columns without rows
         return pa.table({str(column): pa.nulls(0) for column in source.columns})
     if not isinstance(source, ds.Dataset) and not hasattr(source, "__arrow_c_stream__"):
         raise TypeError(
@@ -187,7 +187,7 @@ def _speaks_arrow(source: Any, wanted: Mapping[str, str], name: str) -> Any:
 
 
 def _mend(source: Any) -> str:
-    """Return how to make a table of what is none, if that is plain."""
+    """Return a hint how to make a table of `source`; '' where none is obvious."""
     if isinstance(source, dict):
         return ": make it one with pyarrow.table(...)"
     if isinstance(source, list):

@@ -1,4 +1,4 @@
-"""Reasons for which a row is rejected, in order: the first that applies is reported.
+"""The reasons for which a row is rejected, in order: the first that applies is reported.
 
 One list, checked in three ways that the tests hold equal: here for Arrow, in SQL for Spark
 (`pipeline.resolver.rejected`), row by row for Spark's streams.
@@ -55,7 +55,7 @@ _MENDS: Final = {
 
 
 def mend(reason: str) -> str:
-    """Return what to do about rows that are rejected for this reason, to be appended; '' where the reason says it."""
+    """Return what to do about rows that are rejected for this reason, to be appended; '' where the reason is enough."""
     if _BUSINESS.search(reason):
         hours = "calendar=Calendar('Mon-Fri 09:00-17:00'), at the command line --calendar 'Mon-Fri 09:00-17:00'"
         return f"; write '2 h' or '2 days', and say apart which hours count: {hours}"

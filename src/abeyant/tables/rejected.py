@@ -1,4 +1,4 @@
-"""The rows that `resolve` rejects, each with its reason."""
+"""Return the rows that `resolve` rejects, each with its reason."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ __all__ = ["invalid_events", "invalid_operations", "rejected_events", "rejected_
 def rejected_operations(operations: Any) -> pa.Table:
     """Return the operations that `resolve` rejects, in their order, with their own columns and a `reason`.
 
-    The reasons: a number that is not whole, with its text; no `instance`, `op_id`, `start`, `timeout_ms` or `watches`;
-    a watch without `key` or `required`; a negative `timeout_ms`; a deadline beyond the last timestamp; a `condition`
-    other than `all`, `any` and `then` (null is `all`). Of several valid rows with one (instance, op_id) the first
-    counts, by `start`, `timeout_ms` and the further columns; the others are duplicates. All other operations have an
-    outcome. If the table has a column `reason`, ours is called `reason_2`.
+    The reasons: a number that is not whole or a text that is not a duration, with its text; no `instance`, `op_id`,
+    `start`, `timeout_ms` (or `timeout` or `deadline`) or `watches`; a watch without `key` or `required`; a negative
+    `timeout_ms`, a `deadline` before `start`; a deadline beyond the last timestamp; a `condition` other than `all`,
+    `any` and `then` (null is `all`); a watch with an unknown role; several watches that pause. Of several valid rows
+    with one (instance, op_id) the first counts, by `start`, `timeout_ms` and the further columns; the others are
+    duplicates. All other operations have an outcome. If the table has a column `reason`, ours is called `reason_2`.
 
     Raises as `resolve` does.
     """
@@ -38,7 +39,9 @@ def rejected_operations(operations: Any) -> pa.Table:
 
 
 def rejected_events(events: Any) -> pa.Table:
-    """Return the events that `resolve` rejects, in their order, with their own columns and a `reason`: what is null.
+    """Return the events that `resolve` rejects, in their order, with their own columns and a `reason`.
+
+    The reasons: a `progress` that is not a whole number, with its text; no `instance`, `key`, `at` or `progress`.
 
     If the table has a column `reason`, ours is called `reason_2`. Raises as `resolve` does.
     """

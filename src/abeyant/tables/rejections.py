@@ -35,17 +35,17 @@ class _Chunk(NamedTuple):
     rows: int
     rejected: int
     nulls: int  # of the rejected: those that lack a value
-    example: str  # why a row is rejected, with its value; '' where few are
-    constant: str  # why all rows are, if for the same text in a column of durations
+    example: str  # reason of a rejected row, with its value; '' if few rows are rejected
+    constant: str  # reason of all rows, if all have the same unreadable duration; else ''
     fractions: int = 0  # of the rejected: those with a number that is not whole
-    fraction: str = ""  # why the first of these is rejected
+    fraction: str = ""  # reason of the first of these
 
 
 class Rejections:
     """Count the rejected rows of one table, chunk by chunk. Several threads may add chunks."""
 
     def __init__(self, name: str, part: str = "") -> None:
-        """`name` is `operations` or `events`; `part` says what is counted where that is not the whole table."""
+        """`name` is `operations` or `events`; `part` is appended to the name if only a part of the table is counted."""
         self._name, self._part = name, part
         self._chunks: deque[_Chunk] = deque()
 

@@ -1,4 +1,4 @@
-"""`resolve` and `resolve_batches` over tables in this process."""
+"""Resolve operations over tables in this process: `resolve` and `resolve_batches`."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def resolve(
     and 32 to 160 bytes per step of the events' staircases; for operations larger than memory see `resolve_batches`.
 
     Raises `SchemaError` for missing columns or wrong types, and for a `timeout` or `extend` that is the same unreadable
-    text in every row, TypeError for an object that is not a table, ValueError for
-    an option with a wrong value or options that exclude each other, `AbeyantError` for a path that cannot be read.
+    text in every row, TypeError for an object that is not a table, ValueError for an option with a wrong value or
+    options that exclude each other, `AbeyantError` for a path that cannot be read.
 
     Examples:
         >>> import pandas as pd
@@ -259,7 +259,7 @@ class _Work:
         return self.each(resolve, tables)
 
     def outcomes_concat_operations(self, parts: list[Operations]) -> Iterator[pa.Table]:
-        """Yield the outcomes of valid operations, part by part; all are looked up together, shard by shard."""
+        """Yield the outcomes of valid operations, part by part; all watches are looked up together, shard by shard."""
         watch_rows = list(self.each(self._shard_watches, parts))
         self._shards.reach(watch_rows, lambda function, shards: deque(self.each(function, shards), 0))
         return self.each(lambda number: self._outcomes_of(parts[number], watch_rows[number]), range(len(parts)))
@@ -315,7 +315,7 @@ class _Work:
 
 
 def _needs_timelines(operations: Operations) -> str | None:
-    """Name what needs timelines, not only staircases, to be resolved; None if nothing does."""
+    """Return what requires timelines instead of staircases, as a noun for messages; None if nothing does."""
     if operations.watches.role is not None:
         return "watches with a role"
     for name in ROLE_COLUMNS.values():

@@ -1,4 +1,4 @@
-"""The columns of operations, events and outcomes in Arrow, and which types are accepted for them.
+"""The columns of operations, events and outcomes in Arrow, with the types that are accepted for them.
 
 They are those of `abeyant.pipeline`, with integers of any width, any kind of text and any unit of timestamps. Defaults
 are in `defaults`.
@@ -56,7 +56,7 @@ DETAILS: Final = pa.schema([*OUTCOMES, ("completed_by", _BY), ("cancelled_by", _
 
 
 def columns_of(wanted: Mapping[str, str]) -> set[str]:
-    """Return the names of all columns of operations or events that are read where they are there."""
+    """Return the names of all columns of operations or events that are read if a table has them."""
     return {*wanted, *_DEADLINES, *_FURTHER, "key", "required"} if "watches" in wanted else {*wanted}
 
 
@@ -103,7 +103,7 @@ def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
 
 
 def _in_other_case(names: Collection[str], lacking: str, wanted: Collection[str]) -> str:
-    """Return which columns to rename, if the one that is lacking is there in another case; else ''."""
+    """Return a hint which columns to rename, if the missing one exists in another case; else ''."""
     others = {name: name.lower() for name in names if name not in wanted and name.lower() in wanted}
     if lacking not in others.values():
         return ""
@@ -112,7 +112,7 @@ def _in_other_case(names: Collection[str], lacking: str, wanted: Collection[str]
 
 
 def _mend(column: str, found: pa.DataType, kind: str) -> str:
-    """Return what to do with a column of another type, if that is plain."""
+    """Return a hint how to convert a column of another type; '' where none is obvious."""
     if kind == "a timestamp":
         if kinds.is_date(found):
             which = "the end of that day, which is the next day's" if column == "deadline" else "its"

@@ -15,7 +15,7 @@ from abeyant.tables.shards import rows_by_shard
 __all__ = ["EventRows", "Region", "ShardedTimelines", "WatchSpans", "in_one_shard", "shards_of"]
 
 _SHARDS: Final = 1 << 8  # a byte's values, so that NumPy sorts rows by shard as bytes
-_FEW: Final = 1 << 16  # up to so many rows are kept in one shard
+_FEW: Final = 1 << 16  # maximum rows that are kept in one shard
 T = TypeVar("T")
 R = TypeVar("R")
 Each = Callable[[Callable[[T], R], Iterable[T]], Iterator[R]]
@@ -73,7 +73,7 @@ class ShardedTimelines:
     ) -> None:
         """Build from all events. `each(function, values)` maps like `map`, in several threads or not.
 
-        `counting` is needed for `counted`.
+        Pass `counting` to call `counted` later.
         """
         if in_one_shard(events):
             shards = [[some.rows for some in events]]
@@ -139,9 +139,10 @@ class ShardedTimelines:
     def run(
         self, watches: WatchSpans, times: Integers, readings: Integers, amounts: Integers, clock: Integers
     ) -> Integers:
-        """Return the clock's reading when `amounts` have passed since `times`, not counting while the watch is met.
+        """Return the clock's reading `amounts` after `times`, not counting the time while the watch is met.
 
-        `NEVER` if they never pass. `readings` are the clock's at `times`, `clock` those at each event's time.
+        `NEVER` if they never pass. `readings` are the clock's at `times`, `clock` has those at each event, all in
+        microseconds.
         """
         return _filled(self._timelines.run, (clock, *watches, times, amounts), readings)
 

@@ -1,4 +1,4 @@
-"""The events of all keys, sharded by place. A shard is reduced to staircases as it grows, and read at the end."""
+"""Shard the events of all keys by place. A shard is reduced to staircases as it grows, and read at the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from abeyant.tables.keys import Integers, Scratch
 
 __all__ = ["Shards", "WatchRows", "rows_by_shard"]
 
-_SHARDS: Final = 1 << 10  # so many that the steps of one usually fit the second-level cache
+_SHARDS: Final = 1 << 10  # enough that the steps of one usually fit the second-level cache
 _LEAST: Final = 1 << 15  # minimum rows of a shard before it is reduced: 1 MB
 
 
@@ -49,12 +49,12 @@ class _Shard:
 
     @property
     def has_rows(self) -> bool:
-        """Whether any rows were added."""
+        """Return whether any rows were added."""
         return bool(self._rows)
 
     @property
     def places(self) -> Integers:
-        """The places of its keys, some more than once."""
+        """Return the places of its keys, some more than once."""
         return np.concatenate([rows[:, 0] for rows in self._rows])
 
     def finish(self) -> None:

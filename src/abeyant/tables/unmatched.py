@@ -23,9 +23,9 @@ from abeyant.tables.validity import Operations
 __all__ = ["LEAST_UNMATCHED", "KeySample", "key_column", "unmatched", "unmatched_in", "unmatched_keys", "watched_keys"]
 
 LEAST_UNMATCHED: Final = 10
-"""Operations: of fewer, all may well wait for what has not happened yet."""
+"""The minimum number of operations to warn about: all of a few may wait for events that are still to come."""
 _SAMPLED: Final = 1_000
-"""How many rows of a chunk are looked at for examples."""
+"""The maximum number of rows of a chunk that are sampled for examples."""
 
 Key = tuple[str, str]  # instance and key
 
@@ -65,12 +65,12 @@ class KeySample:
 
     @property
     def keys(self) -> list[Key]:
-        """The distinct pairs of instance and key."""
+        """Return the distinct pairs of instance and key."""
         return [*dict.fromkeys(pair for chunk in self._chunks for pair in chunk)]
 
 
 def key_column(operations: Collection[str]) -> str:
-    """Return what the operations' keys are called in a table with these columns."""
+    """Return the name of the column with the operations' keys, in a table with these columns."""
     if role := only_role(operations):
         return f"{role}_key"
     return "key" if "watches" not in operations else "watches.key"
@@ -120,9 +120,9 @@ def _all_keys(operations: Operations) -> Iterator[tuple[pa.ChunkedArray, pa.Chun
 
 
 def unmatched_keys(many: str, column: str, operations: Iterable[Key], events: Iterable[Key]) -> str:
-    """Return the warning: both columns with an example each, in what they differ, the mend.
+    """Return the warning: an example of each column, how they differ, and what to do.
 
-    `many` says which operations' keys are meant, `column` where those are. The keys are examples; neither may be empty.
+    `many` names the operations, `column` the column with their keys. The keys are examples; neither may be empty.
     """
     ours, theirs = [*operations], [*events]
     one, other, differ, mend = _alike(ours, theirs)
@@ -133,7 +133,7 @@ def unmatched_keys(many: str, column: str, operations: Iterable[Key], events: It
 
 
 def _alike(ours: list[Key], theirs: list[Key]) -> tuple[str, str, str, str]:
-    """Return a key of each side, alike if there are such, in what they differ, and what to do."""
+    """Return a key of each side, similar ones if there are any, how they differ, and what to do."""
     instances = {key: instance for instance, key in ours}
     for instance, key in theirs:
         if key in instances:

@@ -1,4 +1,4 @@
-"""Which rows are valid, and why the others are rejected. The same as on Spark: see `reasons`."""
+"""Check each row, and find the reason to reject it. The reasons are the same as on Spark: see `reasons`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST: Final = 2**63 - 1
 
 
 class Operations(NamedTuple):
-    """Operations as columns of integers, and why each row is rejected."""
+    """Operations as columns of integers, with the reason for which each row is rejected."""
 
     table: pa.Table
     start: Integers  # microseconds since 1970
@@ -44,7 +44,7 @@ class Operations(NamedTuple):
 
     @property
     def valid(self) -> Mask:
-        """Which rows are valid, not counting duplicate ids."""
+        """Return a mask of the valid rows, duplicate ids included."""
         return np.asarray(self.reason == VALID)
 
     def select(self, kept: Mask) -> Operations:

@@ -4,14 +4,14 @@
 Ground rules
 ------------
 * The lock guards the wheel, `_closed`, `_failed` and the handles' fields. It is held for one wheel operation at a
-  time, never while a callback, an error handler, an executor or a dropped item's `__del__` runs: an item that
-  leaves the wheel is let go of after the lock.
-* Compiled, on an interpreter with a global lock (GIL), that one is the lock: between `enter` and `leave` stands
-  C code that neither gives it up nor makes anything that the garbage collector tracks, so no other thread and no
-  finaliser gets in between, and `enter` has nothing to do. Keep it so: no Python call between the two. (Where the
+  time, never while a callback, an error handler, an executor or a dropped item's `__del__` runs: the reference to
+  an item that leaves the wheel is dropped after the lock is released.
+* Compiled, on an interpreter with a global lock (GIL), the GIL is the lock: the code between `enter` and `leave` is
+  C that neither releases the GIL nor makes objects that the garbage collector tracks, so no other thread and no
+  finaliser runs in between, and `enter` does nothing. Keep it so: no Python call between the two. (Where the
   wheel grows, and where it makes an overdue task's entry, a tuple, it pauses the collector.)
-* Interpreted, or on a free-threaded interpreter, `enter` takes `_lock`, a `Mutex`, which says what becomes of
-  finalisers and signal handlers that call in the middle of a change. No method that takes it calls another.
+* Interpreted, or on a free-threaded interpreter, `enter` acquires `_lock`, a `Mutex`; its module says what happens to
+  finalisers and signal handlers that call in the middle of a change. No method that holds it calls another such.
 * A driver decides when time passes: it polls the wheel between `enter` and `leave`, and calls `_run` outside.
 """
 
@@ -46,7 +46,7 @@ from abeyant.timer.units import NEVER, to_nanoseconds, to_seconds
 _LOCKED = LOCKED  # whether `enter` takes a lock: see the ground rules
 _NEVER = NEVER  # C constants when compiled
 _CANCELLED = CANCELLED
-_AWAKE = -1  # for `_sleeps_until`: the driver will look at the wheel before it sleeps, so no deadline need wake it
+_AWAKE = -1  # for `_sleeps_until`: the driver will poll the wheel before it sleeps, so no deadline has to wake it
 
 Ts = TypeVarTuple("Ts")  # of a callback's arguments
 Callback = Callable[..., object]
@@ -61,7 +61,7 @@ class PendingTask(NamedTuple):
     """A task that had not run when the timer was closed."""
 
     deadline: float
-    """In seconds on the timer's clock, rounded up to a tick."""
+    """The deadline, in seconds on the timer's clock, rounded up to a tick."""
     callback: Callback
     args: tuple[Any, ...]
 
@@ -70,23 +70,23 @@ class TimerStats(NamedTuple):
     """Counts since the timer was made."""
 
     pending: int
-    """Tasks that wait now: `len(timer)`."""
+    """Tasks that are pending now: `len(timer)`."""
     started: int
-    """Tasks that were added, by any method; a refresh is none."""
+    """Tasks that were added, by any method; refreshes are not counted."""
     expired: int
-    """Tasks that reached their deadline: they were handed to their callbacks, and ran."""
+    """Tasks that reached their deadline: they ran, or were submitted to the executor."""
     cancelled: int
-    """Tasks cancelled by `cancel`, or handed back by `close`."""
+    """Tasks cancelled by `cancel`, or returned by `close`."""
     failed: int
     """Callbacks that raised; they count as `expired`, too."""
     cascaded: int
     """Tasks that the wheel moved to a finer level, nearer to their deadline."""
     levels: int
-    """Wheels in use."""
+    """The number of wheels in use."""
     wakeups: int
-    """How often the driver looked at the wheel because time had passed."""
+    """Times that the driver looked for due tasks: once per wake-up, and a `ManualTimer` once per poll of the wheel."""
     failure: str | None = None
-    """What ended the timer's thread, if anything did: nothing runs any more."""
+    """The reason why the timer's thread ended after an error, so that no task runs any more; None without one."""
 
 
 class Timer(TaskOwner):
@@ -109,9 +109,9 @@ class Timer(TaskOwner):
         on_error: ErrorHandler | None = None,
         caught: type[BaseException] | None = None,
     ) -> None:
-        """Not for users. For drivers: `start` in nanoseconds on their clock; `caught` is what they report (T8).
+        """Not for users. For drivers: `start` is in nanoseconds on their clock.
 
-        That is Exception by default; they survive it.
+        `caught` is the base class of callbacks' errors that they report and survive (T8), by default Exception.
         """
         if type(self) is Timer:
             raise TypeError("abeyant.Timer is the base of timers: make a SystemTimer, a ManualTimer or an aio.Timer")
@@ -124,7 +124,7 @@ class Timer(TaskOwner):
             check_callback(on_error, "on_error")
         self._wheel = TimingWheel(tick_ns, wheel_size, start)
         self._lock = mutex("a timer")
-        self._reference = weakref.ref(self)  # the one that all handles share
+        self._reference = weakref.ref(self)  # shared by all handles
         self._on_error = on_error
         self._caught: type[BaseException] = Exception if caught is None else caught
         self._closed = False
@@ -142,8 +142,8 @@ class Timer(TaskOwner):
     ) -> TimerTask:
         """Run `callback(*args)` once, `delay` seconds from now: never earlier, at most a tick later. O(1).
 
-        A delay of zero or less runs as soon as the timer gets to it, never in here (T5); an infinite one, or one
-        beyond 126 years, never runs but can be cancelled or refreshed. Raises TimerClosedError after `close`, and
+        A delay of zero or less runs as soon as the timer gets to it, never inside this call (T5); an infinite one, or
+        one beyond 126 years, never runs but can be cancelled or refreshed. Raises TimerClosedError after `close`, and
         TypeError for an `async def`, which nobody would await; a callback that returns a coroutine all the same is
         reported as one that raised.
         """
@@ -183,7 +183,7 @@ class Timer(TaskOwner):
         return None if upcoming is None else to_seconds(upcoming)
 
     def stats(self) -> TimerStats:
-        """Counts since the timer was made. O(1)."""
+        """Return counts since the timer was made. O(1)."""
         enter(self)
         try:
             wheel = self._wheel.stats()
@@ -205,7 +205,7 @@ class Timer(TaskOwner):
         )
 
     def close(self) -> list[PendingTask]:
-        """Stop; return what was still pending, in the order in which it would have run. Refuses tasks after it.
+        """Stop, and return the pending tasks in the order in which they would have run. Later starts are refused.
 
         A callback that is running is not interrupted. A second call returns an empty list.
         """
@@ -223,7 +223,7 @@ class Timer(TaskOwner):
         return self._closed
 
     def __len__(self) -> int:
-        """Return how many tasks are pending, exactly (T9)."""
+        """Return the exact number of pending tasks (T9)."""
         enter(self)
         try:
             return len(self._wheel)
@@ -252,7 +252,7 @@ class Timer(TaskOwner):
         raise NotImplementedError
 
     def _get_ready(self) -> bool:
-        """Prepare the driver, outside the lock, before the first task is started (`_ready` is not set)."""
+        """Prepare the driver, outside the lock, when a task is started while `_ready` is not set."""
         raise TypeError(f"{type(self).__name__}: its __init__ must call super().__init__() before it is used")
 
     def _begin_anew(self) -> object:
@@ -277,7 +277,7 @@ class Timer(TaskOwner):
         return True
 
     def _run(self, item: Any) -> None:
-        """Run a task that has left the wheel; report what it raises, so that no other task suffers (T8)."""
+        """Run a task that has left the wheel; report its error, so that other tasks still run (T8)."""
         try:
             if type(item) is not tuple:
                 result = item()
@@ -334,13 +334,13 @@ class Timer(TaskOwner):
                 task._handle = _CANCELLED
         finally:
             leave(self)
-        return item is not None  # and `item` is let go of here, outside the lock
+        return item is not None  # the reference `item` is dropped here, outside the lock
 
     def _refresh(self, task: TimerTask) -> bool:
         enter(self)
         try:
             self._wheel._foresee(task._handle)
-            deadline = self._now() + task._delay  # read in here: of two refreshes at once the later one counts
+            deadline = self._now() + task._delay  # read under the lock: of concurrent refreshes the later one counts
             if deadline > _NEVER:
                 deadline = _NEVER
             pending = self._wheel._refresh(task._handle, deadline)
@@ -370,7 +370,7 @@ class Timer(TaskOwner):
                     self._alarm()
         finally:
             leave(self)
-        if handle == 0:  # which no handle is
+        if handle == 0:  # not a valid handle
             raise TimerClosedError(f"{self!r} is closed and cannot run {item[0]!r}; make a new timer")
         return handle
 
@@ -395,7 +395,7 @@ _AT_ANY_RATE: list[Callback] = []
 
 
 def at_any_rate(callback: Callback) -> Callback:
-    """Mark an internal `callback` to run on the timer's thread where the executor refuses it: others wait for it."""
+    """Mark an internal `callback` to run on the timer's thread if the executor does not run it."""
     _AT_ANY_RATE.append(callback)
     return callback
 
@@ -422,7 +422,7 @@ def refuse_callback(callback: Any, name: str) -> None:
 
 def refuse_coroutine(result: Any) -> None:
     """Raise TypeError for a coroutine that a wrapped `async def` returned."""
-    result.close()  # nobody awaits it, and Python need not say so besides
+    result.close()  # so that Python does not also warn that it was never awaited
     raise TypeError("the callback returned a coroutine: schedule a plain function that makes a task of it")
 
 
@@ -448,7 +448,7 @@ def abandon(timer: Timer) -> bool:
 
 
 def _unpack(item: Any) -> tuple[Callback, tuple[Any, ...]]:
-    # A callable without arguments stands for itself, which saves a tuple a task; a tuple is not callable.
+    # A callable without arguments is stored as itself, which saves a tuple; a tuple is not callable.
     if type(item) is tuple:
         return item[0], item[1:]
     return item, ()

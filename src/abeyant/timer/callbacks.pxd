@@ -1,4 +1,4 @@
-# What the compiled timers and purgatories take from C; callbacks.py has the same for the interpreted ones.
+# C functions for the compiled timers and purgatories; callbacks.py has the same for the interpreted ones.
 
 cdef extern from *:
     """

@@ -12,12 +12,12 @@ _CO_ASYNC_GENERATOR = 0x200
 
 
 def is_async(callback: Any) -> bool:
-    """Return whether it is an `async def` function or method. For speed, wrappers are not examined."""
+    """Return whether `callback` is an `async def` function or method. For speed, wrappers are not examined."""
     if type(callback) is MethodType:
         callback = callback.__func__
     return type(callback) is FunctionType and callback.__code__.co_flags & (_CO_COROUTINE | _CO_ASYNC_GENERATOR) != 0
 
 
 def is_coroutine(result: object) -> bool:
-    """Return whether it is a coroutine."""
+    """Return whether `result` is a coroutine."""
     return type(result) is CoroutineType

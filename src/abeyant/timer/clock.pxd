@@ -1,4 +1,4 @@
-# What the compiled timers take from C; clock.py has the same for the interpreted ones.
+# C functions for the compiled timers; clock.py has the same for the interpreted ones.
 
 cdef extern from *:
     """

@@ -1,7 +1,7 @@
 """The machine's monotonic clock and two helpers, as the interpreted timers use them (compiled: clock.pxd).
 
-It is the machine's own even if `time.monotonic` is patched: its users sleep in the system, really, or measure how
-long something took. So the names below are bound where nobody who looks through modules for Python's clocks finds them.
+It ignores patches of `time.monotonic`, as its users sleep in the operating system or measure real durations. So it is
+a `partial`, which tools that search modules for Python's clocks do not replace.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from abeyant.timer.base import ErrorHandler, Timer, Ts, enter, leave
 from abeyant.timer.task import TimerTask
 from abeyant.timer.units import NEVER, to_nanoseconds, to_seconds
 
-_CASCADES = 1024  # at most so many tasks are filed anew before the lock is let go of
+_CASCADES = 1024  # maximum number of tasks to cascade before the lock is released
 _FOREVER = NEVER
 
 
@@ -30,8 +30,8 @@ class ManualTimer(Timer):
     """A timer on a virtual clock. `advance` runs what is due on the calling thread, in order, each at its own time.
 
     For tests and simulations. By default the tick is 1 ns, so that nothing is rounded, and the wheels are large, so
-    that few of them reach far. To see another timer's rounding, give its tick. Callbacks may start, cancel and refresh
-    tasks, and advance the clock themselves.
+    that a few of them cover long delays. To reproduce another timer's rounding, pass its tick. Callbacks may start,
+    cancel and refresh tasks, and advance the clock themselves.
 
     Examples:
         >>> timer = ManualTimer()
@@ -51,7 +51,7 @@ class ManualTimer(Timer):
         start: float = 0.0,
         on_error: ErrorHandler | None = None,
     ) -> None:
-        """`tick` and `start` in seconds; `on_error(error, callback)` gets what callbacks raise, else the log."""
+        """`tick` and `start` are in seconds; `on_error(error, callback)` gets callbacks' errors, by default the log."""
         start_ns = to_nanoseconds(start, "start")
         if not 0 <= start_ns < NEVER:
             raise ValueError(f"start must be from 0 to 126 years, not {start!r} seconds")
@@ -75,15 +75,15 @@ class ManualTimer(Timer):
         max_tasks: int | None = None,
         max_seconds: float | timedelta | None = None,
     ) -> int:
-        """Let `seconds` pass, running what comes due on the way; return how many tasks ran.
+        """Advance the clock by `seconds` and run the tasks that come due on the way; return the number that ran.
 
-        During a callback the clock shows the time at which that task came due, so what a callback starts runs in
-        the same call if its deadline is reached. Raises ValueError when negative: time does not go back (T7).
+        During a callback the clock shows the time at which that task came due, so a task that a callback starts
+        runs in the same call if its deadline is reached. Raises ValueError when negative: time does not go back (T7).
 
-        A budget keeps a storm of tasks from holding up its caller: the call ends after `max_tasks` tasks, or with
+        A budget bounds the time that a call takes when many tasks are due: it ends after `max_tasks` tasks, or with
         the task during which `max_seconds` of the machine's own clock have passed. The virtual clock then shows the
-        time of the last task that ran, and `advance_to` the same end goes on; the order is kept. However slow the
-        machine, a positive budget runs one task that is due, so that a caller who repeats the call gets on.
+        time of the last task that ran, and `advance_to` with the same end continues in the same order. However slow
+        the machine, a positive budget runs one task that is due, so that repeated calls make progress.
         """
         target = self._time + self._forwards(to_nanoseconds(seconds, "seconds"), seconds)
         return self._advance(target, max_tasks, max_seconds)
@@ -91,15 +91,16 @@ class ManualTimer(Timer):
     def advance_to(
         self, time: float, *, max_tasks: int | None = None, max_seconds: float | timedelta | None = None
     ) -> int:
-        """Like `advance`, up to `time` in seconds on this timer's clock."""
+        """Advance the clock to `time`, in seconds on this timer's clock, as `advance` does."""
         target = to_nanoseconds(time, "time")
         self._forwards(target - self._time, time)
         return self._advance(target, max_tasks, max_seconds)
 
     def advance_to_next(self) -> int:
-        """Advance to the next deadline and run what is due there; return how many tasks ran.
+        """Advance to the next deadline and run the tasks due there; return the number that ran.
 
-        0, and the clock stays where it is, where no task has a finite deadline. As `next_deadline`, plus the tasks.
+        Return 0 and leave the clock unchanged if no task has a finite deadline. Takes as long as `next_deadline`, plus
+        the tasks.
         """
         target = self._earliest()
         return 0 if target >= NEVER else self._advance(max(target, self._time), None, None)
@@ -107,8 +108,8 @@ class ManualTimer(Timer):
     def next_deadline(self) -> float | None:
         """Return the earliest deadline, in seconds, rounded up to a tick; None when nothing is pending.
 
-        Exact, where `next_expiration` may give an earlier time at which the wheel only files tasks anew. It reads
-        those tasks: O(tasks to be filed anew on the way to that deadline).
+        Exact; `next_expiration` may return an earlier time, at which tasks only cascade. It reads those tasks:
+        O(tasks that cascade before that deadline).
         """
         return to_seconds(self._earliest()) if len(self) else None
 
@@ -145,14 +146,14 @@ class ManualTimer(Timer):
                     self._reach(target)
                     break
                 item = self._wheel._poll(target, _CASCADES)
-                self._reach(self._wheel._now())  # which is as far as the wheel's clock goes while something is due
+                self._reach(self._wheel._now())  # while a task is due, the wheel's clock stops at its deadline
                 self._wakeups += 1
             finally:
                 leave(self)
             if item is not None:
                 ran += 1
                 self._run(item)
-                item = None  # let go of here, not under the lock when the next one takes its place
+                item = None  # dropped here, not under the lock when the next one replaces it
         return ran
 
     def _reach(self, time: int) -> None:

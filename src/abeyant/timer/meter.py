@@ -1,9 +1,9 @@
 # cython: nonecheck=True
-"""How late callbacks begin and how long they take: counts by powers of two, of a sample of the callbacks.
+"""Measure how late a sample of the callbacks begins and how long they take: counts by powers of two.
 
-To read the clock costs more than to run a short callback. So one callback in `every` is measured: on average the others
-cost one subtraction. Where all are measured, one reading ends a callback and begins the next. Used by the timer's own
-thread only; whoever reads meanwhile may see a count a moment early.
+Reading the clock costs more than running a short callback. So one callback in `every` is measured; each of the others
+costs one subtraction. Where all are measured, one reading ends a callback and begins the next. Only the timer's own
+thread measures; a concurrent reader may see a callback in the counts before it is in the totals.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ BOUNDS = tuple((1 << power) / 1e9 for power in range(_FIRST, _FIRST + _BUCKETS -
 
 
 class Durations(NamedTuple):
-    """How many durations were in each range, and their sum in seconds."""
+    """Counts of durations by range, and their sum in seconds."""
 
     counts: tuple[int, ...]
-    """One for each of `BOUNDS`, and one for what is longer."""
+    """One count for each of `BOUNDS`, and one for longer durations."""
     total: float
     """The sum of all durations, in seconds."""
 
 
 class Latencies(NamedTuple):
-    """What a timer has measured since `measure` was called."""
+    """Lateness and run time of callbacks, measured since `measure` was first called."""
 
     lateness: Durations
-    """From a task's deadline, rounded up to a tick, to its callback."""
+    """Time from a task's deadline, rounded up to a tick, to the start of its callback."""
     callback: Durations
-    """How long the callback took."""
+    """Run time of the callback."""
 
 
 class Meter:
-    """Counts for one timer."""
+    """The measurements of one timer."""
 
     __slots__ = ("_every", "_late", "_late_counts", "_late_total", "_left", "_long", "_long_counts", "_long_total")
 
@@ -60,13 +60,13 @@ class Meter:
         self._left = 1
         self._late = array("q", bytes(8 * _BUCKETS))
         self._long = array("q", bytes(8 * _BUCKETS))
-        self._late_counts = longs(self._late)  # compiled, pointers: no number of Python's is made to count
+        self._late_counts = longs(self._late)  # compiled, these are pointers: counting makes no Python integer
         self._long_counts = longs(self._long)
         self._late_total = 0
         self._long_total = 0
 
     def _due(self) -> bool:
-        """Count a callback; return whether this one is to be measured."""
+        """Count a callback. Return whether to measure it."""
         self._left -= 1
         if self._left > 0:
             return False
@@ -74,7 +74,7 @@ class Meter:
         return True
 
     def _add(self, late: int, took: int) -> None:
-        """Count what was measured, in nanoseconds."""
+        """Add a callback's lateness and run time, in nanoseconds."""
         if late < 0:
             late = 0
         self._late_counts[_bucket(late)] += 1
@@ -90,7 +90,7 @@ class Meter:
 
 
 def measuring(meter: Meter | None, every: int) -> Meter:
-    """Return a meter for one callback in `every`: the given one, if there is one. Raises ValueError for less than 1."""
+    """Return `meter`, or a new one if None, set to one callback in `every`. Raises ValueError unless 1 to 1,000,000."""
     if type(every) is not int or not 1 <= every <= _MOST:
         raise ValueError(f"every must be from 1 to {_MOST}, to measure one callback in that many, not {every!r}")
     if meter is None:

@@ -1,4 +1,4 @@
-"""The task that `call_every` of timers and loops returns: it schedules itself again by `call_at`."""
+"""The task that `call_every` of timers and loops returns: it reschedules itself with `call_at`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from abeyant.forking import begins_anew
 from abeyant.timer.units import as_float
 
-# In seconds: what timers count in. A run's time is a float, in which many shorter intervals are one and the same time.
+# Seconds: the resolution of timers. With shorter intervals many runs would have the same deadline as a float.
 _SHORTEST = 1e-9
 
 
@@ -20,9 +20,9 @@ class RepeatingTask:
     """A callback that runs at `start + interval`, `start + 2 * interval` and so on, until it is cancelled.
 
     Each deadline is computed from the start, so they do not drift. The next run is scheduled when one has ended: runs
-    do not overlap, and where one is late by whole intervals, those are left out, counted in `missed`, and not made up
-    for. What the callback raises is reported as of any other task, and it goes on. Safe to use from any thread, as
-    far as its timer is.
+    do not overlap, and where one is late by whole intervals, the runs in these are skipped and counted in `missed`.
+    The callback's errors are reported as those of any other task, and the next runs follow. Safe to use from any
+    thread if its timer is.
     """
 
     __slots__ = (
@@ -38,7 +38,7 @@ class RepeatingTask:
         args: tuple[Any, ...],
         **options: Any,
     ) -> None:
-        """Not for users. For timers and loops, which have `time` and `call_at`: `options` go to the latter.
+        """Not for users. For timers and loops, which have `time` and `call_at`: `options` are passed to `call_at`.
 
         Raises TypeError for an interval that is no time, ValueError for one below a nanosecond or not finite.
         """
@@ -50,19 +50,19 @@ class RepeatingTask:
         self._callback = callback
         self._args = args
         self._options = options
-        self._lock = threading.RLock()  # reentrant, for a finaliser may cancel in the middle of it
+        self._lock = threading.RLock()  # reentrant: a finaliser may cancel while it is held
         self._ended = False
         self._restarts = 0
         self._missed = 0
         begins_anew(self)
-        with self._lock:  # the first run may be due before its task is at hand here
+        with self._lock:  # the first run may begin before `_task` is set
             self._begin(owner)
 
     def cancel(self) -> bool:
         """Stop it. Return True exactly when it would have run again. A run that has begun is not interrupted. O(1)."""
         with self._lock:
             was_active, self._ended = not self._ended, True
-            self._task.cancel()  # which comes too late for one that an executor has: that looks at `_ended`
+            self._task.cancel()  # too late for a run that an executor has: that checks `_ended`
             owner = self._owner()
             return was_active and owner is not None and not _is_closed(owner)
 
@@ -79,22 +79,22 @@ class RepeatingTask:
 
     @property
     def interval(self) -> float:
-        """Seconds from one run to the next."""
+        """Return the seconds from one run to the next."""
         return self._interval
 
     @property
     def missed(self) -> int:
-        """How many runs were left out so far, because those before them were late or took too long."""
+        """Return the number of runs skipped so far, because those before them were late or took too long."""
         return self._missed
 
     @property
     def deadline(self) -> float:
-        """When it runs next, in seconds on the timer's or the loop's clock; during a run, when that was due."""
+        """Return the next run's deadline, in seconds on the timer's or loop's clock; during a run, that run's."""
         return self._start + self._run * self._interval
 
     @property
     def cancelled(self) -> bool:
-        """Whether it runs no more: `cancel` was called, its timer or loop is closed, or this is a forked child."""
+        """Return whether it runs no more: `cancel` was called, the timer or loop closed, or this is a forked child."""
         return self._ended
 
     def __call__(self) -> object:
@@ -112,7 +112,7 @@ class RepeatingTask:
                     self._go_on(owner)
 
     def _begin_anew(self) -> object:
-        """End it in a forked child: it goes on in the parent."""
+        """End it in a forked child: it continues in the parent."""
         self._lock = threading.RLock()
         self._ended = True
         return None
@@ -123,9 +123,9 @@ class RepeatingTask:
         self._arm(owner)
 
     def _go_on(self, owner: Any) -> None:
-        """Start the first run whose deadline is still to come."""
+        """Schedule the first run whose deadline is in the future; count the skipped ones."""
         now, following = owner.time(), self._run + 1
-        run = max(following, math.floor((now - self._start) / self._interval))  # or one of the next two
+        run = max(following, math.floor((now - self._start) / self._interval))  # an estimate, corrected below
         while run > following and self._start + (run - 1) * self._interval > now:
             run -= 1
         while self._start + run * self._interval <= now:
@@ -143,7 +143,7 @@ class RepeatingTask:
             self._ended = True
 
     def _running_before(self) -> bool:
-        """Return whether it had been started before; if not, the caller gets the error that the timer is closed."""
+        """Return whether a run was scheduled before; if not, the caller gets the error that the timer is closed."""
         return hasattr(self, "_task")
 
     def __reduce__(self) -> str:

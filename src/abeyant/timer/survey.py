@@ -1,7 +1,7 @@
-"""Read a timer's wheel in slices, for those who look on from another thread: never all of it under the lock.
+"""Read a timer's wheel in slices, for monitoring from another thread: the lock is held for one slice at a time.
 
-Compiled, a slice is C code that nothing else of the interpreter comes between, a few nanoseconds a slot. What moves
-between two slices may be counted twice or not at all; `len(timer)` is exact.
+Compiled, a slice is C code that takes a few nanoseconds per slot. A task that moves between two slices may be counted
+twice or not at all; `len(timer)` is exact.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from abeyant.timer.base import Timer, enter, leave
 class WheelShape(NamedTuple):
     """The form of a timer's wheels. Times are nanoseconds on the timer's clock."""
 
-    clock: int  # where the hand is
+    clock: int  # the wheels' current time
     tick: int
     wheel_size: int
-    hands: list[int]  # of each wheel, the bucket that the clock is in
-    slots: int  # how many there are to go through
+    hands: list[int]  # for each wheel, the bucket that the clock is in
+    slots: int  # the number of slots to read
 
 
 def shape_of(timer: Timer) -> WheelShape:
@@ -37,8 +37,8 @@ def shape_of(timer: Timer) -> WheelShape:
 def count_slots(timer: Timer, begin: int, count: int, stride: int, counts: array[int]) -> int:
     """Count `count` slots, `stride` apart from `begin`, by the bucket of their deadline. Return the slot after them.
 
-    `counts` has `wheel_size` places for each wheel that `shape_of` has seen; due tasks count in the first wheel's
-    bucket of the clock, and those of a wheel made since not at all. O(count).
+    `counts` has `wheel_size` places for each wheel in `shape_of`. Due tasks are counted in the first wheel's bucket
+    of the clock; tasks of a wheel added since are not counted. O(count).
     """
     enter(timer)
     try:
@@ -67,8 +67,8 @@ def count_slots(timer: Timer, begin: int, count: int, stride: int, counts: array
 def first_tasks(timer: Timer, most: int) -> list[tuple[int, Any]]:
     """Return up to `most` tasks of the buckets that come up first: (deadline in nanoseconds, item), unsorted.
 
-    They are the earliest ones, but for tasks that were refreshed, and for a bucket of more than that. Overdue tasks,
-    which an `advance` finds at once, are left out. O(most + buckets).
+    They are the earliest tasks, except that refreshed ones may be due later than their bucket, and that a bucket may
+    hold more than fit. Overdue tasks, which the next poll of the wheel returns, are left out. O(most + buckets).
     """
     found: list[tuple[int, Any]] = []
     enter(timer)

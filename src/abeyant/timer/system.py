@@ -3,15 +3,16 @@
 
 Ground rules
 ------------
-* `_ready` says that the thread has been started, so that a start need not ask for more than that.
+* `_ready` is set once the thread has been started: starting a task checks nothing else.
 * `_sleeps_until` says until when the thread sleeps, and `_woken` whether it has been woken since. Both are
-  written under the timer's lock. `_wake` is the thread's alarm: a lock that the thread takes to sleep, with a
-  time-out, and that the first to see an earlier deadline releases; once a sleep, for `_woken` is set with it.
-* The thread refers to the timer while tasks are pending, so that they run even if nobody else does, and weakly
-  while none are: an idle timer that is dropped is freed, and its thread ends, as in `ThreadPoolExecutor`. Whoever
-  wakes the thread hands it the timer through `_handed`, for by the time it looks the timer might be gone.
-* A process that forks leaves its threads behind. In the child every timer begins anew, and empty: its tasks are the
-  parent's, and run there, once (T3). Nothing of the parent's is relied on, for another thread may have been amid it.
+  written under the timer's lock. `_wake` is the thread's alarm: a lock that the thread acquires to sleep, with a
+  time-out, and that the first caller with an earlier deadline releases; once per sleep, as that sets `_woken`.
+* The thread refers to the timer while tasks are pending, so that they run even if nothing else refers to it, and
+  weakly while none are: an idle timer that is dropped is freed, and its thread ends, as in `ThreadPoolExecutor`. A
+  caller that wakes the thread appends the timer to `_handed`, so that it is not freed before the thread runs.
+* A forked child has none of its parent's threads. There every timer starts anew, and empty: its tasks are the
+  parent's, and run there, once (T3). The child does not rely on the parent's state, which another thread may have
+  been changing.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ _AWAKE = -1  # as in base.py
 _ENDED = -1  # from `_turn`: the timer is closed
 _FOREVER = NEVER
 _LONGEST = threading.TIMEOUT_MAX
-_CASCADES = 1024  # at most so many tasks are filed anew before the thread lets others have the lock
-_RUNS = 64  # callbacks between two looks at the clock while a storm lasts
-_SHARE = 5_000_000  # nanoseconds that a storm has the interpreter for itself: as long as Python's threads have it
-# Whether there may be daemons here, and what calls a function before the other threads are waited for: what
-# concurrent.futures uses, for `atexit` would come too late.
+_CASCADES = 1024  # maximum number of tasks to cascade before the thread releases the lock
+_RUNS = 64  # callbacks between two readings of the clock while many tasks are due
+_SHARE = 5_000_000  # nanoseconds of callbacks before other threads may run: Python's default switch interval
+# Whether this interpreter allows daemon threads, and a way to call a function before the interpreter joins its other
+# threads: concurrent.futures uses it too, as `atexit` would come too late.
 _daemons_are_allowed: Callable[[], bool] = getattr(_thread, "daemon_threads_allowed", lambda: True)  # from 3.12 on
 _at_end: Callable[[Callable[[], None]], None] = getattr(threading, "_register_atexit", lambda _: None)
 
@@ -62,16 +63,16 @@ class SystemTimer(Timer):
     """A timer with a thread of its own, which sleeps until the next bucket comes up.
 
     Callbacks run on that thread, one after another, so a slow one delays the rest. Pass an `executor` to run them
-    elsewhere. A task then counts as run when it has been submitted: to cancel it after that returns False. One that the
-    executor refuses, or drops later (`shutdown(cancel_futures=True)`), is reported and not run; an operation's end or
-    an `IdleDetector`'s turn then runs on the thread.
+    elsewhere. A task then counts as run once it is submitted, and `cancel` returns False. One that the executor
+    refuses, or drops later (`shutdown(cancel_futures=True)`), is reported and does not run; but the expiration of an
+    operation and the turn of an `IdleDetector` then run on the timer's thread.
 
     The thread starts with the first task and is a daemon: it does not keep the interpreter alive. It wakes when a
     bucket comes up, and earlier only when a task with an earlier deadline appears (T10). A task that is cancelled while
-    the thread sleeps towards its bucket costs one wake-up; to avoid it would cost every cancel a look at the queue.
+    the thread sleeps towards its bucket costs one wake-up; to avoid it, every cancel would have to check the queue.
 
-    After a fork the child's timer is empty and works; handles from before mean nothing there. What was pending runs in
-    the parent.
+    After a fork the child's timer is empty and works; handles from before the fork are invalid there. Pending tasks run
+    in the parent.
 
     Source of the idea: Kafka's `SystemTimer`, whose reaper waits on a delay queue of buckets.
 
@@ -97,7 +98,7 @@ class SystemTimer(Timer):
         executor: Executor | None = None,
         on_error: ErrorHandler | None = None,
     ) -> None:
-        """`tick` in seconds; `name` is the thread's; `on_error(error, callback)` gets what callbacks raise."""
+        """`tick` is in seconds; `name` is the thread's; `on_error(error, callback)` gets callbacks' errors."""
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, the name of the timer's thread, not {name!r}")
         if executor is not None and (isinstance(executor, type) or not callable(getattr(executor, "submit", None))):
@@ -118,7 +119,7 @@ class SystemTimer(Timer):
         self._sleeps_until = _AWAKE
         self._woken = False
         self._handed: list[SystemTimer] = []
-        self._dropped: list[tuple[BaseException, object]] = []  # what the executor has not run, and why
+        self._dropped: list[tuple[BaseException, object]] = []  # errors and items of tasks that the executor dropped
         self._wake = threading.Lock()
         self._wake.acquire()
         self._starting = threading.RLock()
@@ -133,7 +134,7 @@ class SystemTimer(Timer):
 
     @property
     def name(self) -> str:
-        """The timer's name; its thread is `<name>-timer`."""
+        """Return the timer's name; its thread is `<name>-timer`."""
         return self._name
 
     def call_later(
@@ -146,15 +147,15 @@ class SystemTimer(Timer):
     def measure(self, every: int = 16) -> None:
         """Measure one callback in `every` from now on: how late it begins, and how long it takes. See `latencies`.
 
-        Costs some nanoseconds a callback. A second call changes `every`, and keeps the counts. Raises ValueError for
-        less than 1, and TypeError with an executor, which runs callbacks elsewhere.
+        Costs some nanoseconds a callback. A second call changes `every`, and keeps the counts. Raises ValueError
+        unless `every` is from 1 to 1,000,000, and TypeError with an executor, which runs callbacks elsewhere.
         """
         if self._executor is not None:
             raise TypeError(f"{self!r} runs callbacks in its executor, where it cannot measure them")
         self._meter = measuring(self._meter, every)
 
     def latencies(self) -> Latencies | None:
-        """Return what was measured so far; None where `measure` was not called."""
+        """Return the measurements so far; None if `measure` was not called."""
         return None if self._meter is None else self._meter.read()
 
     def _now(self) -> int:
@@ -163,7 +164,7 @@ class SystemTimer(Timer):
     def close(self) -> list[PendingTask]:
         """Close as `Timer.close` does; return once a callback that runs on the timer's thread has ended.
 
-        Callbacks that an `executor` is running go on: shut the executor down to wait for them.
+        Callbacks that an `executor` is running continue: shut the executor down to wait for them.
 
         Called in a callback of any timer, it returns at once: two callbacks that close each other's timers would
         deadlock. It also returns at once while the interpreter shuts down.
@@ -175,7 +176,7 @@ class SystemTimer(Timer):
         finally:
             leave(self)
         thread = self._thread
-        # While the interpreter shuts down, a daemon's thread runs no more, and would be waited for for ever.
+        # While the interpreter shuts down, a daemon thread no longer runs, and a join would never return.
         if thread is not None and not is_finalizing() and not isinstance(threading.current_thread(), _Driver):
             thread.join()
         return pending
@@ -187,8 +188,8 @@ class SystemTimer(Timer):
     def _start_thread(self) -> None:
         if not self._is_made():
             Timer._get_ready(self)  # which raises
-        # If it raises, the caller sees it, and has not added a task that would never run. Reentrant, and `_begins`
-        # there, because the garbage collector may run a `__del__` in the middle of it that starts a task as well.
+        # If this raises, so does the caller, before it adds a task that would never run. The lock is reentrant, and
+        # `_begins` set, because the garbage collector may run a `__del__` in here that starts a task as well.
         with self._starting:
             if self._thread is None and not self._closed and not self._begins:
                 self._begins = True
@@ -216,7 +217,7 @@ class SystemTimer(Timer):
         return True
 
     def _turn(self) -> int:
-        """Run what is due; return how long to sleep then, in nanoseconds, NEVER until woken, _ENDED for good."""
+        """Run the due tasks. Return how long to sleep, in nanoseconds; NEVER: until woken; _ENDED: end the thread."""
         enter(self)
         try:
             self._sleeps_until = _AWAKE
@@ -232,7 +233,7 @@ class SystemTimer(Timer):
         now = monotonic_ns()
         began = now
         runs = 0
-        ended = 0  # when the last callback did, if it was measured and the next one follows at once
+        ended = 0  # the end of the last callback, if it was measured and the next one follows directly
         while True:
             enter(self)
             try:
@@ -244,7 +245,7 @@ class SystemTimer(Timer):
                     if upcoming < 0:
                         self._sleeps_until = _FOREVER
                         return _FOREVER
-                    if upcoming > now:  # all that was due at the last look at the clock has run, so look again
+                    if upcoming > now:  # all tasks due at the last reading of the clock have run: read it again
                         now = monotonic_ns()
                         if upcoming > now:
                             self._sleeps_until = upcoming
@@ -262,11 +263,11 @@ class SystemTimer(Timer):
                 starts = monotonic_ns() if ended == 0 else ended
                 late = starts - self._wheel._now()  # while something is due, the wheel's clock shows that tick
                 self._run(item)
-                item = None  # what is dropped with it belongs to its callback
+                item = None  # destructors of its arguments count as part of its callback
                 ended = monotonic_ns()
                 if self._meter is not None:
                     self._meter._add(late, ended - starts)
-            item = None  # not to be kept alive while the next one is looked for
+            item = None  # dropped before the next one is polled
             runs += 1
             if runs == _RUNS:
                 runs = 0
@@ -288,7 +289,7 @@ class SystemTimer(Timer):
     def _look_back(self, item: object, job: Any) -> None:
         """Check a finished job, on the thread that ended it: if it has not run, pass it to the timer's thread.
 
-        Not here: an executor that drops its jobs may hold its own lock meanwhile.
+        It is not reported here, as an executor that drops its jobs may hold its own lock meanwhile.
         """
         try:
             ended: tuple[Any, object] = job.exception(), item
@@ -306,8 +307,8 @@ class SystemTimer(Timer):
             del ended  # a frame must not hold the exception that holds the frame
 
     def _take_all_back(self) -> None:
-        # Not in `_turn`, whose frame an error of the next jobs may hold: it would hold the list that they come into.
-        emptied: list[tuple[BaseException, object]] = []  # made outside the lock, for a collection may begin with it
+        # Not in `_turn`: a later error may refer to its frame, and so to the list that would hold it.
+        emptied: list[tuple[BaseException, object]] = []  # made outside the lock: it may start a garbage collection
         enter(self)
         try:
             dropped, self._dropped = self._dropped, emptied
@@ -328,7 +329,7 @@ class SystemTimer(Timer):
     def _break_down(self, error: BaseException) -> None:
         """Close after an error outside callbacks (out of memory, say): refuse new tasks, and report it.
 
-        What is pending stays, for `close` to hand back.
+        Pending tasks stay, for `close` to return.
         """
         abandon(self)
         enter(self)
@@ -350,9 +351,9 @@ class _Driver(threading.Thread):
 
 
 def start_driver(target: Any, args: tuple[Any, ...], name: str, timer: Any) -> _Driver:
-    """Start the thread; `timer` is a weak reference. RuntimeError where Python has no threads.
+    """Start the thread; `timer` is a weak reference. Raises RuntimeError if Python has no threads.
 
-    It is a daemon, but for subinterpreters that allow none: there the timer is closed as the interpreter ends.
+    It is a daemon, except in subinterpreters that allow none: there the timer is closed when the interpreter ends.
     """
     daemon = _daemons_are_allowed()
     if not daemon:
@@ -375,7 +376,7 @@ def _close(reference: Any) -> None:
 
 
 def _drive(reference: Any, handed: list[SystemTimer], alarm: Any) -> None:
-    """Run the thread's loop: run what is due, sleep, repeat, until the timer is closed or collected."""
+    """Run the thread's loop: run due tasks, sleep, repeat, until the timer is closed or collected."""
     timer = None
     try:
         while True:

@@ -10,7 +10,7 @@ cdef class TaskOwner:
     cpdef bint _is_pending(self, TimerTask task) except -1
 
 
-# No C methods: a table of them would make every handle a pointer, and with it 16 bytes, larger.
+# No C methods: their table would add a pointer to every handle, and so 16 bytes.
 @cython.final
 cdef class TimerTask:
     cdef object _owner

@@ -20,12 +20,12 @@ else:
 from abeyant.signature import CLASS_SIGNATURE
 from abeyant.timer.units import to_seconds
 
-CANCELLED = -1  # in place of the handle of a task that was cancelled: what the wheel gives out is never negative
+CANCELLED = -1  # replaces the handle of a cancelled task; the wheel's handles are never negative
 _CANCELLED = CANCELLED  # a C constant when compiled
 
 
 class TaskOwner:
-    """What a handle needs of its timer. Implemented by timers."""
+    """The interface of a timer for its handles. Implemented by timers."""
 
     __slots__ = ()
 
@@ -43,9 +43,9 @@ class TaskOwner:
 @cython.freelist(1024)
 @cython.cclass
 class TimerTask:
-    """What `call_later` and `call_at` return: cancel it, refresh it, or drop it (the task runs all the same).
+    """A handle of a task, from `call_later` or `call_at`: cancel it, refresh it, or drop it (the task still runs).
 
-    Safe to use from any thread. All of it is O(1).
+    Safe to use from any thread. All methods are O(1).
 
     The timer does not refer to its handles, and a handle refers to its timer weakly, so no cycle runs through a handle.
     Compiled, a handle takes 48 bytes, and the garbage collector does not see it.
@@ -58,7 +58,7 @@ class TimerTask:
     _owner: Any  # a weak reference to a TaskOwner
     _handle: int  # the wheel's; stale once the task has ended
     _delay: int  # nanoseconds
-    _deadline: int  # nanoseconds on the timer's clock, as asked for
+    _deadline: int  # nanoseconds on the timer's clock, not rounded to a tick
 
     def __init__(self) -> None:
         """Not for users. Raise TypeError: a timer's `call_later` and `call_at` make tasks."""
@@ -75,25 +75,28 @@ class TimerTask:
     def refresh(self) -> bool:
         """Restart the same delay from now. Return False when the task has ended. One store in the common case.
 
-        For a task made by `call_at` the delay is what was left when it was made.
+        For a task made by `call_at` the delay is the time from that call to its deadline.
         """
         owner = owner_of(self._owner)
         return owner is not None and owner._refresh(self)
 
     @property
     def pending(self) -> bool:
-        """Whether this task has neither begun to run nor been cancelled; `TimerStats.pending` counts such tasks."""
+        """Return whether it has neither begun to run nor been cancelled; `TimerStats.pending` counts such tasks."""
         owner = owner_of(self._owner)
         return owner is not None and owner._is_pending(self)
 
     @property
     def cancelled(self) -> bool:
-        """Whether `cancel` prevented its run. A property; asyncio's `TimerHandle.cancelled()` is a method."""
+        """Return whether `cancel` prevented its run. A property; asyncio's `TimerHandle.cancelled()` is a method."""
         return self._handle == _CANCELLED
 
     @property
     def deadline(self) -> float:
-        """When it runs, in seconds on the timer's clock (`timer.time()`); at most one tick later. asyncio: `when()`."""
+        """Return the deadline, in seconds on the timer's clock (`timer.time()`). asyncio: `when()`.
+
+        The task is due at most one tick later.
+        """
         return to_seconds(self._deadline)
 
     def __reduce__(self) -> str:

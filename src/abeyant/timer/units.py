@@ -18,13 +18,13 @@ else:
 
 from abeyant.engine import MAX_TIME
 
-# What a time of 4e9 seconds (126 years) or more, and a deadline past MAX_TIME (146 years of the timer's clock), is
-# filed as. No driver's clock gets there, so such a task stays pending until it is cancelled; it never runs early.
+# Stands for times of 4e9 seconds (126 years) or more and for deadlines past MAX_TIME (146 years of the timer's clock).
+# No driver's clock reaches it, so such a task stays pending until it is cancelled; it never runs early.
 NEVER = MAX_TIME
 _NEVER = NEVER  # a C constant when compiled
 _NANOSECONDS = 1e9  # in a second
-_MANY_SECONDS = 4e9  # whatever is less fits
-_NO_NUMBERS = ("b", "m", "M")  # numpy's bool, timedelta64 and datetime64, which turn into floats all the same
+_MANY_SECONDS = 4e9  # smaller values in nanoseconds are below NEVER
+_NO_NUMBERS = ("b", "m", "M")  # NumPy's bool, timedelta64 and datetime64, which can be converted to floats
 
 
 def whole_nanoseconds(seconds: float) -> int:
@@ -59,7 +59,7 @@ def as_float(seconds: Any, name: str) -> float:
         if isinstance(seconds, timedelta):
             return seconds.total_seconds() if type(seconds) is timedelta else _exact(seconds) / _NANOSECONDS
         if type(seconds) is int or (type(seconds) is not bool and _kind(seconds) not in _NO_NUMBERS):
-            return math.copysign(seconds, seconds)  # a float of whatever is a number; float() takes strings
+            return math.copysign(seconds, seconds)  # converts any number to float; float() would accept strings
     except OverflowError:
         return math.inf if seconds > 0 else -math.inf
     except (TypeError, ValueError):
@@ -73,7 +73,7 @@ def _kind(value: Any) -> str:
 
 
 def _exact(seconds: timedelta) -> int:
-    """Return a timedelta in nanoseconds, exactly; with those of a subclass that has them, such as pandas'."""
+    """Return a timedelta in nanoseconds, exactly, with the nanoseconds of subclasses such as pandas'."""
     rest: int = getattr(seconds, "nanoseconds", 0)
     return seconds // timedelta(microseconds=1) * 1000 + rest
 

@@ -1,5 +1,5 @@
-# What the compiled handles take from C; weak.py has the same for the interpreted ones. To call the reference would come
-# to the same, by way of the interpreter's calling convention.
+# C functions for the compiled handles; weak.py has the same for the interpreted ones. Calling the reference would do
+# the same, with the overhead of a Python call.
 from abeyant.timer.task cimport TaskOwner
 
 cdef extern from *:

@@ -1,4 +1,4 @@
-"""A small HTTP server in a thread of its own, for what looks into a running program: window, metrics, control.
+"""A small HTTP server in a thread of its own, for the window, metrics and control of a running program.
 
     site = Site()
     site.get("/hello/{name}", lambda request: {"hello": request.params["name"]})
@@ -6,7 +6,7 @@
     with site.serve(port=8080) as server: print(server.url)
 
 It is for one person and a few programs, on one machine: loopback by default, HTTP/1.1 without TLS.
-h11 reads and writes the messages; `guard.py` says who is refused, `connection.py` how much one client can take.
+h11 reads and writes the messages; `guard.py` refuses requests, `connection.py` limits the use by one client.
 """
 
 from __future__ import annotations

@@ -33,17 +33,17 @@ _ALWAYS = (
 
 
 class Streams:
-    """Counts the event streams that are open, of all connections."""
+    """The number of event streams that all connections together may still open."""
 
     def __init__(self, most: int) -> None:
         self.left = most
 
 
 class Connection:
-    """One client's, on the server's loop."""
+    """The connection of one client, on the server's loop."""
 
     def __init__(self, site: Routes, guard: Guard, streams: Streams, busy: bool = False) -> None:
-        """One that is `busy` gets 503, whatever it requests."""
+        """With `busy`, respond to any request with 503."""
         self._busy = busy
         self._site = site
         self._limits = site.limits
@@ -77,7 +77,7 @@ class Connection:
             if first is None:
                 return False
             method = first.method.decode("ascii")
-            if _size(first) > self._limits.head:  # h11 counts only what has come without its end
+            if _size(first) > self._limits.head:  # h11 limits only a head that has not arrived completely
                 raise HttpError(431, f"the request's line and headers exceed the limit of {self._limits.head:,} bytes")
             result = await self._handle(first)
         except h11.RemoteProtocolError as error:
@@ -166,7 +166,7 @@ class Connection:
             headers.append(("content-type", response.content_type))
             headers.append(("content-length", str(len(response.body))))
         if self._http.their_state is not h11.DONE:
-            headers.append(("connection", "close"))  # the rest of its request is not read
+            headers.append(("connection", "close"))  # the rest of the request is not parsed
         self._write(_head(response.status, headers))
         if response.body and method != "HEAD":
             for start in range(0, len(response.body), _CHUNK):
@@ -176,7 +176,7 @@ class Connection:
         await self._drain()
 
     async def _stream(self, events: Events) -> None:
-        """Send events until there are no more, or the client leaves or does not read."""
+        """Send events until there are no more, the client leaves, or it does not read for `Limits.send` seconds."""
         if self._streams.left <= 0:
             await self._send(_error(503, "too many event streams are open: close one"), "GET")
             return
@@ -224,7 +224,7 @@ class Connection:
             await self._writer.drain()
 
     async def _linger(self) -> None:
-        """Let the client read the response to a request of which it is still sending: a reset would drop it."""
+        """Read and drop the rest of a request, at most 4 MiB: a reset would drop the response that is on its way."""
         if self._writer.can_write_eof():
             self._writer.write_eof()
         for _ in range(64):
@@ -238,7 +238,7 @@ def _size(head: h11.Request) -> int:
 
 
 def _query(text: str) -> tuple[dict[str, str], str | None]:
-    """Return the parameters, and the name of one that is there twice."""
+    """Return the parameters, and the name of one that occurs twice, if any."""
     query: dict[str, str] = {}
     repeated = None
     for name, value in parse_qsl(text, keep_blank_values=True):

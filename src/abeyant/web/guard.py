@@ -2,11 +2,11 @@
 
 A page from elsewhere, open in a browser on this machine, can send requests to loopback. Three things keep it out:
 
-* *Host* must be an address, a name of this machine, or one that was allowed. So a name of the attacker's that was
-  made to point here (DNS rebinding) is refused: a browser sends the name.
-* *Origin*, which browsers send with all that may change something, must be this site's own; and what a browser says
-  about the request (Sec-Fetch-Site) must not be "cross-site", unless a person followed a link.
-* Nothing is sent that would let another origin read a response (no CORS header).
+* *Host* must be an address, a name of this machine, or an allowed name. So a name of the attacker's that resolves to
+  this machine (DNS rebinding) is refused: a browser sends the name.
+* *Origin*, which browsers send with all requests that may change state, must be this site's own; and Sec-Fetch-Site
+  must be "same-origin" or "none", unless the user followed a link.
+* No CORS header is sent, so no other origin can read a response.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Checks requests by their head. Raises HttpError: 400, 401, 403 or 421."""
+    """Checks requests by their head. Raises HttpError: 401, 403 or 421."""
 
     def __init__(self, host: str, token: str | None, hosts: Collection[str] = ()) -> None:
-        """`token` may be None on loopback only; `hosts` are further names under which clients reach this.
+        """`token` may be None on loopback only; `hosts` are further names of this machine that clients use.
 
         Raises AbeyantError for a host beyond loopback without a token, and for an empty token.
         """
@@ -50,7 +50,7 @@ class Guard:
         self._names = {"localhost", host.lower(), socket.gethostname().lower(), *(name.lower() for name in hosts)}
 
     def check(self, method: str, headers: Mapping[str, str], query: Mapping[str, str]) -> None:
-        """Refuse the request unless its host, origin and token are right."""
+        """Raise HttpError unless host, origin and token of the request are right."""
         own = headers.get("host", "")
         if not self._is_ours(own):
             raise HttpError(421, f"host {own[:200]!r} is not served here: use an address, or allow the name, {_ALLOW}")

@@ -12,10 +12,10 @@ JSON = "application/json"
 
 
 class HttpError(AbeyantError):
-    """A request that is refused with a status and one line that says why."""
+    """Raised to refuse a request, with a status and one line that gives the reason."""
 
     def __init__(self, status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
-        """`message` is sent as it is: nothing secret in it."""
+        """`message` is sent to the client: put nothing secret in it."""
         super().__init__(message)
         self.status = status
         self.headers = headers
@@ -25,14 +25,14 @@ class Request(NamedTuple):
     """A request that has passed the guard."""
 
     method: str
-    path: str  # decoded, without the query
-    params: Mapping[str, str]  # of the route's {names}, decoded
-    query: Mapping[str, str]  # decoded; of a name given several times, the last
+    path: str  # the decoded path, without the query
+    params: Mapping[str, str]  # decoded values of the route's {names}
+    query: Mapping[str, str]  # decoded; a name given twice is refused before
     headers: Mapping[str, str]  # names in lower case
     body: bytes
 
     def json(self) -> Any:
-        """Return the body read as JSON, None where it is empty. Raises HttpError 415 or 400."""
+        """Return the body parsed as JSON; None if it is empty. Raises HttpError 415 or 400."""
         if not self.body:
             return None
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -65,7 +65,7 @@ class Response(NamedTuple):
 
 
 class Events(NamedTuple):
-    """A stream of server-sent events, for as long as the client reads: each of `source` is sent as JSON.
+    """A stream of server-sent events, as long as the client reads: each item of `source` is sent as JSON.
 
     A slow reader delays the next item, so it holds one item in memory and not a queue of them.
     """
@@ -73,7 +73,7 @@ class Events(NamedTuple):
     source: AsyncIterator[object]
 
 
-Result = Any  # what a handler returns: see Response
+Result = Any  # the return value of a handler: see Response
 Handler = Callable[[Request], Result | Awaitable[Result]]
 
 
@@ -88,7 +88,7 @@ def dumped(value: object) -> bytes:
 
 
 def to_response(result: Result) -> Response:
-    """Return the response that a handler's result stands for."""
+    """Convert a handler's result to a response."""
     if isinstance(result, Response):
         return result
     if result is None:

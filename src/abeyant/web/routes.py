@@ -1,4 +1,4 @@
-"""Routes by method and path, and what clients may take."""
+"""Routes by method and path, and the limits of clients."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from abeyant.web.messages import Handler, HttpError
 
 
 class Limits(NamedTuple):
-    """Limits per client; beyond them requests are refused (413, 431, 503) or connections closed."""
+    """Limits of clients; beyond them requests are refused (408, 413, 431, 503) or connections closed."""
 
     body: int = 1 << 20  # bytes of a request's body
     head: int = 16 << 10  # bytes of a request's line and headers
-    connections: int = 256  # at once
-    streams: int = 32  # event streams at once
+    connections: int = 256  # at once, of all clients
+    streams: int = 32  # event streams at once, of all clients
     receive: float = 10.0  # seconds for a whole request, from its first byte
     idle: float = 60.0  # seconds between a connection's requests
-    send: float = 10.0  # seconds for a client to take what is in the buffer
+    send: float = 10.0  # seconds for a client to read from a full send buffer
 
 
 class Routes:
@@ -30,12 +30,12 @@ class Routes:
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
-        """`limits` bounds what one client, and all together, may use."""
+        """`limits` bounds what one client, and all together, may use (default: those of `Limits`)."""
         self.limits = Limits() if limits is None else limits
         self._routes: dict[tuple[str, ...], dict[str, Handler]] = {}
 
     def get(self, path: str, handler: Handler) -> None:
-        """Add a route for GET and HEAD. The handler changes no state: a link or an image elsewhere could call it."""
+        """Add a route for GET and HEAD. The handler must not change state: a link or image elsewhere could call it."""
         self.add("GET", path, handler)
 
     def post(self, path: str, handler: Handler) -> None:
@@ -52,7 +52,7 @@ class Routes:
         methods[method] = handler
 
     def find(self, method: str, raw_path: str) -> tuple[Handler, Mapping[str, str]]:
-        """Return the handler of a request and its params. Raises HttpError 404 or 405."""
+        """Return the handler of a request and the values of the path's {names}. Raises HttpError 404 or 405."""
         segments = [unquote(segment, errors="replace") for segment in raw_path[1:].split("/")]
         allowed: set[str] = set()
         for pattern, methods in self._routes.items():

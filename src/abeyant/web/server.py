@@ -1,4 +1,4 @@
-"""The thread, its loop and the sockets: from `serve` to `close`, over a fork and to the interpreter's end."""
+"""Run the server's thread, loop and sockets, from `serve` to `close`, a fork or the interpreter's exit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from abeyant.web.connection import Connection, Streams
 from abeyant.web.guard import Guard
 from abeyant.web.routes import Routes
 
-_WAITING = 1024  # connections that the system holds until they are accepted
+_WAITING = 1024  # backlog: connections that the system queues until they are accepted
 _SHORT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -35,7 +35,7 @@ class Server:
         self.port: int = self._listener.getsockname()[1]
         shown = f"[{name}]" if ":" in name else name
         self.url = f"http://{shown}:{self.port}/"
-        """Its address."""
+        """The server's address, such as `http://127.0.0.1:8080/`."""
         self._clients: dict[socket.socket, asyncio.Task[None]] = {}
         self._streams = Streams(site.limits.streams)
         self._accepting: asyncio.Task[None] | None = None
@@ -50,7 +50,7 @@ class Server:
 
     @property
     def closed(self) -> bool:
-        """Whether it has been closed, or this process is a fork of the one that it serves."""
+        """Return whether it has been closed, or this process is a fork of the one that it serves."""
         return self._closed
 
     def close(self) -> None:
@@ -77,10 +77,10 @@ class Server:
     # -- in a forked child
 
     def _begin_anew(self) -> object:
-        """Let go of the parent's sockets, so that its port is free when it ends. The child serves nothing."""
+        """Close the inherited sockets, so that the port is free when the parent ends. The child serves nothing."""
         self._closed = True
         atexit.unregister(self.close)
-        # Not through the loop: its epoll is the parent's too. Whoever asks the loop to close would change that one.
+        # Not through the loop: its epoll is the parent's too, and closing the loop would change it there.
         for client in (self._listener, *self._clients):
             client.close()
         kept = self.loop, self._clients, self._accepting
@@ -112,7 +112,7 @@ class Server:
                 client, _ = await self.loop.sock_accept(self._listener)
             except OSError as error:
                 if error.errno in _SHORT_OF_FILES:
-                    await asyncio.sleep(0.5)  # those that wait stay in the system's queue
+                    await asyncio.sleep(0.5)  # pending connections stay in the system's queue
                 elif error.errno in (errno.EBADF, errno.EINVAL):
                     return
                 continue
@@ -123,7 +123,7 @@ class Server:
                 continue
             client.setblocking(False)
             self._clients[client] = self.loop.create_task(self._serve(client, busy))
-            await asyncio.sleep(0)  # those that are here come before those that knock
+            await asyncio.sleep(0)  # connections that are open have their turn before new ones
 
     async def _serve(self, client: socket.socket, busy: bool) -> None:
         try:
@@ -142,7 +142,7 @@ _inherited: list[object] = []
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens. Raises AbeyantError where it cannot."""
+    """Return a listening socket. Raises AbeyantError if it cannot listen there."""
     if type(port) is not int or not 0 <= port <= 65_535:
         raise AbeyantError(f"a port is a whole number from 0 to 65535, not {port!r}")
     listener = None

@@ -8,7 +8,7 @@ from abeyant.web.guard import Guard
 from abeyant.web.routes import Routes
 from abeyant.web.server import Server
 
-_ALL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # no client can call these, but loopback
+_ALL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # not addresses for clients: loopback instead
 
 
 class Site(Routes):
@@ -17,11 +17,11 @@ class Site(Routes):
     def serve(
         self, host: str = "127.0.0.1", port: int = 0, *, token: str | None = None, hosts: Collection[str] = ()
     ) -> Server:
-        """Listen, in a thread of its own; port 0 picks a free one. Close it, or use it as a context manager.
+        """Serve in a new thread; return the server, which is a context manager. Port 0 picks a free one.
 
-        Beyond loopback a `token` is required. `hosts` are further names by which clients reach this machine: where it
-        listens on all addresses, its `url` has the first of them, or loopback. Raises AbeyantError where the port is
-        taken, or a token is missing.
+        Beyond loopback a `token` is required. `hosts` are further names by which clients reach this machine: if the
+        server listens on all addresses, its `url` has the first of them, or loopback. Raises AbeyantError where the
+        port is taken, or a token is missing.
         """
         name = next(iter(hosts), _ALL[host]) if host in _ALL else host
         return Server(self, Guard(host, token, hosts), host, port, name)

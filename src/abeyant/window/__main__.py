@@ -1,4 +1,4 @@
-"""`python -m abeyant.window PID`: open a window in a running program that did not ask for one, by remote debugging."""
+"""`python -m abeyant.window PID`: open a window in a program that runs without one, by remote debugging."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 
 from abeyant.errors import AbeyantError
 
-_PATIENCE = 30.0  # seconds: the program looks for the order between two bytecodes of its main thread
+_PATIENCE = 30.0  # seconds: the program runs the script between two bytecodes of its main thread
 _ORDER = "from abeyant.window.attached import attached\nattached({answer!r}, {port!r})\n"
 
 
 def attach(pid: int, port: int) -> str:
-    """Have the process `pid` open a window on all timers and purgatories it has; return its address.
+    """Open a window in the process `pid`, on all of its timers and purgatories; return the address.
 
-    Raises AbeyantError where this interpreter cannot, the process refuses, or it does not answer within 30 s.
+    Raises AbeyantError if this Python cannot attach (before 3.14), the process refuses, or does not respond in 30 s.
     """
     remote_exec: Any = getattr(sys, "remote_exec", None)
     if remote_exec is None:

@@ -1,4 +1,4 @@
-"""What `python -m abeyant.window PID` runs in the program: a window on every timer and purgatory that there is."""
+"""Run in the program that `python -m abeyant.window PID` attaches to: a window on all timers and purgatories."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _windows: list[Window] = []
 
 
 def attached(answer: str, port: int) -> None:
-    """Open the window, and write its address, or why there is none, to the file `answer`, whole or not at all."""
+    """Open the window, and write its address or the error to the file `answer`, as JSON, by a rename."""
     things = [thing for thing in everything() if isinstance(thing, (Timer, Purgatory, aio.Purgatory))]
     try:
         if not things:

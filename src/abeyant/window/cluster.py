@@ -1,7 +1,7 @@
-"""What the window shows of a broker cluster, read from the window's own thread: it is seen while the loop is blocked.
+"""Read the state of a broker cluster from the window's own thread, so that it is shown while the loop is blocked.
 
-Nothing here waits for the cluster's loop. Each reading is of single attributes and of copies of collections, which one
-operation of the interpreter makes; so what changes meanwhile may show in one row and not yet in the next.
+Nothing here waits for the cluster's loop. It reads single attributes and copies of collections, each made in one
+operation of the interpreter; so a change meanwhile may show in one row and not yet in the next.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from abeyant.broker.groups.shard import GroupShard
 
 ROWS = 60  # partitions, groups or transactions that a page shows
-MEMBERS = 12  # of a group
-_SESSIONS = 4096  # slots of sessions that are read
+MEMBERS = 12  # members of a group that are listed
+_SESSIONS = 4096  # slots of a broker's session timers that are read
 _LONG_LISTS = 3  # partitions named in a sentence
 _KEYS_READ = 64
 
@@ -42,9 +42,9 @@ def purgatories_of(cluster: Cluster) -> list[PurgatoryView]:
 
 
 def describe(broker: Broker, operation: BrokerOperation, keys: list[str]) -> Described:
-    """Describe a request that waits in a broker, with the broker's own words for what it waits for."""
+    """Return the description of a request that waits in a broker, with what would complete it."""
     waiting = operation.describe(0)
-    ours = sorted(waiting.keys[:_KEYS_READ], key=_is_internal)  # which they are in is kept: it is stable
+    ours = sorted(waiting.keys[:_KEYS_READ], key=_is_internal)  # internal topics last; otherwise the order is kept
     named = [f"{name}-{part}" if isinstance(part, int) else f"{name} {part}" for name, part in ours]
     until = _until(operation, named)
     if broker.paused:
@@ -63,7 +63,7 @@ _UNTIL: Final = {
     "DelayedElectLeader": "a new leader for {listed}",
     "DelayedPeerResponse": "the other broker's response",
 }
-"""What completes operations of each class, but for those that `_until` asks for what they lack."""
+"""The text of what completes an operation, by class. `_until` computes that of other classes."""
 
 
 def _is_internal(key: tuple[str, int | str]) -> bool:
@@ -84,7 +84,7 @@ def _until(operation: Any, named: list[str]) -> str:
 
 
 def _acks(pending: Any) -> str:
-    """Return for a partition of a produce or DeleteRecords which offset is needed, and who is behind."""
+    """Return the offset that a partition of a Produce or DeleteRecords needs, and the replicas that lag."""
     partition, required = pending.partition, pending.required
     if hasattr(pending, "leader_epoch"):
         behind = [
@@ -98,7 +98,7 @@ def _acks(pending: Any) -> str:
 
 
 async def look(cluster: Cluster, wanted: str, internal: bool) -> dict[str, Any]:
-    """Return the cluster's brokers, partitions, groups, transactions, faults and clock, as JSON can express them."""
+    """Return the cluster's brokers, partitions, groups, transactions, faults and clock, as JSON values."""
     wanted = wanted.casefold()
     brokers = list(cluster.brokers.values())
     led = leaders(cluster)
@@ -199,9 +199,9 @@ def _partition(cluster: Cluster, state: Any) -> dict[str, Any]:
 
 
 async def _sessions(brokers: Iterable[Broker], pacer: Pacer) -> dict[tuple[str, str], tuple[float, float]]:
-    """Return seconds left and in all of members' sessions, by group and member."""
+    """Return the seconds left of members' sessions, and the session time-outs, by group and member."""
     found: dict[tuple[str, str], tuple[float, float]] = {}
-    for broker in sorted(brokers, key=lambda one: not one.paused):  # the sessions that run replace those that stand
+    for broker in sorted(brokers, key=lambda one: not one.paused):  # those of running brokers last, to replace others
         room = broker.heartbeat_purgatory
         now = broker.now()
         for begin in range(0, min(slots_of(room), _SESSIONS), SLICE):

@@ -1,4 +1,4 @@
-"""What the window shows of an event loop: its lag, and while it is blocked, where."""
+"""Read an event loop for the window: its lag, and its stack while it is blocked."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import time
 import traceback
 from typing import Any
 
-BLOCKED = 0.1  # seconds without a turn, from which on the stack is shown
-_FRAMES = 12  # the innermost
+BLOCKED = 0.1  # seconds without a turn of the loop after which the stack is shown
+_FRAMES = 12  # innermost frames that are shown
 
 
 class LoopView:
@@ -18,11 +18,11 @@ class LoopView:
     def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
         self.name = name
         self.loop = loop
-        self._asked: float | None = None  # when a turn was asked for that has not come yet
+        self._asked: float | None = None  # when the callback was scheduled that the loop has not run yet
         self._lag = 0.0
 
     def look(self) -> dict[str, Any]:
-        """Return lag in seconds, for how long it is blocked, and its stack then. O(1)."""
+        """Return the lag and the blocked time in seconds, and the stack while blocked. O(1)."""
         loop = self.loop
         now = time.monotonic()
         blocked = 0.0 if self._asked is None else now - self._asked

@@ -1,4 +1,4 @@
-"""The page: one HTML document with its style and scripts inside, which asks for nothing but its own events."""
+"""The window's page: one HTML document with its style and scripts, which requests nothing but its events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WHEEL = _HERE.parent / "pages" / "wheel.js"  # the drawing, shared with reports
 
 @cache
 def page() -> Response:
-    """Return the page. Its policy lets nothing else run, and lets it talk to nobody else."""
+    """Return the page. Its content security policy allows no other script, and no connection to other servers."""
     script = "\n".join(map(_text, (_WHEEL, _HERE / "window.js", _HERE / "window.cluster.js")))
     html = _text(_HERE / "window.html")
     style = f"{_text(_HERE / 'window.css')}\n{_text(_WHEEL.with_suffix('.css'))}"

@@ -1,4 +1,4 @@
-"""`serve`: what the window looks at, its routes, and the stream of what a page shows."""
+"""Serve the window: what it shows, its routes, and the stream of events for a page."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from abeyant.window.waits import PurgatoryView, read_waits
 from abeyant.window.wheels import TimerView
 
 EVERY: Final = 0.25  # seconds between two events
-_MANY: Final = 5_000  # operations from which on the page is sent half as often
+_MANY: Final = 5_000  # pending operations from which on events are sent half as often
 PARTS: Final = ("wheels", "waits", "cluster")
 
 
 class Window:
-    """A window that is open. `url` is its address; close it, or use it as a context manager."""
+    """An open window. `url` is its address; close it, or use it as a context manager."""
 
     def __init__(
         self, things: Mapping[str, object], host: str, port: int, token: str | None, hosts: Collection[str]
@@ -49,12 +49,12 @@ class Window:
         advertised = () if self._cluster is None else (self._cluster._advertised[0],)
         self._server = self._site.serve(host, port, token=token, hosts=(*hosts, *advertised))
         self.url: str = self._server.url if token is None else f"{self._server.url}?token={token}"
-        """Its address, with the token."""
+        """The address of the window, with the token."""
         self.port: int = self._server.port
-        """Its port."""
+        """The port of the window."""
 
     def close(self) -> None:
-        """Close it: pages are disconnected. A second call does nothing."""
+        """Close the window and disconnect its pages. A second call does nothing."""
         self._server.close()
 
     def __enter__(self) -> Self:
@@ -68,7 +68,7 @@ class Window:
     def __repr__(self) -> str:
         return f"<Window at {self._server.url}{' closed' if self._server.closed else ''}>"
 
-    # -- what it looks at
+    # -- what it shows
 
     def _add(self, name: str, thing: object) -> None:
         if isinstance(thing, Timer):
@@ -112,7 +112,7 @@ class Window:
         self._add_timer("broker", cluster.clock.timer)
         self._add_loop("broker", cluster._loop)
 
-    # -- what it says
+    # -- what pages read
 
     async def _state(self, request: Request) -> dict[str, Any]:
         return await self._look(request.query)
@@ -127,7 +127,7 @@ class Window:
             await asyncio.sleep(EVERY if seen.get("waits", {}).get("total", 0) < _MANY else 2 * EVERY)
 
     async def _look(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """Return what a page with this query shows."""
+        """Return the data for a page with this query, as JSON values."""
         parts = set(query.get("show", ",".join(PARTS)).split(","))
         seen: dict[str, Any] = {
             "program": {
@@ -166,11 +166,11 @@ def serve(
 ) -> Window:
     """Open a window on timers, purgatories, event loops and a broker cluster; return it. `url` is its address.
 
-    `things` are shown by their own names; `names` is a mapping of more, by the names to show (not the `names` of
-    `metrics.Collector`). A purgatory brings its timer, an
-    `aio.Timer` its loop. Called in a running event loop, that one is shown too. `port` 0 picks a free one. `host`
-    beyond loopback needs a `token`, which a client has to send; `hosts` are further names by which clients reach this
-    machine. Nothing is read while no page is open. Raises AbeyantError for anything else, and for a port that is taken.
+    `things` are shown by their own names; `names` maps names to further things (unlike the `names` of
+    `metrics.Collector`). The timer of a purgatory and the loop of an `aio.Timer` are shown too, and so is the event
+    loop that runs in the calling thread. `port` 0 picks a free one. `host` beyond loopback needs a `token`, which
+    clients must send; `hosts` are further names by which clients reach this machine. Nothing is read while no page is
+    open. Raises AbeyantError for other objects, and for a port that is taken.
 
     Examples:
         >>> with serve(SystemTimer("rpc")) as view:

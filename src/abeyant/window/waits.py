@@ -1,4 +1,4 @@
-"""What the window shows of purgatories: who waits for what, since when, until when, and what would complete it (W2)."""
+"""Read pending operations for the window: key, client, start, deadline, and what would complete each (W2)."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from abeyant.window.pacing import Pacer
 from abeyant.window.wheels import name_of
 
 ROWS = 100  # operations that a page shows
-CLIENTS = 60  # listed, those with most operations first
-MOST_SLOTS = 131_072  # read of each purgatory in one look
-SLICE = 256 if is_compiled() else 64  # slots read, and looked at, at a time
+CLIENTS = 60  # clients listed, those with most operations first
+MOST_SLOTS = 131_072  # slots read of each purgatory at most
+SLICE = 256 if is_compiled() else 64  # slots read at a time
 _KEPT = 4 * ROWS
-KEYS = 3  # listed of an operation
+KEYS = 3  # keys of an operation that are listed
 _KEYS_READ = 24
 _LONG = 300  # characters of a key or client: a topic's name has up to 249
 
 
 class Described(NamedTuple):
-    """What is known of an operation besides its deadline."""
+    """The description of an operation, as its row shows it."""
 
     kind: str
     keys: list[str]
     client: str
-    since: float | None  # seconds on the timer's clock; None for its deadline less its time-out
-    deadline: float | None  # None for what the timer says
+    since: float | None  # seconds on the timer's clock; None: computed as deadline - timeout
+    deadline: float | None  # seconds on the timer's clock; None: read from the timer
     until: str  # what would complete it
 
 
@@ -40,7 +40,7 @@ Describe = Callable[[Any, list[str]], Described]
 
 
 class PurgatoryView(NamedTuple):
-    """A purgatory, and how its operations are described."""
+    """A purgatory with the function that describes its operations."""
 
     name: str
     purgatory: Purgatory[Any] | aio.Purgatory
@@ -49,7 +49,7 @@ class PurgatoryView(NamedTuple):
 
     @property
     def room(self) -> Purgatory[Any] | None:
-        """Return what keeps the operations; None where an awaitable purgatory has had no wait yet."""
+        """Return the purgatory that holds the operations; None if an asyncio purgatory has had no wait yet."""
         purgatory = self.purgatory
         return purgatory._waits if isinstance(purgatory, aio.Purgatory) else purgatory
 
@@ -59,26 +59,26 @@ class PurgatoryView(NamedTuple):
 
 
 class Found(NamedTuple):
-    """An operation that waits, as it was found."""
+    """A pending operation, as it was read."""
 
     deadline: float
-    number: int  # so that no two compare further
+    number: int  # unique, so that sorting compares no further field
     view: PurgatoryView
     operation: DelayedOperation
     keys: list[Any]
 
 
 async def read_waits(views: Sequence[PurgatoryView], wanted: str, only: str, client: str) -> dict[str, Any]:
-    """Return the operations that expire first, as JSON can express them, how many there are, and of which clients.
+    """Return the pending operations that expire first as JSON values, with their number and the clients that have most.
 
-    `wanted` is in any case in a key, kind, client or purgatory's name; `only` is a purgatory's name and `client` a
-    client id, or empty. Clients are counted whichever is chosen. O(watches), at most `MOST_SLOTS` of each purgatory, in
-    slices. Only the first are kept meanwhile: many objects that stay would bring the garbage collector to look at all
-    of the program's.
+    `wanted` is a text to find in a key, kind, client or purgatory's name, ignoring case; `only` is a purgatory's name
+    and `client` a client id; '' selects all. Clients are counted whatever `wanted` and `client` are. O(watches), at
+    most `MOST_SLOTS` of each purgatory, in slices. Only the first are kept meanwhile: many surviving objects would make
+    the garbage collector traverse all of the program's.
     """
     wanted = wanted.casefold()
     first: list[Found] = []
-    latest = math.inf  # of those that are kept
+    latest = math.inf  # latest deadline of those that are kept
     clients: Counter[str] = Counter()
     total = matched = 0
     partial = False
@@ -120,7 +120,7 @@ async def read_waits(views: Sequence[PurgatoryView], wanted: str, only: str, cli
 
 
 def client_of(operation: object) -> str:
-    """Return an operation's `client_id`, as a broker's operations have it; empty where it has none."""
+    """Return an operation's `client_id`, which a broker's operations have; '' if it has none."""
     client = getattr(operation, "client_id", "")
     return client[:_LONG] if isinstance(client, str) else ""
 
@@ -145,7 +145,7 @@ def _row(found: Found) -> dict[str, Any]:
     since = deadline - operation.timeout if described.since is None else described.since
     now = clock_of(timer) if view.now is None else view.now()
     return {
-        "id": f"{id(operation):x} {found.deadline:.6f}",  # of an operation that has ended another may take the place
+        "id": f"{id(operation):x} {found.deadline:.6f}",  # an `id` alone may be reused once an operation has ended
         "in": view.name,
         "kind": described.kind,
         "keys": described.keys[:KEYS],
@@ -159,13 +159,13 @@ def _row(found: Found) -> dict[str, Any]:
 
 
 def clock_of(timer: Any) -> float | None:
-    """Return what a purgatory's timer shows, in seconds; None where it has no clock."""
+    """Return the time of a purgatory's timer, in seconds; None if it has no clock."""
     time = getattr(timer, "time", None)
     return time() if callable(time) else None
 
 
 def describe(operation: Any, keys: list[str]) -> Described:
-    """Describe an operation of which only the class is known."""
+    """Return the description of an operation of an unknown class."""
     kind = type(operation).__name__
     until = getattr(operation, "until", None)
     if kind == "_Wait":  # aio's
@@ -177,7 +177,7 @@ def describe(operation: Any, keys: list[str]) -> Described:
 
 
 def key_text(key: object) -> str:
-    """Return a key as a person would write it: text as it is, a tuple's parts with commas."""
+    """Return a key as text: a string unchanged, the parts of a tuple joined with commas."""
     if isinstance(key, str):
         text = key
     elif isinstance(key, tuple):

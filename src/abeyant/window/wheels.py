@@ -1,6 +1,6 @@
-"""What the window shows of a timer: its wheels, by how much each bucket holds, and its next tasks.
+"""Read a timer for the window: its wheels with the number of tasks in each bucket, and its next tasks.
 
-Everything is read in slices of a fraction of a millisecond, with the interpreter's lock given up in between.
+Everything is read in slices of a fraction of a millisecond, with the GIL released in between.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from abeyant.timer.base import Timer, _unpack
 from abeyant.timer.survey import count_slots, first_tasks, shape_of
 from abeyant.window.pacing import Pacer
 
-MOST_SLOTS = 65_536  # read in one look; of more, every n-th
+MOST_SLOTS = 65_536  # slots read at most at once; of more slots, every n-th
 SLICE = 1024 if is_compiled() else 256  # slots read at a time
 NEXT = 12  # tasks listed
-_READ = 256  # tasks among which the next are looked for
-_FRESH = 0.2  # seconds for which one look serves several pages
+_READ = 256  # tasks that are read to find the next ones
+_FRESH = 0.2  # seconds for which one reading is reused by other pages
 _LONG = 80  # characters of a callback's name
 
 
@@ -38,7 +38,7 @@ class TimerView:
         self._reading = asyncio.Lock()
 
     async def look(self) -> dict[str, Any]:
-        """Return the timer as JSON can express it. O(slots), at most `MOST_SLOTS`."""
+        """Return the state of the timer as JSON values. O(slots), at most `MOST_SLOTS`."""
         async with self._reading:
             if time.monotonic() - self._read_at > _FRESH:
                 self._read = await self._look()
@@ -92,10 +92,10 @@ def _deadline(task: tuple[int, Any]) -> int:
 
 
 def _what(item: Any) -> str:
-    """Return what a task calls, in a few words."""
+    """Return the name of a task's callback, or of the operation that it expires."""
     callback, args = _unpack(item)
     while args and (getattr(callback, "__name__", "") == "run" or type(args[0]) is type(_what)):
-        callback, args = args[0], args[1:]  # a context's or a broker's `run` of something
+        callback, args = args[0], args[1:]  # unwrap the `run` of a context or broker
     for one in args:
         if isinstance(one, DelayedOperation):
             return f"{type(one).__name__} expires"

@@ -38,7 +38,7 @@ class VirtualClock(Timeline):
         clocks: bool = False,
         ignore_threads: str | Iterable[str] = (),
     ) -> None:
-        """Times are in seconds, or timedelta.
+        """Create a clock. Times are in seconds, or timedelta.
 
         `start`: the loop's time on entering. Default: 0 on a new loop; on a running one the next whole second, so that
         adding seconds stays exact, or if timers are pending, its current time. `autojump`: jump automatically, else

@@ -50,7 +50,10 @@ class Connects:
         return sock_connect
 
     def look(self, listening: Iterable[Any], waited: float) -> Pending:
-        """Return what is pending. `listening`: the loop's listening addresses; `waited`: real seconds since then."""
+        """Return the pending connections. `listening` has the addresses of the loop's listening sockets.
+
+        `waited` are the real seconds slept since the last call.
+        """
         if not self._attempts:
             return Pending([], False)
         here, active, addresses = list[str](), False, list(listening)

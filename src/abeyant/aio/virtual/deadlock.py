@@ -25,20 +25,20 @@ _OURS = ("abeyant.aio.virtual.run", "pytest_abeyant")  # frames around the user'
 
 @dataclass(frozen=True, slots=True)
 class WaitingTask:
-    """A task that waits, as `DeadlockError` lists it, and what it awaits, in words."""
+    """A waiting task, as `DeadlockError` lists it, with a description of what it awaits."""
 
     task: str
     coroutine: str
     place: str
     """File:line of the await."""
     source: str
-    """That line."""
+    """The source line of the await."""
     awaits: str
     on_tasks: tuple[str, ...]
     """Names of the tasks that it awaits."""
 
     def __str__(self) -> str:
-        """Return at most four lines."""
+        """Return a description of at most four lines."""
         lines = [f"{self.task}, {self.coroutine}", f"  at {self.place}: {self.source}", f"  waits for {self.awaits}"]
         if self.on_tasks:
             lines.append(f"  that is, for {', '.join(self.on_tasks)}")
@@ -52,9 +52,9 @@ class DeadlockError(AbeyantError, RuntimeError):
     """Nothing can run any more in virtual time. `waiting` and the message list what each task awaits."""
 
     def __init__(self, reason: str, waiting: Iterable[WaitingTask]) -> None:
-        """`reason` begins the message."""
+        """Begin the message with `reason`, and list up to 50 of the tasks in `waiting`."""
         self.reason = reason
-        """Why nothing can run, in a sentence."""
+        """The reason why nothing can run, a sentence without a full stop."""
         self.waiting = tuple(waiting)
         """The tasks, and what each awaits."""
         shown = "\n".join(map(str, self.waiting[:_SHOWN]))
@@ -133,7 +133,7 @@ def _place(frame: FrameType) -> str:
 
 
 def _awaited(inner: list[FrameType], future: object) -> str:
-    """Return the library call that waits, and on what; else the bare future."""
+    """Describe the library call that waits and its object or future; without a call, the future."""
     if not inner:
         return "a task" if isinstance(future, asyncio.Task) else _short(future)
     variables = inner[0].f_locals

@@ -2,10 +2,10 @@
 
 There are three kinds:
 
-* *Busy*: what finishes by itself and then wakes the loop: an executor job, a subprocess, a connection that a server on
-  this loop has not accepted yet. The clock waits for it.
-* *Chances*: what may wake the loop: a socket whose other end is elsewhere, a thread. The clock waits `io_grace` of real
-  time for it before it moves, but not for a thread that only the loop can wake.
+* *Busy*: things that finish by themselves and then wake the loop: an executor job, a subprocess, a connection that a
+  server on this loop has not accepted yet. The clock waits for them.
+* *Chances*: things that may wake the loop: a socket whose other end is elsewhere, a thread. The clock waits `io_grace`
+  of real time for them before it moves, but not for a thread that only the loop can wake.
 * A socket with both ends on this loop wakes it only if the loop writes, and then at once. The clock gives the kernel a
   moment to deliver the data, unless the kernel reports that none is in flight.
 """
@@ -30,11 +30,11 @@ class Outlook(NamedTuple):
     """The jobs, sockets, threads and so on outside the loop that could wake it now."""
 
     busy: list[str]
-    chances: list[str]  # complete only if the clock cannot move by itself
+    chances: list[str]  # without signals if the clock can move by itself
     grace: float  # real seconds to wait for I/O before the clock moves
 
     def needs_patience(self, target: float | None) -> bool:
-        """Return whether only the outside can continue. `target` is the clock's next stop, None for none."""
+        """Return whether to wait for the outside for `patience`. `target` is the clock's next stop, or None."""
         return bool(self.busy or (target is None and self.chances))
 
 
@@ -53,7 +53,7 @@ class Outside:
         self.signals = Signals(loop)
 
     def look(self, registered: Mapping[Any, SelectorKey], target: float | None, waited: float) -> Outlook:
-        """Return what could wake the loop now. `registered` is its selector's map, `target` the clock's next stop.
+        """Return the outlook: what could wake the loop. `registered` is its selector's map, `target` the next stop.
 
         `waited` are the real seconds slept since the last call.
         """

@@ -25,7 +25,7 @@ from abeyant.aio.virtual.timeline import Timeline
 from abeyant.lazy import missing, needs
 
 _NANOSECONDS: Final = 10**9  # in a second
-# These wait in real time, and compute the rest of a time-out. asyncio is for loops other than the virtual one.
+# Modules that wait in real time and compute the rest of a time-out. asyncio is for loops other than the virtual one.
 _WAIT_REALLY: Final = frozenset({
     "abeyant", "asyncio", "concurrent", "multiprocessing", "queue", "sched", "selectors", "socketserver", "subprocess",
     "threading",
@@ -46,7 +46,7 @@ class PythonClocks:
         self._clock = clock
         self._thread = 0
         self._reading: tuple[float, object] = (-1.0, None)  # the last read: time and task
-        self._reads = 0  # how often that was repeated
+        self._reads = 0  # number of reads at that time by that task
         self._stride = _STEP
         self._travel: Any = None
         self._traveller: Any = None

@@ -31,7 +31,7 @@ def is_asleep(native_id: int | None) -> bool:
 
 
 def _system_call(native_id: int | None) -> list[str]:
-    """Return the number and arguments of the system call in which a thread sleeps; another word if it runs."""
+    """Return the number and arguments of the system call in which a thread sleeps; ["running"] or ["unknown"] else."""
     try:
         with open(f"/proc/self/task/{native_id}/syscall", encoding="ascii") as file:
             return file.read().split() or ["unknown"]

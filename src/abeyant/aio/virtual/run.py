@@ -1,4 +1,4 @@
-"""`asyncio.run` on a new loop in virtual time."""
+"""Run a coroutine on a new loop in virtual time, like `asyncio.run`."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ _SPINNING = 2_000  # turns without I/O in which the clock moved by less than a t
 _TICK = 1e-9  # seconds: the resolution of real clocks
 _SHORTEST_STEP = 2.0**-60  # seconds: near 0, floats would allow far shorter ones
 _LONGEST_STEP = 0.02  # seconds per `_SPINNING` turns: less than they take in real time
-_FIRST_SLICE = 0.001  # real seconds, doubled up to
-_SLICE = 0.05  # real seconds between checks of what we wait for
+_FIRST_SLICE = 0.001  # real seconds between the first checks of the outside, doubled each time up to `_SLICE`
+_SLICE = 0.05  # real seconds, the maximum between checks
 
 
 class VirtualSelector(selectors.BaseSelector):
@@ -33,7 +33,7 @@ class VirtualSelector(selectors.BaseSelector):
     def __init__(
         self, loop: asyncio.AbstractEventLoop, real: selectors.BaseSelector, clock: Timeline, outside: Outside
     ) -> None:
-        """`real` is the loop's selector, which still polls."""
+        """Wrap `real`, the loop's selector, which still polls the files."""
         self.clock = clock
         self._loop: Any = loop
         self._real = real
@@ -69,7 +69,7 @@ class VirtualSelector(selectors.BaseSelector):
         waited = pause = 0.0  # counted and not measured, as tests may freeze the machine's clocks
         longest = _FIRST_SLICE
         while True:
-            # Look first, then select: what finishes outside wakes the loop first, and looks idle afterwards.
+            # Look first, then select: a job that finishes wakes the loop first, and looks idle afterwards.
             outlook = self._outside.look(self._real.get_map(), target, pause)
             left = (self.clock._patience if outlook.needs_patience(target) else outlook.grace) - waited
             pause = min(max(left, 0), longest)
@@ -188,12 +188,12 @@ class VirtualSelector(selectors.BaseSelector):
         self.clock._deadlock = error
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """Call the real selector's method."""
+        """Call the real selector's method, and have the loop's sockets counted again."""
         self._outside.sockets.changed = True
         return self._real.register(fileobj, events, data)
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        """Call the real selector's method."""
+        """Call the real selector's method, and have the loop's sockets counted again."""
         self._outside.sockets.changed = True
         return self._real.unregister(fileobj)
 

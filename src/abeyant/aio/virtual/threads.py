@@ -44,7 +44,7 @@ class Threads:
         self._natives = {native_id for native_id in native_threads() if not is_at_rest(native_id)}
 
     def look(self, waited: float) -> Awake:
-        """Return what runs now, `waited` real seconds after the last call. O(threads)."""
+        """Return the threads that could wake the loop, `waited` real seconds after the last call. O(threads)."""
         at_work, others = list[str](), list[str]()
         silences: dict[int | None, tuple[int | None, float]] = {}
         active = False
@@ -98,8 +98,8 @@ def has_job(thread: threading.Thread) -> bool | None:
 def _is_claimed(thread: threading.Thread, waiting: CodeType) -> bool:
     """Return whether a worker of `concurrent.futures` has a job.
 
-    Outside of the function in which it waits for jobs, it has. Inside, it may just have taken one; then the submitter
-    has reduced the count of idle workers.
+    A worker outside of the function in which it waits for jobs has one. A worker inside may just have taken one; then
+    the submitter has reduced the count of idle workers.
     """
     frame = sys._current_frames().get(thread.ident or 0)
     if frame is None or frame.f_code is not waiting:

@@ -93,7 +93,7 @@ class Timeline:
         return self._time - began if await arrival else None
 
     def _step(self, deadline: float | None) -> float | None:
-        """Return where the clock moves next, given the loop's next `deadline`; None if it cannot move.
+        """Return the time to which the clock moves next, given the loop's next `deadline`; None if it cannot move.
 
         A deadline at the end of an `advance` comes first, so that advancing by 5 s runs what is due at 5 s.
         """
@@ -123,7 +123,7 @@ class Timeline:
             heapq.heappop(self._stops)[2].set_result(True)
 
     def _creep_target(self, to: float) -> float | None:
-        """Return where the clock moves if it should creep to `to`; None if it cannot move."""
+        """Return the time to which the clock moves if it should creep to `to`; None if it cannot move."""
         if self._stops:
             return min(to, self._stops[0][0])
         return to if self.autojump or self._to_next else None

@@ -17,7 +17,7 @@ _KNOWN = (PRODUCE, FETCH, REQUEST, MUTATION, CONNECTION)
 def set_quotas(
     cluster: BaseCluster, quotas: Mapping[str, float | None], user: str | None, client_id: str | None, ip: str | None
 ) -> None:
-    """Set and remove (None) quotas of an entity. Raises AbeyantError, and changes nothing then."""
+    """Set quotas of an entity, or remove those that are None. Raises AbeyantError, and changes nothing then."""
     if not isinstance(quotas, Mapping):
         raise AbeyantError(f"quotas must be a dict of names and numbers, not {quotas!r}")
     for name, value in quotas.items():

@@ -49,7 +49,7 @@ Written = Record  # its former name
 
 
 def topic_settings(name: str, partitions: int, replicas: int, config: Mapping[str, object] | None) -> dict[str, str]:
-    """Return a new topic's settings as Kafka has them. Raises AbeyantError for what is no name, number or setting."""
+    """Return a new topic's settings in Kafka's form. Raises AbeyantError for an invalid name, number or setting."""
     check_text("the topic's name", name)
     for what, number in (("partitions", partitions), ("replicas", replicas)):
         if type(number) is not int:
@@ -61,7 +61,7 @@ def topic_settings(name: str, partitions: int, replicas: int, config: Mapping[st
 
 
 def reads_committed(isolation: str, beyond_high_watermark: bool) -> bool:
-    """Return whether records of open and aborted transactions are left out. Raises ValueError."""
+    """Return whether `isolation` is read_committed, not read_uncommitted. Raises ValueError for invalid arguments."""
     if isolation not in ("read_uncommitted", "read_committed"):
         raise ValueError(f'isolation must be "read_uncommitted" or "read_committed", not {isolation!r}')
     committed = isolation == "read_committed"
@@ -133,15 +133,16 @@ class ClusterApi(ContentsApi, Outages):
         """Return the records of a topic, or of one partition, as a consumer would see them, by partition and offset.
 
         `isolation` is a consumer's: with "read_committed", stop at the first open transaction and skip aborted ones.
-        With `beyond_high_watermark`, include what the leader has and some in-sync replica lacks. Raises AbeyantError
-        for an unknown topic or partition, and for one without a leader that runs; ValueError for another isolation.
+        With `beyond_high_watermark`, include records that the leader has and some in-sync replica lacks. Raises
+        AbeyantError for an unknown topic or partition, and for one without a leader that runs; ValueError for another
+        isolation, or for read_committed together with `beyond_high_watermark`.
         """
         committed = reads_committed(isolation, beyond_high_watermark)
         return self._records(topic, partition, beyond_high_watermark, committed)
 
     @settled
     def compact(self, topic: str) -> None:
-        """Compact all replicas of a topic now, up to what is committed, however little that frees.
+        """Compact all replicas of a topic now, up to the last stable offset, regardless of the dirty ratio.
 
         Brokers also compact on their own, as the topic's settings say. Raises AbeyantError for an unknown topic, if
         its `cleanup.policy` has no `compact`, or if a partition has no leader that runs.
@@ -204,13 +205,13 @@ class ClusterApi(ContentsApi, Outages):
     def fail(
         self, api: str | None = None, *, error: str, times: int | None = None, nth: int = 1, **where: Unpack[Where]
     ) -> Fault:
-        """Answer requests with an error and do nothing else: `fail("Produce", error="NOT_LEADER_OR_FOLLOWER")`.
+        """Respond to requests with an error and do nothing else: `fail("Produce", error="NOT_LEADER_OR_FOLLOWER")`.
 
-        `api` is Kafka's name for it, None for every one; "ReplicaFetch" is a follower's fetch. Requests that match all
-        that is given fail, with the error for everything in them; where the response has no field for an error, the
+        `api` is Kafka's name of the API, None for all; "ReplicaFetch" is a follower's fetch. Requests that match all
+        given selectors fail, with the error for everything in them; where the response has no field for an error, the
         connection is closed. The fault begins with the `nth` request that matches and ends after `times` requests, by
-        `end()`, or with its `with` block. Raises AbeyantError for a fault that no request can match, of an unknown
-        topic for instance.
+        `end()`, or with its `with` block. Raises AbeyantError for a fault that no request can match, for instance with
+        an unknown topic.
         """
         return self._faults.fail(Target(api, **where), error, times, nth)
 
@@ -228,8 +229,8 @@ class ClusterApi(ContentsApi, Outages):
     ) -> Fault:
         """Throttle the clients of matching requests, as an exceeded quota does (KIP-219). Arguments as for `fail`.
 
-        The request is handled and answered at once, with `seconds` as `throttle_time_ms`; a fetch gets no records. Then
-        nothing more of that connection is read for `seconds` on the cluster's clock: `waiting("Throttle")` lists it.
+        The request gets its response at once, with `seconds` as `throttle_time_ms`; a fetch gets no records. Then
+        no request of that connection is read for `seconds` on the cluster's clock: `waiting("Throttle")` lists it.
         """
         return self._faults.throttle(Target(api, **where), seconds, times, nth)
 
@@ -253,9 +254,9 @@ class ClusterApi(ContentsApi, Outages):
     def observe(
         self, api: str | None = None, *, times: int | None = None, nth: int = 1, **where: Unpack[Where]
     ) -> Fault:
-        """Count requests and handle them as ever. The `Fault` returned injects none: see its `hits`, `wait` and `end`.
+        """Count matching requests, which are handled as usual. See `hits`, `wait` and `end` of the `Fault` returned.
 
-        The rest is as for `fail`; a fault that was ordered earlier and takes a request over hides it.
+        Arguments as for `fail`. A request that an earlier fault has already taken over is not counted.
         """
         return self._faults.observe(Target(api, **where), times, nth)
 
@@ -276,7 +277,7 @@ class ClusterApi(ContentsApi, Outages):
                     ended += 1
         return ended
 
-    # -- what waits
+    # -- pending requests
 
     @former_keywords(client="client_id")
     @settled
@@ -383,7 +384,7 @@ class ClusterApi(ContentsApi, Outages):
 
 
 def _summary(waiting: list[Waiting]) -> str:
-    """Return by kind and client what waits, for an error: the first few."""
+    """Describe the pending requests by kind and client, the most frequent first, for an error message."""
     found = Counter((one.kind, one.client_id) for one in waiting)
     if not found:
         return "nothing waits"

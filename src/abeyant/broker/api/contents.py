@@ -1,6 +1,6 @@
 """Seed a cluster with records and committed offsets; read its groups, their lag, and transactions.
 
-In the loop's thread. The methods with which users call this are `Cluster`'s.
+Use from the loop's thread only. Users call these functions through the methods of `Cluster`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class NewRecord(NamedTuple):
     key: bytes | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
     timestamp: int | None = None
-    """Milliseconds since 1970; None for the cluster's present time."""
+    """Milliseconds since 1970; None for the cluster's current time."""
 
 
 Seed = NewRecord  # its former name
@@ -59,42 +59,42 @@ class GroupOffset(NamedTuple):
     offset: int
     metadata: str
     lag: int | None
-    """Records up to the high watermark that are not committed yet; None without a leader."""
+    """Offsets from the committed one to the high watermark; None without a leader, or if the topic is gone."""
 
 
 class GroupState(NamedTuple):
-    """A group, its members, and what it has committed."""
+    """A group, its members, and its committed offsets."""
 
     id: str
     protocol: str
-    """"classic", "consumer" (KIP-848) or "share" (KIP-932)."""
+    """"classic", "consumer" (KIP-848), "share" (KIP-932) or "streams" (KIP-1071)."""
     state: str
-    """By Kafka's names: "Stable", "PreparingRebalance", "Empty" and so on."""
+    """Kafka's name of the state: "Stable", "PreparingRebalance", "Empty" and so on."""
     generation: int
-    """Of a consumer group, its epoch."""
+    """The generation of a classic group; the group epoch with the other protocols."""
     coordinator: int
     members: tuple[GroupMember, ...]
     offsets: tuple[GroupOffset, ...]
 
 
 class TransactionState(NamedTuple):
-    """A transactional id."""
+    """The state of a transactional id."""
 
     id: str
     state: str
-    """By Kafka's names: "Ongoing", "CompleteCommit" and so on."""
+    """Kafka's name of the state: "Ongoing", "CompleteCommit" and so on."""
     producer_id: int
     epoch: int
     coordinator: int
     timeout: float
-    """Seconds."""
+    """The producer's `transaction.timeout.ms`, in seconds."""
     left: float | None
-    """Seconds until an open transaction is aborted; None without one."""
+    """Seconds until an open transaction times out, negative if overdue; None if none is open."""
     partitions: tuple[tuple[str, int], ...]
 
 
 def seed(cluster: BaseCluster, topic: str, partition: int, records: object) -> list[int]:
-    """Append records as the leader. Return their offsets. Raises AbeyantError where that is impossible."""
+    """Append records as the leader. Return their offsets. Raises AbeyantError if it is impossible."""
     where = f"{topic!r}, partition {partition}"
     replica = leading(cluster, topic, partition, "seed")
     batch = seed_batch(records, replica.broker.now_ms())
@@ -111,7 +111,7 @@ def seed(cluster: BaseCluster, topic: str, partition: int, records: object) -> l
 
 
 def seed_batch(records: object, now_ms: int) -> Batch | None:
-    """Return the batch of these records; None without any. Raises AbeyantError for what is no record."""
+    """Return one batch of these records; None if there are none. Raises AbeyantError for an invalid record."""
     if not isinstance(records, Iterable) or isinstance(records, (bytes, str)):
         raise AbeyantError(f"records must be a list of bytes, None or NewRecord, not {records!r}")
     rows = [_record(number, one, now_ms) for number, one in enumerate(records)]
@@ -139,7 +139,7 @@ def _record(number: int, given: object, now: int) -> Record:
 
 
 def _headers(number: int, given: object) -> tuple[tuple[str, bytes | None], ...]:
-    """Return a record's headers. Raises AbeyantError for what is no sequence of names with bytes or None."""
+    """Return a record's headers. Raises AbeyantError unless each is a pair of a name and bytes or None."""
     pairs = tuple(given) if isinstance(given, (list, tuple)) else (given,)
     for pair in pairs:
         if (
@@ -154,7 +154,7 @@ def _headers(number: int, given: object) -> tuple[tuple[str, bytes | None], ...]
 
 
 def commit(cluster: BaseCluster, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """Commit offsets for a group without members; create it if there is none."""
+    """Commit offsets for a group without members; create the group if needed. Raises AbeyantError if that fails."""
     check_text("group", group)
     rows = {}
     for (topic, partition), offset in offsets.items():
@@ -188,18 +188,18 @@ def commit(cluster: BaseCluster, group: str, offsets: Mapping[tuple[str, int], i
 
 
 def leaders(cluster: BaseCluster) -> Counter[int]:
-    """Return how many partitions each broker leads, by the controller: a paused broker may not know. O(partitions)."""
+    """Return how many partitions each broker leads, as the controller has it; brokers may lag. O(partitions)."""
     topics = list(cluster.controller.topics.values())
     return Counter(partition.leader for topic in topics for partition in list(topic.partitions))
 
 
 def groups(cluster: BaseCluster) -> list[str]:
-    """Return the ids of all groups, in order. Raises AbeyantError where one could be that no broker coordinates."""
+    """Return the ids of all groups, sorted. Raises AbeyantError if a partition of their topic has no coordinator."""
     return sorted(group.id for _, shard in _group_shards(cluster, "the groups") for group in shard.all_groups())
 
 
 def group_state(cluster: BaseCluster, name: str) -> GroupState:
-    """Return a group. Raises UnknownNameError where there is none, AbeyantError where its coordinator does not run."""
+    """Return a group. Raises UnknownNameError if there is none, AbeyantError if its coordinator does not run."""
     check_text("group", name)
     for number, shard in _group_shards(cluster, f"group {name!r}", name):
         group = shard.find(name)
@@ -234,7 +234,7 @@ def _lag(cluster: BaseCluster, topic: str, partition: int, offset: int) -> int |
 
 
 def transactions(cluster: BaseCluster) -> list[TransactionState]:
-    """Return all transactional ids, in order. Raises AbeyantError where one could be that no broker coordinates."""
+    """Return all transactional ids, sorted. Raises AbeyantError if a partition of their topic has no coordinator."""
     found = []
     shards = shards_of(cluster, TRANSACTIONS, lambda broker: broker.transaction_coordinator, "the transactional ids")
     for number, shard in shards:

@@ -1,4 +1,4 @@
-"""The methods with which a test reads and prepares what is in a cluster: records, groups, transactions."""
+"""The methods of `Cluster` that seed records, commit offsets, and read and control groups and transactions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class ContentsApi(BaseCluster):
-    """The methods of a `Cluster` for its contents. What they are made of is imported at the first call."""
+    """The methods of a `Cluster` for its contents. Their implementations are imported at the first call."""
 
     @settled
     def seed(self, topic: str, records: Iterable[bytes | NewRecord | None], partition: int = 0) -> list[int]:
         """Append records to a partition as test data, as a producer with acks=1 does, and return their offsets.
 
-        A record is its value, or a `NewRecord` with key, headers and timestamp. Raises AbeyantError where there is no
-        such partition, where it has no leader, or where the topic refuses a record.
+        A record is its value, or a `NewRecord` with key, headers and timestamp. Raises AbeyantError for an unknown
+        partition, for one without a leader, or if the topic rejects a record.
         """
         from abeyant.broker.api.contents import seed
 
@@ -30,9 +30,9 @@ class ContentsApi(BaseCluster):
 
     @settled
     def groups(self) -> list[str]:
-        """Return the ids of all groups, in order.
+        """Return the ids of all groups, sorted.
 
-        Raises AbeyantError where a partition of `__consumer_offsets` has no leader that runs: its groups are unknown.
+        Raises AbeyantError if a partition of `__consumer_offsets` has no leader that runs, as its groups are unknown.
         """
         from abeyant.broker.api.contents import groups
 
@@ -40,9 +40,9 @@ class ContentsApi(BaseCluster):
 
     @settled
     def group(self, group: str) -> GroupState:
-        """Return a group: its state, its members, and what it has committed, with its lag.
+        """Return a group: its state, its members, and its committed offsets with their lag.
 
-        Raises AbeyantError where there is no such group, or where its coordinator does not run.
+        Raises AbeyantError if there is no such group, or if its coordinator does not run.
         """
         from abeyant.broker.api.contents import group_state
 
@@ -52,8 +52,8 @@ class ContentsApi(BaseCluster):
     def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """Commit offsets, by topic and partition, for a group without members; create it if there is none.
 
-        Raises AbeyantError for an unknown partition, for a group with members, where the group's coordinator does not
-        run, or where an in-sync replica does not follow.
+        Raises AbeyantError for an unknown partition, for a group with members, if the group's coordinator does not
+        run, or if an in-sync replica does not replicate the commit.
         """
         from abeyant.broker.api.contents import commit
 
@@ -61,10 +61,10 @@ class ContentsApi(BaseCluster):
 
     @settled
     def expire_member(self, group: str, member: str) -> None:
-        """Expire the session of a member now, as if it had been silent for too long.
+        """Expire the session of a member now, as if its session time-out had passed without a heartbeat.
 
-        `member` is its member id, its `group.instance.id`, or the client id that no other member has. Raises
-        AbeyantError where there is no such group or member, or where its coordinator is stopped, paused or not ready.
+        `member` is its member id, its `group.instance.id`, or its client id if no other member has the same. Raises
+        AbeyantError if there is no such group or member, or if its coordinator is stopped, paused or not ready.
         """
         from abeyant.broker.api.coordinators import expire_member
 
@@ -75,7 +75,7 @@ class ContentsApi(BaseCluster):
         """Expire a share group's locks on a topic now; return how many. Their records are delivered again.
 
         By default all of them; else those of a partition, or of a member by its member id or client id. Raises
-        AbeyantError where there is no such lock.
+        AbeyantError if there is no such lock.
         """
         from abeyant.broker.api.shares import expire_locks
 
@@ -85,9 +85,9 @@ class ContentsApi(BaseCluster):
 
     @settled
     def pushed_metrics(self) -> list[PushedMetrics]:
-        """Return what clients have pushed of their own metrics (KIP-714): by broker, the latest push last.
+        """Return the metrics that clients have pushed (KIP-714): by broker, the latest push last.
 
-        Also of clients that are gone, as long as their broker runs.
+        Includes clients that have disconnected, as long as their broker runs.
         """
         return [row for broker in self.brokers.values() if not broker.stopped for row in broker.telemetry.pushed()]
 
@@ -102,7 +102,7 @@ class ContentsApi(BaseCluster):
         client_id: str | None = None,
         ip: str | None = None,
     ) -> None:
-        """Set client quotas, as AlterClientQuotas does; None removes one. They hold from the next request on.
+        """Set client quotas, as AlterClientQuotas does; None removes one. They apply from the next request on.
 
         `quotas` are by Kafka's names, `{"producer_byte_rate": 1_000}` for bytes per second. They are for a user, a
         client id, both, or an address. With none of these they are the default of every client id, and
@@ -116,9 +116,9 @@ class ContentsApi(BaseCluster):
 
     @settled
     def transactions(self) -> list[TransactionState]:
-        """Return all transactional ids with their states, and how long an open transaction has left.
+        """Return all transactional ids with their states, and the seconds until an open transaction times out.
 
-        Raises AbeyantError where a partition of `__transaction_state` has no leader that runs: its ids are unknown.
+        Raises AbeyantError if a partition of `__transaction_state` has no leader that runs, as its ids are unknown.
         """
         from abeyant.broker.api.contents import transactions
 
@@ -128,8 +128,8 @@ class ContentsApi(BaseCluster):
     def fence(self, transactional_id: str) -> None:
         """Fence the producer of a transactional id, as another producer with the same id does.
 
-        Its open transaction is aborted, and its further requests are refused. Raises AbeyantError where there is no
-        such id, where its coordinator is paused, or while its transaction is being ended.
+        Its open transaction is aborted, and its further requests are refused. Raises AbeyantError if there is no such
+        id, if its coordinator does not run, or while its transaction is being ended.
         """
         from abeyant.broker.api.coordinators import fence_producer
 

@@ -33,7 +33,7 @@ def expire_member(cluster: BaseCluster, group: str, member: str) -> None:
 
 
 def known_groups(cluster: BaseCluster) -> list[str]:
-    """Return the ids of the groups that brokers coordinate now: to suggest one, for some may be missing."""
+    """Return the ids of the groups that brokers coordinate now. For suggestions only: some may be missing."""
     shards = (shard for one in cluster.brokers.values() for shard in one.group_coordinator.loaded())
     return [group.id for shard in shards for group in shard.all_groups()]
 
@@ -53,7 +53,7 @@ def _one_member(group: str, name: str, members: Mapping[str, tuple[str | None, s
 
 
 def fence_producer(cluster: BaseCluster, transactional_id: str) -> None:
-    """Fence as another producer with the same id does. Raises AbeyantError where that is impossible."""
+    """Fence a producer, as InitProducerId with its transactional id does. Raises AbeyantError if that fails."""
     check_text("transactional_id", transactional_id)
     broker = coordinator_of(cluster, TRANSACTIONS, transactional_id, f"transactional id {transactional_id!r}")
     if broker is None:

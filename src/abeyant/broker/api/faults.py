@@ -3,7 +3,7 @@
 Faults change timing and availability only (K11): a request is handled in full or not at all, and no log is modified.
 A `Fault` is active until it has fired `times` times, until `end`, or until its `with` block ends.
 
-All of this runs in the loop's thread. Without active faults the cluster has no gate, and requests cost nothing extra.
+Faults are applied in the loop's thread. Without active faults the cluster has no gate, so requests pay nothing for it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class HeldRequest(BrokerOperation):
         since: float,
         handle: Callable[[], object],
     ) -> None:
-        """Call `handle` once, `seconds` after `since`. `keys` are what the request names."""
+        """Call `handle` once, `seconds` after `since`. `keys` are what `keys()` returns."""
         super().__init__(seconds, client_id, since)
         self.kind = kind
         self._keys = keys
@@ -54,7 +54,7 @@ class HeldRequest(BrokerOperation):
         return self._keys
 
     def describe(self, broker: int) -> Waiting:
-        """Return its row in `Cluster.waiting`, held by the delay."""
+        """Return its row in `Cluster.waiting`, with `held_by` "delay"."""
         return super().describe(broker)._replace(held_by="delay")
 
     def try_complete(self) -> bool:
@@ -81,16 +81,16 @@ class Fault:
         times: int | None,
         nth: int,
     ) -> None:
-        """Not for users. `act` is called with each request that it fires for; None only counts them."""
+        """Not for users. `act` is called with each request that the fault hits; None only counts them."""
         if times is not None and (type(times) is not int or times < 1):
             raise AbeyantError(f"times must be 1 or more, or None for no limit, not {times!r}")
         if type(nth) is not int or nth < 1:
             raise AbeyantError(f"nth must be 1 or more, not {nth!r}: it is the first matching request to fire for")
         self.target = target
         self.matched = 0
-        """How many requests have matched so far; it fires from the `nth` on."""
+        """The number of requests that have matched so far; the fault hits them from the `nth` on."""
         self.hits = 0
-        """How many requests it has hit so far."""
+        """The number of requests that the fault has hit so far."""
         self.times = times
         self.nth = nth
         self.what = what
@@ -102,18 +102,18 @@ class Fault:
 
     @property
     def active(self) -> bool:
-        """Return whether it still applies to requests."""
+        """Return whether the fault still applies to requests."""
         return self in self._faults.active
 
     def near_misses(self) -> list[NearMiss]:
-        """Return the requests that all but one of its selectors matched, most frequent first, by what differed."""
+        """Return the requests that matched all selectors but one, counted by that mismatch, most frequent first."""
         return self._faults.cluster._settled(self._ranked)
 
     def wait(self, hits: int = 1, *, timeout: float = 10.0) -> int:
-        """Block until it has fired `hits` times in all, and return how often it has.
+        """Block until the fault has hit `hits` requests in all, and return the number of hits so far.
 
-        `timeout` is in seconds of real time. Raises TimeoutError once it is over, AbeyantError at once where the fault
-        ends or has ended with fewer hits, or the cluster closes; with the nearest misses. Not for the cluster's loop.
+        Raises TimeoutError after `timeout` seconds of real time, and AbeyantError at once if the fault ends or has
+        ended with fewer hits, if the cluster closes, or in an event loop. Messages name the most frequent near miss.
         """
         if type(hits) is not int or hits < 1:
             raise AbeyantError(f"hits must be 1 or more, not {hits!r}")
@@ -153,7 +153,7 @@ class Fault:
                 found.set_result(self.hits)
 
     def _end_waits(self) -> None:
-        """End the blocked calls of `wait`: the cluster closes."""
+        """End the blocked calls of `wait` with an AbeyantError, as the cluster closes."""
         awaited, self._awaited = self._awaited, []
         for hits, found in awaited:
             found.set_exception(AbeyantError(f"the cluster was closed: {self._so_far(hits)}"))
@@ -174,7 +174,7 @@ class Fault:
         self._check_awaited()
 
     def _strike(self, call: Any) -> bool:
-        """Fire if this selects the call. Return whether the request is taken over. In the loop's thread."""
+        """Hit the request if the target selects it. Return whether it is taken over. In the loop's thread."""
         mismatches = self.target.mismatches(call)
         if mismatches:
             if len(mismatches) == 1:
@@ -215,7 +215,7 @@ class Fault:
 
 
 class Faults:
-    """The active faults of a cluster, and its gate while there are any. The first one that matches applies."""
+    """The active faults of a cluster, and its gate while there are any. The first that matches handles a request."""
 
     def __init__(self, cluster: BaseCluster) -> None:
         self.cluster = cluster
@@ -223,7 +223,7 @@ class Faults:
         self.ids = count(1)
 
     def __call__(self, call: Any) -> bool:
-        """Handle a request that a fault selects. Return whether one did."""
+        """Apply the first matching fault to a request. Return whether it takes the request over; observers do not."""
         for fault in list(self.active):
             if fault._strike(call):
                 if self.cluster._awaited:
@@ -232,7 +232,7 @@ class Faults:
         return False
 
     def fail(self, target: Target, error: str, times: int | None, nth: int) -> Fault:
-        """Respond with an error, and do nothing else."""
+        """Add a fault that responds with an error, and does nothing else."""
         code = error_code(error)
         fault = Fault(self, target, f"{code.name.upper()} for", lambda call: call.refuse(code), times, nth)
         if code is ErrorCode.none:
@@ -240,7 +240,7 @@ class Faults:
         return self._add(fault)
 
     def delay(self, target: Target, seconds: float, times: int | None, nth: int) -> Fault:
-        """Handle requests `seconds` later, on the cluster's clock."""
+        """Add a fault that handles requests `seconds` later, on the cluster's clock."""
         if not _is_number(seconds) or not 0 < seconds < _CENTURY:
             raise AbeyantError(f"seconds must be more than 0, and less than a century, not {seconds!r}")
 
@@ -254,7 +254,7 @@ class Faults:
         return self._add(Fault(self, target, f"{seconds:g} s more for", later, times, nth))
 
     def throttle(self, target: Target, seconds: float, times: int | None, nth: int) -> Fault:
-        """Respond as if a quota were exceeded: with a throttle time, after which the connection is read again."""
+        """Add a fault that responds as if a quota were exceeded: with a throttle time, and the connection muted."""
         if not _is_number(seconds) or not 0.001 <= seconds <= _LONGEST_THROTTLE:
             raise AbeyantError(f"seconds must be from 0.001 to {_LONGEST_THROTTLE:,}, not {seconds!r}")
         if target.api in _NEVER_THROTTLED:
@@ -267,7 +267,7 @@ class Faults:
         return self._add(Fault(self, target.of_clients(), f"throttled by {seconds:g} s:", slow, times, nth))
 
     def drop(self, target: Target, response: bool, times: int | None, nth: int) -> Fault:
-        """Close the connection, or with `response` handle the request and lose the response."""
+        """Add a fault that closes the connection, or with `response` handles the request and loses its response."""
         if response and target.api == REPLICA_FETCH:
             raise AbeyantError("a follower's fetch cannot be handled without its response: leave response out")
 
@@ -281,7 +281,7 @@ class Faults:
         return self._add(Fault(self, target, "the answer lost of" if response else "lost:", lose, times, nth))
 
     def observe(self, target: Target, times: int | None, nth: int) -> Fault:
-        """Count requests, and let them pass."""
+        """Add an observer, which counts requests and does not change them."""
         return self._add(Fault(self, target, "counted:", None, times, nth))
 
     def remove(self, fault: Fault) -> None:

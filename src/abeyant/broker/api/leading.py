@@ -19,7 +19,7 @@ ShardT = TypeVar("ShardT", bound=Shard)
 
 
 class UnknownNameError(AbeyantError):
-    """There is no group or transactional id of this name: all that could have it were looked at."""
+    """A group or transactional id that does not exist; its coordinator has been checked."""
 
 
 def leader_of(cluster: BaseCluster, topic: str, partition: int) -> Partition | None:
@@ -39,7 +39,7 @@ def leading(cluster: BaseCluster, topic: str, partition: int, doing: str) -> Par
 
 
 def coordinator_of(cluster: BaseCluster, kind: InternalTopic, key: str, what: str) -> Broker | None:
-    """Return the broker that coordinates; None before the topic exists. Raises AbeyantError while it does not run."""
+    """Return the coordinator of `key`; None before its topic exists. Raises AbeyantError if it does not run."""
     topic = cluster.controller.topics.get(kind.name)
     if topic is None:
         return None
@@ -60,9 +60,10 @@ def shards_of(
     what: str,
     key: str | None = None,
 ) -> Iterator[tuple[int, ShardT]]:
-    """Yield the brokers that coordinate, with their shards: all, or that of a key; none before the topic exists.
+    """Yield each coordinator's broker id and shard, or only that of `key`; nothing before the topic exists.
 
-    Raises AbeyantError at a partition of the topic without a leader that runs, as `what` could be there.
+    Raises AbeyantError at a partition of the topic without a leader that runs, as `what` (for the message) could be
+    there.
     """
     topic = cluster.controller.topics.get(kind.name)
     count = 0 if topic is None else len(topic.partitions)
@@ -76,7 +77,7 @@ def shards_of(
 
 
 def _why_none(cluster: BaseCluster, topic: str, partition: int) -> str:
-    """Return what would give a partition a leader: the start of a broker that has all its records, or a resume."""
+    """Return the end of a message: the broker to resume, or the in-sync ones to start; "" if there is none."""
     state = cluster._partition_state(topic, partition)
     broker = cluster.brokers.get(state.leader)
     if broker is not None and broker.paused:

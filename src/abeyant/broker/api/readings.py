@@ -1,7 +1,7 @@
 """A cluster's metrics: its purgatories, requests, replicas and connections, broker by broker.
 
-All is read in the thread that scrapes: a busy loop must not delay the scrape that shows why.
-Each number is exact; that they are all of one moment is not promised.
+The thread that scrapes reads everything itself, so that a busy loop cannot delay a scrape.
+Each number is exact, but they need not be of the same moment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""End locks of share groups before their time. Use from the loop's thread only."""
+"""Expire record locks of share groups before their time-out. Use from the loop's thread only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from abeyant.errors import AbeyantError
 
 
 def expire_locks(cluster: BaseCluster, group: str, topic: str, partition: int | None, member: str | None) -> int:
-    """Expire a group's locks on a topic; return how many. Raises AbeyantError for an unknown topic or partition."""
+    """Expire a group's locks on a topic; return how many. Raises AbeyantError without any, or for unknown names."""
     cluster._topic_named(topic)
     if partition is not None:
         cluster._partition_state(topic, partition)

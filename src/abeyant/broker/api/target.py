@@ -24,7 +24,7 @@ from abeyant.errors import AbeyantError, did_you_mean
 
 
 class Where(TypedDict, total=False):
-    """Selectors of a fault: it is for the requests that match every value given.
+    """Selectors of a fault, which applies to the requests that match all given values.
 
     `Cluster.fail`, `delay`, `throttle`, `drop` and `observe` take them as keywords.
     """
@@ -44,7 +44,7 @@ class NearMiss(NamedTuple):
     selector: str
     wanted: object
     found: str
-    """What the requests had instead."""
+    """The value that the requests had instead."""
     api: str
     requests: int
 
@@ -54,7 +54,7 @@ class NearMiss(NamedTuple):
 
 _TYPES = {"topic": str, "partition": int, "broker": int, "client_id": str, "group": str, "transactional_id": str}
 _LONGEST = (1 << 15) - 1  # bytes of a string, whose length has 16 bits where it is not compact
-_SHOWN = 40  # characters of it in an error
+_SHOWN = 40  # characters of a string in an error
 _SASL = ("SaslAuthenticate", "SaslHandshake")
 _INTERNAL = tuple(INTERNAL)  # made when the first client needs them
 _OTHERS = "select by broker or client_id"
@@ -96,15 +96,15 @@ class Target:
             raise AbeyantError(f"{api} names no transactional ids: {_OTHERS}")
 
     def of_clients(self) -> Self:
-        """Select no requests of brokers to one another. Return this target."""
+        """Exclude requests between brokers. Return this target."""
         self.clients_only = True
         return self
 
     def check(self, cluster: BaseCluster) -> None:
-        """Raise AbeyantError for an unknown broker, topic or partition, and for an API that no client can use here.
+        """Raise AbeyantError for an unknown broker, topic or partition, and for SASL APIs in a cluster without SASL.
 
-        The topic need not exist where the API creates topics, and where it is one of Kafka's internal ones. Groups and
-        transactional ids need not exist: clients make them.
+        The topic need not exist if the API creates topics, or if it is one of Kafka's internal ones. Groups and
+        transactional ids need not exist, as clients create them.
         """
         if self.broker is not None:
             cluster._broker_named(self.broker)
@@ -120,9 +120,9 @@ class Target:
             cluster._partition_state(self.topic, self.partition)
 
     def mismatches(self, call: Any) -> list[str]:
-        """Return the selectors that a `Call` or a `ReplicaFetchCall` does not match, at most two: none for a match."""
+        """Return the selectors that a `Call` or `ReplicaFetchCall` does not match, two at most; [] for a match."""
         if self.clients_only and not hasattr(call, "connection"):
-            return ["api", "client_id"]  # another broker's: nothing that a client does would match
+            return ["api", "client_id"]  # a request between brokers is no near miss of a client's
         found = []
         is_replica = name_of(call) == REPLICA_FETCH
         if self.api not in (None, name_of(call)):
@@ -142,7 +142,7 @@ class Target:
         return found
 
     def near_miss(self, call: Any, selector: str) -> NearMiss | None:
-        """Return how a request that fails this one selector differs; None where nothing else was selected by."""
+        """Return the near miss of a request that fails only `selector`; None if that is the fault's only selector."""
         if len(self.chosen()) < 2:
             return None
         return NearMiss(selector, getattr(self, selector), _found(call, selector), name_of(call), 1)
@@ -158,7 +158,7 @@ class Target:
 
 
 def _found(call: Any, selector: str) -> str:
-    """Return what a request has for a selector, to be read: nothing where it names none."""
+    """Return a request's value for a selector, as text for a message; "" if it has none."""
     if selector == "api":
         return name_of(call)
     if selector in ("broker", "client_id"):
@@ -171,7 +171,7 @@ def _found(call: Any, selector: str) -> str:
 
 
 def check_text(name: str, value: object) -> None:
-    """Raise AbeyantError for what no string of Kafka's protocol can be: no str, half a surrogate pair, too long."""
+    """Raise AbeyantError unless `value` can be a string in Kafka's protocol: str, valid in UTF-8, not too long."""
     if not isinstance(value, str):
         raise AbeyantError(f"{name} must be str, not {value!r}")
     try:

@@ -9,10 +9,10 @@ from abeyant.broker.checks.history import History, Item
 
 
 def acknowledged_is_readable(topic: str, dead_letters: str | None = None) -> Check:
-    """Check that each record of `topic` that was acknowledged is in it, or in the topic `dead_letters`.
+    """Check that each acknowledged record of `topic` is at its offset, or its value is in the topic `dead_letters`.
 
-    Of producers with acks=all: with less, Kafka may lose what it has acknowledged. Records of transactions count once
-    their commit was acknowledged; those of aborted ones need not be there.
+    Only for producers with acks=all: with less, Kafka may lose acknowledged records. Transactional records are
+    checked like all others, even aborted ones, as they stay in the log.
     """
 
     def look(history: History) -> Verdict:
@@ -36,8 +36,8 @@ def acknowledged_is_readable(topic: str, dead_letters: str | None = None) -> Che
 def acknowledged_by_enough(topic: str) -> Check:
     """Check that records of `topic` with acks=all are acknowledged only while `min.insync.replicas` are in sync.
 
-    As the leader knows it when it answers. Not looked at: requests for several partitions, whose answer waits for the
-    last of them.
+    The in-sync replicas are those that the leader knows when it responds. Requests for several partitions are not
+    checked, as their response waits for the last partition.
     """
 
     def look(history: History) -> Verdict:
@@ -57,9 +57,9 @@ def acknowledged_by_enough(topic: str) -> Check:
 
 
 def aborted_is_never_seen(topic: str) -> Check:
-    """Check that no consumer of committed records was handed one of `topic` whose transaction was aborted.
+    """Check that no read_committed consumer was handed a record of `topic` that is not committed at the end.
 
-    Also that none is handed before its transaction has ended: what it was handed is among the committed at the end.
+    Such a record belongs to an aborted transaction, or to one that has not ended.
     """
 
     def look(history: History) -> Verdict:

@@ -1,7 +1,7 @@
 """A check, and its verdict.
 
-A check reads a `History` and returns a `Verdict`: how much it has looked at (S2), what is wrong for good, and what is
-not there yet but may still come. It is called again and again until nothing is missing, or time is up.
+A check reads a `History` and returns a `Verdict`: how much it has checked (S2), violations, which are final, and what
+is missing so far but may still come. It is called repeatedly until nothing is missing, or time is up.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check returns: how much was checked, what is wrong, and what is missing so far."""
+    """The result of a check: how much was checked, violations, and what is missing so far."""
 
     seen: int
-    """How much was checked; a check that saw nothing fails."""
+    """The number of things checked; a check with 0 fails."""
     of: str
     """The noun for `seen`, as in "records acknowledged in orders"."""
     wrong: tuple[str, ...] = ()
     """Violations, which are final: waiting does not help."""
     missing: tuple[str, ...] = ()
-    """What is missing so far, and may still come."""
+    """Things that are missing so far, and may still come."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Check:
 
 
 def complaint(check: Check, verdict: Verdict) -> str | None:
-    """Return what to say of a verdict at the end, in a line; None where all is well."""
+    """Return a verdict's failure message, one line; None if the check has passed."""
     problems = [*verdict.wrong, *verdict.missing]
     if problems:
         more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""

@@ -17,9 +17,9 @@ _NEVER: Final = float("inf")
 def commits_are_not_ahead(group: str, topic: str) -> Check:
     """Check that `group` committed no offset of `topic` before its members were handed every record below it.
 
-    It begins with the first record that a member was handed, or with the first commit if that comes before. A member
-    that seeks forward passes over records on purpose. Kafka allows a commit of any offset; a program that commits one
-    that it was not handed loses records.
+    Checking starts at the first record that a member was handed, or at the first commit if that is earlier. Records
+    that a member skips by seeking forward do not count. Kafka allows a commit of any offset, but a program that commits
+    past records that it was not handed loses them.
     """
 
     def look(history: History) -> Verdict:
@@ -33,7 +33,7 @@ def commits_are_not_ahead(group: str, topic: str) -> Check:
         for one in reads:
             first[one.partition] = min(one.offset, first.get(one.partition, one.offset))
         seen: set[tuple[int, int]] = set()
-        below = dict(first)  # by partition: everything before it was handed, or committed and complained of
+        below = dict(first)  # by partition: the records below this offset were handed, or are reported already
         wrong = []
         moments: list[Handed | Committed] = [*reads, *commits]
         for moment in sorted(moments, key=lambda one: (one.at, isinstance(one, Committed))):
@@ -63,10 +63,10 @@ def commits_follow_the_work(
 ) -> Check:
     """Check that `group` committed no offset of `topic` before each record below it had been processed.
 
-    `ledger` is the program's own, made by `simulation.ledger()`, as its times matter here; `entry` returns what a
-    record's entry in it is. A record whose value was acknowledged in the topic `dead_letters` counts as worked off.
-    Records below the first one that a member was handed do not matter, nor do those that a member passed over by a
-    seek.
+    `ledger` is the program's own, made by `simulation.ledger()`, since the check compares times of entries; `entry`
+    returns a record's entry in it. A record whose value was acknowledged in the topic `dead_letters` counts as
+    processed. Records below the first one that a member was handed do not count, nor do those that a member skipped by
+    a seek. Commits in transactions are not checked.
     """
 
     def look(history: History) -> Verdict:
@@ -104,9 +104,10 @@ def commits_follow_the_work(
 
 
 def commits_never_go_back(group: str, topic: str) -> Check:
-    """Check that the offsets that `group` commits for a partition of `topic` never fall, unless a member seeks back.
+    """Check that the offsets that `group` commits for a partition of `topic` never decrease, except after a seek.
 
-    Kafka stores a lower offset without a word; the next owner of the partition then reads everything from there again.
+    Kafka accepts a lower offset without an error; the next owner of the partition then reads the records from there on
+    again.
     """
 
     def look(history: History) -> Verdict:
@@ -130,8 +131,8 @@ def commits_never_go_back(group: str, topic: str) -> Check:
 def commits_are_kept(group: str) -> Check:
     """Check that offsets fetched by `group`, and its final ones, are not below the last acknowledged commit.
 
-    They may be above: a commit whose response was lost counts, too. A partition for which the group's own commits went
-    back is not checked; a transaction's commits count once it is committed, and then in the end only.
+    They may be above it, by a commit whose response was lost. A partition for which the group itself committed a lower
+    offset again is not checked. A transaction's commits count once it is committed, and then only for the final offset.
     """
 
     def look(history: History) -> Verdict:
@@ -171,7 +172,7 @@ def commits_are_kept(group: str) -> Check:
 
 
 def _moment(one: Committed | Ended | Found) -> tuple[float, bool]:
-    """Return when a commit was acknowledged, or when a question came: with the same time before the commit."""
+    """Return a sort key: when a commit was acknowledged or an OffsetFetch arrived; at equal times the latter first."""
     return (one.since, False) if isinstance(one, Found) else (one.at, True)
 
 
@@ -185,7 +186,7 @@ def _went_back(history: History, group: str, place: Place) -> bool:
 
 
 def everything_is_committed(group: str, topic: str) -> Check:
-    """Check that in the end `group` has committed all of `topic`: nobody is stuck."""
+    """Check that in the end `group` has committed all of `topic`, so that no consumer is stuck."""
 
     def look(history: History) -> Verdict:
         ends: dict[int, int] = {}
@@ -207,7 +208,7 @@ def _commits(history: History, group: str, topic: str) -> list[Committed]:
 
 
 def _passed_over(history: History, group: str, topic: str) -> dict[int, set[int]]:
-    """Return the offsets that members have sought past, by partition."""
+    """Return, by partition, the offsets that members have skipped by seeking forward."""
     found: dict[int, set[int]] = defaultdict(set)
     at: dict[tuple[str, int, int], int] = {}  # the position of a member
     sought: set[tuple[str, int, int]] = set()
@@ -217,7 +218,7 @@ def _passed_over(history: History, group: str, topic: str) -> dict[int, set[int]
         if one.assignment not in assigned:
             continue
         if isinstance(one, Handed):
-            if key in sought:  # to where the broker said
+            if key in sought:  # the broker chose the offset
                 found[one.partition].update(range(at.get(key, 0), one.offset))
                 sought.discard(key)
             at[key] = one.offset + 1

@@ -12,13 +12,14 @@ from abeyant.broker.checks.history import Handed, History, Place, Sought
 def consumer_never_skips(topic: str) -> Check:
     """Check that within an assignment a consumer of `topic` neither goes back nor skips a record.
 
-    Where the program seeks, it may. Offsets without a record that it may see are no gap: those of markers, of aborted
-    transactions for a consumer of committed records, and what compaction or retention has removed.
+    After a seek of the program, the position starts anew. Offsets without a readable record are not a gap: those of
+    markers, of aborted transactions for a read_committed consumer, and of records that compaction or retention has
+    removed.
     """
 
     def look(history: History) -> Verdict:
         readable = _readable(history, topic)
-        at: dict[tuple[str, int, Place], int] = {}  # the position: what is handed next, or later
+        at: dict[tuple[str, int, Place], int] = {}  # the position: the least offset to be handed next
         seen, wrong = 0, []
         for one in in_order(history, topic):
             key = one.client, one.assignment, (one.topic, one.partition)
@@ -45,7 +46,7 @@ def consumer_never_skips(topic: str) -> Check:
 
 
 def _readable(history: History, topic: str) -> dict[tuple[bool, int], set[int]]:
-    """Return the offsets that can be read now, by whether only committed ones, and by partition."""
+    """Return the offsets that can be read now, by (whether with read_committed, partition)."""
     found: dict[tuple[bool, int], set[int]] = defaultdict(set)
     for committed, records in ((False, history.stored), (True, history.stored_committed)):
         for one in records:
@@ -55,7 +56,7 @@ def _readable(history: History, topic: str) -> dict[tuple[bool, int], set[int]]:
 
 
 def in_order(history: History, topic: str) -> Iterator[Handed | Sought]:
-    """Yield what was handed out and what was sought, in the order in which it happened."""
+    """Yield the topic's records handed to consumers, and their seeks, in the order in which they happened."""
     seeks = iter([one for one in history.sought if one.topic == topic])
     seek = next(seeks, None)
     for number, handed in enumerate(history.handed):

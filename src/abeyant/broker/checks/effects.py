@@ -10,10 +10,10 @@ from abeyant.broker.checks.history import History
 
 
 def each_effect_once(effects: Callable[[], Iterable[object]], inputs: Callable[[], Iterable[object]]) -> Check:
-    """Check that each of `inputs` is among `effects` once, and nothing else is: a program's own ledger.
+    """Check that each of `inputs` is among `effects` once, and nothing else is.
 
-    Both return what is there now, by whatever tells two effects apart: an order's number for instance. An effect twice
-    is wrong at once; one that is not there yet may come.
+    Both return the entries so far, from a program's own ledger: what identifies an effect, an order's number for
+    instance. A repeated effect is a violation at once; a missing one may still come.
     """
 
     def look(_: History) -> Verdict:
@@ -31,7 +31,7 @@ def each_effect_once(effects: Callable[[], Iterable[object]], inputs: Callable[[
 
 
 def each_effect_at_least_once(effects: Callable[[], Iterable[object]], inputs: Callable[[], Iterable[object]]) -> Check:
-    """Check that each of `inputs` is among `effects`: for programs that may repeat, and lose nothing."""
+    """Check that each of `inputs` is among `effects`: for programs that may repeat effects, but must not lose any."""
 
     def look(_: History) -> Verdict:
         wanted, found = set(inputs()), set(effects())

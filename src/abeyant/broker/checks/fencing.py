@@ -14,16 +14,17 @@ def no_zombie_writes() -> Check:
     """Check that no write is acknowledged that arrived after its writer had been fenced.
 
     A producer is fenced when another one with its transactional id gets an epoch: then its records, offsets and ends of
-    transactions are refused. A member of a classic group is fenced when the next generation has its assignments: then
-    its commits are refused. A member of a group of the consumer protocol is fenced when it leaves, is unknown to the
-    group, or another has a partition that was never revoked from it; an older epoch of its own, for what it has not had
-    since then. What arrived before, and was answered later, may be acknowledged. Offsets that a producer commits
-    without its group's generation are fenced by its epoch alone, and those of no member are not fenced.
+    transactions are refused. A member of a classic group is fenced when a later generation has its assignments: then
+    its commits are refused. A member of the consumer protocol is fenced when it leaves, when it is unknown to the
+    group, or when another member gets a partition that was never revoked from it. Its commits with an old member epoch
+    are refused for partitions that were assigned to it later. Writes that arrived before the fencing may be
+    acknowledged after it. Offsets that a producer commits without its group's generation are fenced by its epoch alone;
+    commits without a member are not fenced.
     """
 
     def look(history: History) -> Verdict:
         owners = [one for one in history.initialized if one.error == "NONE" and one.transactional_id is not None]
-        generations: dict[tuple[str, int], float] = {}  # when it had its assignments
+        generations: dict[tuple[str, int], float] = {}  # when a generation first got its assignments
         for one in history.memberships:
             if one.api == "SyncGroup" and one.error == "NONE":
                 generations.setdefault((one.group, one.generation), one.at)
@@ -65,19 +66,19 @@ def no_zombie_writes() -> Check:
 
 @dataclass
 class _Member:
-    """A member of a group of the consumer protocol, as its heartbeats' answers have it."""
+    """A member of the consumer protocol, according to the responses to its heartbeats."""
 
     epoch: int = -1
     at: float = 0.0
-    """Since when it has this epoch."""
+    """The time since which it has this epoch."""
     has: dict[Place, int] = field(default_factory=dict)
     """Its partitions, each with the member epoch in which it was assigned."""
     gone: float | None = None
-    """When it was last seen to be no member."""
+    """The time at which it left, was unknown, or was replaced; None while it is a member."""
 
 
 def _of_consumer_groups(history: History) -> Iterator[tuple[Committed, float | None]]:
-    """Yield the acknowledged commits of members of the consumer protocol, and when each one's member was fenced."""
+    """Yield the acknowledged commits of consumer-protocol members, with the time of the member's fencing, or None."""
     heartbeats = [one for one in history.memberships if one.api == "ConsumerGroupHeartbeat"]
     groups: dict[str, dict[str, _Member]] = defaultdict(lambda: defaultdict(_Member))
     commits = [
@@ -98,7 +99,7 @@ def _of_consumer_groups(history: History) -> Iterator[tuple[Committed, float | N
 
 
 def _follow(members: dict[str, _Member], heartbeat: Membership) -> None:
-    """Bring a group up to date by the answer to a heartbeat."""
+    """Update a group's members by the response to a heartbeat."""
     member, at = members[heartbeat.member], heartbeat.at
     if heartbeat.error == "UNKNOWN_MEMBER_ID" or (heartbeat.error == "NONE" and heartbeat.generation < 0):
         member.gone, member.has = at, {}

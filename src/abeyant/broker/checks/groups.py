@@ -1,4 +1,4 @@
-"""Members of a group have their share, and keep their place while they send heartbeats."""
+"""Check that members of a group get partitions, and stay members while they send heartbeats."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from abeyant.broker.checks.history import History, Membership
 
 
 def every_member_has_its_share(group: str, members: int | None = None) -> Check:
-    """Check that in the end `group` is stable, and each partition of its topics has one of its members.
+    """Check that in the end `group` is stable, and each partition of its topics is assigned to one member.
 
-    `members` is how many there should be; None for any number. Kafka's own allowances: a member is left without a
-    partition where there are fewer partitions than members that subscribe to the topic, and shares need not be equal.
+    `members` is the expected number of members; None for any. As in Kafka, a member may be left without a partition if
+    the topic has fewer partitions than subscribers, and the members' shares need not be equal.
     """
 
     def look(history: History) -> Verdict:
@@ -40,10 +40,10 @@ def every_member_has_its_share(group: str, members: int | None = None) -> Check:
 
 
 def heartbeats_keep_members(group: str) -> Check:
-    """Check that no member of a classic `group` is forgotten within its session time-out after a heartbeat.
+    """Check that no member of a classic `group` is removed within its session time-out after a heartbeat.
 
-    Allowed, as in Kafka: members that leave, those that an expired session of the test's own takes out, and those that
-    do not rejoin in time, so that only heartbeats count that came in the member's own generation, with no other since.
+    Allowed, as in Kafka, is the removal of members that leave, whose session the test itself expires, or that do not
+    rejoin a rebalance in time. So a heartbeat counts only until the group's next generation.
     """
 
     def look(history: History) -> Verdict:

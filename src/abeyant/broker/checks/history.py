@@ -21,7 +21,7 @@ class Item(NamedTuple):
 
 
 class Produced(NamedTuple):
-    """A broker's response to one partition of a produce request: it was sent; the client may not have had it."""
+    """A broker's response to one partition of a produce request, as sent; the client may not have received it."""
 
     at: float
     client: str
@@ -29,30 +29,30 @@ class Produced(NamedTuple):
     topic: str
     partition: int
     offset: int
-    """Of the first record; -1 where an error was answered."""
+    """The first record's offset; -1 in an error response."""
     items: tuple[Item, ...]
     acks: int
     error: str
-    """Kafka's name for it; NONE where it was acknowledged."""
+    """Kafka's name of the error; NONE for an acknowledged request."""
     producer: tuple[int, int]
     """Producer id and epoch; (-1, -1) without idempotence."""
     transactional_id: str | None
     since: float | None = None
-    """When the request arrived."""
+    """The time at which the request arrived."""
     in_sync: tuple[int, int] | None = None
-    """Replicas in sync as the leader then knew, and `min.insync.replicas`; None of a request for several partitions."""
+    """In-sync replicas known to the leader, and `min.insync.replicas`; None if the request has several partitions."""
 
 
 class Sent(NamedTuple):
-    """A record that a program gave to a producer, in the order in which it was taken; it may never be acknowledged."""
+    """A record that a program gave to a producer, in order of sending; it may never be acknowledged."""
 
     at: float
     producer: str
-    """Of this run, by its process and a number."""
+    """The producer's name in this run: its process and a number."""
     topic: str
     item: Item
     result: Callable[[], tuple[int, int] | None]
-    """Returns its partition and offset; None while, or if, it is not acknowledged."""
+    """Returns the record's partition and offset; None unless it is acknowledged."""
 
 
 class Committed(NamedTuple):
@@ -69,24 +69,24 @@ class Committed(NamedTuple):
     error: str
     transactional_id: str | None
     since: float | None = None
-    """When the request arrived."""
+    """The time at which the request arrived."""
     producer: tuple[int, int] = (-1, -1)
-    """Producer id and epoch, of a commit in a transaction."""
+    """Producer id and epoch of a commit in a transaction."""
     member: str = ""
-    """Its member id; "" for none."""
+    """The committing member's id; "" for none."""
 
 
 class Found(NamedTuple):
-    """A broker's response to a group that asks what it has committed for a partition: OffsetFetch."""
+    """A broker's response to one partition of an OffsetFetch, by which a group reads its committed offset."""
 
     at: float
     group: str
     topic: str
     partition: int
     offset: int
-    """-1 where nothing is committed."""
+    """The committed offset; -1 if there is none."""
     since: float
-    """When the request arrived."""
+    """The time at which the request arrived."""
 
 
 class Initialized(NamedTuple):
@@ -103,7 +103,8 @@ class Initialized(NamedTuple):
 class Membership(NamedTuple):
     """A broker's response to a member of a group.
 
-    JoinGroup, SyncGroup, Heartbeat or LeaveGroup of the classic protocol; ConsumerGroupHeartbeat of the consumer one.
+    `api` is JoinGroup, SyncGroup, Heartbeat or LeaveGroup in the classic protocol, ConsumerGroupHeartbeat in the
+    consumer protocol, where `generation` is the member epoch.
     """
 
     at: float
@@ -113,11 +114,11 @@ class Membership(NamedTuple):
     generation: int
     error: str
     since: float
-    """When the request arrived."""
+    """The time at which the request arrived."""
     session: float = 0.0
-    """The session time-out that a JoinGroup asks for, in seconds."""
+    """The session time-out that a JoinGroup requests, in seconds."""
     assigned: frozenset[Place] | None = None
-    """What a ConsumerGroupHeartbeat assigns; None for the same as before. Its generation is the member's epoch."""
+    """The partitions that a ConsumerGroupHeartbeat assigns; None if they are unchanged."""
 
 
 class Ended(NamedTuple):
@@ -129,26 +130,26 @@ class Ended(NamedTuple):
     transactional_id: str
     producer: tuple[int, int]
     committed: bool
-    """Whether a commit was wanted, not an abort."""
+    """Whether the request was a commit, not an abort."""
     error: str
     since: float | None = None
-    """When the request arrived."""
+    """The time at which the request arrived."""
 
 
 class Joined(NamedTuple):
-    """A member's assignment began: a consumer's view."""
+    """The start of a member's assignment, as its consumer sees it."""
 
     at: float
     client: str
     process: str
     group: str | None
     assignment: int
-    """Numbers all assignments of a run."""
+    """The assignment's number, unique in the run."""
     partitions: tuple[Place, ...]
 
 
 class Handed(NamedTuple):
-    """A record that a client has handed to the program."""
+    """A record that a consumer has handed to the program."""
 
     at: float
     client: str
@@ -160,11 +161,11 @@ class Handed(NamedTuple):
     offset: int
     item: Item
     committed_only: bool
-    """Whether the consumer reads committed records only."""
+    """Whether the consumer's isolation level is read_committed."""
 
 
 class Sought(NamedTuple):
-    """A consumer's position was set by the program: what it reads next may be earlier or later."""
+    """A seek: the program has set a consumer's position, back or forward."""
 
     at: float
     client: str
@@ -173,19 +174,19 @@ class Sought(NamedTuple):
     topic: str
     partition: int
     offset: int
-    """-1 where the broker says it: the beginning, the end, or what is committed."""
+    """The new position; -1 if the broker chooses it: the beginning, the end, or the committed offset."""
     after: int = 0
-    """How many records had been handed out in the run."""
+    """The number of records that had been handed to programs in the run by then."""
 
 
 class Event(NamedTuple):
-    """What was done to the cluster and its clients: faults, starts, kills, and the end of the faults."""
+    """An action on the cluster or its clients: a fault, a start, a kill, or the end of the faults."""
 
     at: float
     what: str
-    """In Kafka's words: "broker 2 pauses for 9 s"."""
+    """A description in Kafka's words: "broker 2 pauses for 9 s"."""
     subject: str = ""
-    """What it concerns: "broker 2", a process, a group."""
+    """The thing it affects: "broker 2", a process, a group."""
     until: float | None = None
 
 
@@ -200,21 +201,21 @@ class Stored(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A group at the end."""
+    """The final state of a group."""
 
     state: str
-    """In Kafka's words."""
+    """Kafka's name of the state."""
     coordinators: tuple[int, ...]
-    """The brokers that coordinate it: one."""
+    """The brokers that coordinate it, normally one."""
     members: dict[str, tuple[frozenset[str], tuple[Place, ...]]]
-    """By member id, the topics that it subscribes to and the partitions that it has."""
+    """Each member's subscribed topics and assigned partitions, by member id."""
 
 
 class Transaction(NamedTuple):
     """The final state of a transactional id."""
 
     state: str
-    """In Kafka's words."""
+    """Kafka's name of the state."""
     coordinators: tuple[int, ...]
     producer: tuple[int, int]
     left: float | None
@@ -229,12 +230,12 @@ class Replica(NamedTuple):
     in_sync: bool
     high_watermark: int
     batches: tuple[tuple[int, int, int], ...]
-    """Below its high watermark: the first offset, the leader epoch and the checksum of each."""
+    """The batches below its high watermark: first offset, leader epoch and CRC of each."""
 
 
 @dataclass
 class History:
-    """What happened in one run, as checks read it: lists in the order in which things happened."""
+    """The events of one run and its final state, as checks read them. Lists are in the order of the events."""
 
     produced: list[Produced] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
@@ -248,19 +249,19 @@ class History:
     sought: list[Sought] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     stored: list[Stored] = field(default_factory=list)
-    """What a consumer of everything would read now, those of aborted and open transactions included."""
+    """The records that a read_uncommitted consumer can read now, those of aborted and open transactions included."""
     stored_committed: list[Stored] = field(default_factory=list)
-    """What a consumer with isolation level read_committed would read now."""
+    """The records that a read_committed consumer can read now."""
     offsets: dict[tuple[str, str, int], int] = field(default_factory=dict)
     """Committed offsets now, by group, topic and partition."""
     groups: dict[str, Group] = field(default_factory=dict)
-    """Groups now."""
+    """The groups now, by id."""
     transactions: dict[str, Transaction] = field(default_factory=dict)
-    """Transactional ids now."""
+    """The transactional ids now."""
     replicas: dict[Place, tuple[Replica, ...]] = field(default_factory=dict)
-    """Replicas now, those of internal topics included."""
+    """The replicas of each partition now, internal topics included."""
     partitions: dict[str, int] = field(default_factory=dict)
-    """Topics, and how many partitions each has."""
+    """The number of partitions of each topic."""
     now: float = 0.0
     quiet: bool = False
     """Whether the faults have ended."""

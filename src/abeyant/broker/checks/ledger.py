@@ -1,4 +1,4 @@
-"""A program's list of what it has done, with the time of each entry."""
+"""A program's list of its own effects, with the time of each entry."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, SupportsIndex
 
 
 class Ledger(list[Any]):
-    """A list that notes when each entry was appended: what outlives a simulated program, as its database does.
+    """A list that records when each entry was first added. Like a database, it outlives a simulated program.
 
-    `simulation.ledger()` makes one. Use `append`, `extend` or `insert`.
+    `simulation.ledger()` makes one. Add entries with `append`, `extend` or `insert`.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock` returns seconds."""
+        """Create an empty ledger. `clock` returns the time in seconds."""
         super().__init__()
         self._clock = clock
         self._times: dict[Any, float] = {}
@@ -34,5 +34,5 @@ class Ledger(list[Any]):
         super().insert(index, entry)
 
     def first_times(self) -> dict[Any, float]:
-        """Return when each entry was made first, in seconds."""
+        """Return the time in seconds at which each entry was first added."""
         return dict(self._times)

@@ -1,4 +1,4 @@
-"""Records and effects come in the order in which they were meant."""
+"""Check that records and effects are in the order in which they were sent."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from abeyant.broker.checks.history import History
 
 
 def order_per_key(topic: str) -> Check:
-    """Check that what a producer sent to `topic` with one key is there in the order in which it was sent.
+    """Check that a producer's records of one key are in `topic` in the order in which they were sent.
 
-    Of acknowledged records in one partition: Kafka promises no order between producers, or between partitions (a topic
-    may have got more of them), and a record whose acknowledgement the program never had may come late.
+    Checks acknowledged records within a partition: Kafka promises no order between producers or between partitions,
+    whose number may have grown, and a record whose acknowledgement the program never received may be appended late.
     """
 
     def look(history: History) -> Verdict:
@@ -44,8 +44,8 @@ def effects_in_order(
 ) -> Check:
     """Check that the effects of one key, in a program's own ledger, come in the order of its inputs.
 
-    `key` returns an input's key; by default all have the same. Of an effect that is repeated only the first counts,
-    since at least once may repeat. Whether each is there is not looked at: see `each_effect_once`.
+    `key` returns an input's key; by default all have the same. Only the first of repeated effects counts, since a
+    program with at-least-once semantics may repeat them. Missing effects are not reported: see `each_effect_once`.
     """
 
     def look(_: History) -> Verdict:

@@ -15,9 +15,9 @@ _ENDING = ("PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 def transactions_are_atomic() -> Check:
     """Check that all acknowledged records of a committed transaction can be read, and none of an aborted one.
 
-    A transaction whose end was never acknowledged may be either, but as a whole. A commit is acknowledged before its
-    markers are written, so records may come a little later. Retention and compaction may remove records: do not use it
-    for topics with either.
+    A transaction whose end was never acknowledged may be committed or aborted, but as a whole. A commit is acknowledged
+    before its markers are written, so its records may become readable a little later. Do not use this check for topics
+    with retention or compaction, which may remove records.
     """
 
     def look(history: History) -> Verdict:
@@ -39,7 +39,7 @@ def transactions_are_atomic() -> Check:
 
 
 def _transactions(history: History) -> list[tuple[str, list[tuple[str, int, int]], Ended | None]]:
-    """Return each transaction's id, where its acknowledged records are, and its end; None if none was acknowledged."""
+    """Return each transaction's id, the places of its acknowledged records, and its acknowledged end, or None."""
     found = []
     open_: dict[tuple[str, tuple[int, int]], list[tuple[str, int, int]]] = defaultdict(list)
     moments: list[Produced | Ended] = [*history.produced, *history.ended]

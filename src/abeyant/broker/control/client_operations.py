@@ -1,4 +1,4 @@
-"""What concerns clients, over HTTP: their quotas, and the metrics that they push."""
+"""Control clients over HTTP: set their quotas, and list the metrics that they push."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics, records, groups and transactions over HTTP."""
+"""Read and change topics, records, groups and transactions over HTTP."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ _LOCKS = obj(
 
 
 def _topic_of(control: Control, given: Given) -> str:
-    """Return the topic's name. Raises HttpError 404 where there is none."""
+    """Return the name of the topic in the path. Raises HttpError 404 if there is no such topic."""
     name, known = given.path["topic"], control.cluster.topics()
     if name not in known:
         raise HttpError(404, f"there is no topic {name!r}{did_you_mean(name, known)}")

@@ -1,4 +1,4 @@
-"""Faults over HTTP: order, list, await and end them; and list the requests that wait in the brokers."""
+"""Inject, list, await and end faults over HTTP, and list the requests that are pending in brokers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WHERE = ("topic", "partition", "broker", "client_id", "group", "transactional_i
 _OWN: dict[str, tuple[str, ...]] = {
     "fail": ("error",), "delay": ("seconds",), "throttle": ("seconds",), "drop": ("response",), "observe": (),
 }  # fmt: skip
-_PATIENCE = 600  # seconds: the longest wait of one request
+_PATIENCE = 600  # seconds: the longest `timeout` of a waiting request
 _TIMEOUT = seconds("Seconds of real time to wait; then 409.", _PATIENCE, default=10)
 
 _API: Schema = {

@@ -11,7 +11,7 @@ NOTHING: Mapping[str, Schema] = {}
 
 
 class Given(NamedTuple):
-    """A client's request, checked."""
+    """The parameters and the body of a client's request, after their schemas were checked."""
 
     path: Mapping[str, Any]
     query: Mapping[str, Any]
@@ -27,7 +27,7 @@ class Operation(NamedTuple):
     """OpenAPI's operationId: the function's name in generated clients."""
     about: str
     run: Callable[[Any, Given], Any]
-    """Called with the cluster's `Control`, in a thread that may block."""
+    """Called with the cluster's `Control` and the request, in a thread that may block."""
     answer: Schema | None = None
     """Schema of the JSON response (200); None for an empty response (204)."""
     query: Mapping[str, Schema] = NOTHING

@@ -22,7 +22,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "array": (list,),
 }
 _LONG: Final = 200  # maximum characters of a value in a message
-_SHOWN_CHOICES: Final = 8  # of many, in a message
+_SHOWN_CHOICES: Final = 8  # maximum valid values in a message
 
 
 def text(about: str, **more: Any) -> Schema:
@@ -53,7 +53,7 @@ def several(items: Schema, **more: Any) -> Schema:
 
 
 def nullable(schema: Schema) -> Schema:
-    """Return the schema, with null allowed."""
+    """Return a schema that also allows null."""
     return {**schema, "type": [schema["type"], "null"]}
 
 
@@ -138,7 +138,7 @@ def _is(value: Any, name: str) -> bool:
 
 
 def with_integers(value: Any) -> Any:
-    """Return JSON with 1.0 as 1: in JSON Schema that is an integer, too."""
+    """Return a JSON value with whole floats as ints, since 1.0 is an integer in JSON Schema."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, list):
@@ -149,7 +149,7 @@ def with_integers(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as JSON has it, text in single quotes: the message is itself a string of JSON."""
+    """Return a value as JSON for a message, cut if long; strings get single quotes, as the message is JSON itself."""
     found = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return found if len(found) <= _LONG else f"{found[:_LONG]}..."
 

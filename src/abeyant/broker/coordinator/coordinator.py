@@ -61,7 +61,7 @@ class Coordinator(Generic[ShardT]):
     def current(self) -> list[ShardT]:
         """Return the loaded shards that the controller gives to this broker, in partition order.
 
-        A broker that was paused while another took over still has the others, and does not know.
+        Leaves out shards that another broker took over while this one was paused, and that it has not dropped yet.
         """
         topic = self._broker.cluster.controller.topics.get(self.topic.name)
         led = set() if topic is None else {one.partition for one in topic.partitions if one.leader == self._broker.id}

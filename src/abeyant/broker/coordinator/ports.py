@@ -28,4 +28,4 @@ class Broker(ports.Broker, Protocol):
         client_id: str,
         then: Callable[[Any], object],
     ) -> None:
-        """Call an API of broker `number`; `then` gets the response, or None if none came. See common/peer_call."""
+        """Call an API of broker `number`. `then` gets the response; None if none arrived. See common/peer_call."""

@@ -57,7 +57,7 @@ class Schema:
         return b"".join(parts)
 
     def read(self, data: bytes, version: int | None = None) -> Any:
-        """Decode `data` to an object with the fields of all versions. Raises ValueError for what it cannot read.
+        """Decode `data` to an object with the fields of all versions. Raises ValueError if that fails.
 
         Reads the version from `data` unless it is given. Ignores trailing bytes.
         """

@@ -31,7 +31,8 @@ Entry = tuple[bytes, bytes | None]
 _AT_ONCE = 1 << 20  # bytes to load in one turn of the loop
 _TRANSACTIONAL = 0x10
 
-# Errors of an append, by the error that a coordinator's client gets. Kafka: `CoordinatorOperationExceptionHelper`
+# Errors of an append, grouped by the error for the coordinator's client.
+# Kafka: `CoordinatorOperationExceptionHelper`
 _MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.kafka_storage_error)
 _NOT_AVAILABLE = (
     ErrorCode.unknown_topic_or_partition, ErrorCode.not_enough_replicas, ErrorCode.not_enough_replicas_after_append,

@@ -1,1 +1,4 @@
-"""The base of delayed operations, and those of produces and fetches. Others are beside their requests."""
+"""The base of a broker's delayed operations, and those of produces, fetches and throttling.
+
+The others are in the modules of their requests.
+"""

@@ -1,4 +1,4 @@
-"""Wait for records: until `min.bytes` are there over all partitions of a consumer's fetch (K3)."""
+"""Delay a consumer's fetch until `min.bytes` are available over all of its partitions (K3)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PendingFetch:
 
     @property
     def has_nothing(self) -> bool:
-        """Return whether the reader is at the high watermark, and nothing has happened that it must know of."""
+        """Return whether there are no bytes to read, in the same leader epoch, so that the fetch can keep waiting."""
         partition = self.partition
         return (
             partition.leads is self._leads

@@ -13,21 +13,25 @@ class Waiting(NamedTuple):
 
     broker: int
     kind: str
-    """The purgatory: "Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat", "ShareFetch",
+    """The purgatory; for a held request its API, for instance "Metadata" or "ReplicaFetch".
+
+    Purgatories are "Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat", "ShareFetch",
     "ShareLock" (records that a member of a share group has), "InterBroker" (a broker's request to another), "Throttle"
-    (a connection from which no request is read, or a replica that fetches nothing). For a held request its API, for
-    instance "Metadata", or "ReplicaFetch"."""
+    (a connection from which no request is read, or a replica that fetches nothing).
+    """
     keys: tuple[tuple[str, int | str], ...]
-    """What it waits for: topics and partitions; for rebalances and sessions, groups and members; for a share
-    lock both, and ("offsets", "first-last")."""
+    """The keys that it waits on: topics and partitions, or groups and members for rebalances and sessions.
+
+    A share lock has both, and ("offsets", "first-last").
+    """
     client_id: str
-    """A follower's is "broker-2-fetcher-0", as in Kafka."""
+    """The client id of the request; a follower's is "broker-2-fetcher-0", as in Kafka."""
     since: float
-    """When it started to wait, in seconds on the cluster's clock."""
+    """The time at which it started to wait, in seconds on the cluster's clock."""
     deadline: float
-    """When it will expire, in seconds on the cluster's clock; infinity for never."""
+    """The time at which it expires, in seconds on the cluster's clock; infinity for never."""
     held_by: str = ""
-    """Why it is held: "delay" (a fault), "throttle" (a quota or a fault) or "pause" (of its broker); else empty."""
+    """The reason why it is held: "delay" (a fault), "throttle" (a quota or a fault), "pause" (its broker); else ""."""
 
     @property
     def client(self) -> str:
@@ -61,7 +65,7 @@ class PendingPartition(Protocol):
     """One partition of a pending request."""
 
     partition: Any
-    """A `Partition`, which is above this module."""
+    """A `Partition`; typed Any, since this module must not import that one."""
     pending: bool
     """Whether it has no result yet."""
 
@@ -132,7 +136,7 @@ class Throttled(BrokerOperation):
         return False
 
     def on_complete(self) -> None:
-        """Go on."""
+        """Call `then`, which unmutes the channel or resumes the replica."""
         self.then()
 
 

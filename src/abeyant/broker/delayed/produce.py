@@ -1,4 +1,4 @@
-"""Wait for acks=all: until the high watermarks reach the appended records (K2)."""
+"""Delay the response to a produce with acks=all until the high watermarks reach its records (K2)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def wait_for_acks(
     since: float,
     answer: Callable[[], object],
 ) -> None:
-    """Call `answer` when each of `acks` has its result: within `timeout` seconds, and at once without `acks`."""
+    """Call `answer` once all `acks` have a result, or after `timeout` seconds. Without `acks`, call it at once."""
     if not acks:
         answer()
         return

@@ -1,7 +1,7 @@
-"""Throttled channels: connections of which no request is read until a deadline (KIP-219).
+"""Throttled channels: connections from which no request is read until a deadline (KIP-219).
 
-The response has been sent, with its `throttle_time_ms`. A client that heeds it sends nothing meanwhile; the requests
-of one that does not wait in its socket. Kafka: `ThrottledChannel`.
+Their last response, with `throttle_time_ms`, is sent at once. A client that respects it sends nothing meanwhile;
+requests of other clients wait in the socket. Kafka: `ThrottledChannel`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class ThrottledChannels:
     """The throttled channels of one broker. Use from the loop's thread only."""
 
     def __init__(self, purgatory: Purgatory[Any], now: Callable[[], float]) -> None:
-        """`now` returns seconds on the cluster's clock."""
+        """Start without channels. `now` returns seconds on the cluster's clock."""
         self._purgatory = purgatory
         self._now = now
         self._channels: dict[Connection, Throttled] = {}
@@ -37,7 +37,7 @@ class ThrottledChannels:
         self._purgatory.try_complete_else_watch(channel, [channel])
 
     def forget(self, connection: Connection) -> None:
-        """End the wait of a connection that is gone."""
+        """Drop a closed connection: complete its wait in the purgatory."""
         channel = self._channels.get(connection)
         if channel is not None:
             channel.force_complete()

@@ -41,7 +41,7 @@ class Admin:
     """Sends requests to the brokers of a cluster."""
 
     def __init__(self, addresses: Callable[[], Mapping[int, tuple[str, int]]]) -> None:
-        """`addresses` returns the addresses of the brokers that respond now."""
+        """Use `addresses`, which returns the host and port of each broker that responds now, by broker id."""
         self._addresses = addresses
 
     def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
@@ -67,7 +67,7 @@ class Admin:
         }
 
     def records(self, topic: str, partition: int, leader: int, committed: bool) -> Iterator[Record]:
-        """Yield all records of a partition as a consumer sees them; with `committed`, one with read_committed."""
+        """Yield all records of a partition as a consumer sees them; with `committed`, as a read_committed one does."""
         offset = 0
         while True:
             wanted = Message(partition=partition, fetch_offset=offset, partition_max_bytes=_BYTES)

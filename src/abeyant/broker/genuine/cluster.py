@@ -24,7 +24,7 @@ START_SECONDS = 60.0
 # Any 16 bytes in base64, fixed so that repeated captures have the same cluster id.
 CLUSTER_ID = "QWJleWFuY2VLYWZrYTAwMQ"
 
-# Only the first JIT compiler, with the code cache of both.
+# Use only the first JIT compiler (C1), with the code cache size of both, for a fast start.
 _BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
 
 # Settings that differ from Kafka's defaults.
@@ -114,8 +114,8 @@ class Cluster:
             node.logs.mkdir(parents=True)
             self._configure(node)
             self._format(node)
-        # Two of three voters are a quorum. Node 3 starts when one of the others leads it, so that node 3, which is
-        # frozen later, is not the active controller.
+        # Two of three voters are a quorum. Start node 3 after one of the others leads the quorum, so that node 3, which
+        # is frozen later, is not the active controller.
         for number in (1, 2):
             self._launch(self.nodes[number])
         for number in (1, 2):

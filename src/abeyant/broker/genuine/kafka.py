@@ -31,7 +31,7 @@ _NOT_HERE = frozenset(
         "transactions", "until_waiting", "waiting",
     }
 )  # fmt: skip
-"""Public names of `Cluster` that skip the test here: Kafka has no such thing, or it would last beyond the test."""
+"""Public names of `Cluster` that skip the test here: Kafka lacks them, or their effect would outlast the test."""
 
 
 class GenuineKafka(Outages):
@@ -39,10 +39,10 @@ class GenuineKafka(Outages):
 
     host = HOST
     ca_file = None
-    """Its brokers use PLAINTEXT."""
+    """The CA file is None, as the brokers use PLAINTEXT."""
 
     def __init__(self, kafka: Kafka, folder: Path, skip: Callable[[str], NoReturn]) -> None:
-        """`folder` is for logs and data; `skip(reason)` is called for what Kafka cannot do."""
+        """Prepare brokers with logs and data in `folder`. `skip(reason)` is called for what Kafka cannot do."""
         self._nodes = Cluster(kafka, folder, free_ports(), settings=_SETTINGS, heap_mb=400, brief=True)
         self._admin = Admin(self._running)
         self._skip = skip

@@ -1,4 +1,4 @@
-"""Deletes committed offsets past their retention, and empty groups. Kafka: `OffsetExpirationCondition`."""
+"""Delete committed offsets past their retention, and empty groups. Kafka: `OffsetExpirationCondition`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _MINUTE = 60_000  # ms
 
 
 class Retention:
-    """Looks for what is old every `offsets.retention.check.interval.ms`."""
+    """Deletes one shard's expired offsets and empty groups, every `offsets.retention.check.interval.ms`."""
 
     def __init__(self, state: GroupsState) -> None:
-        """`begin` starts it."""
+        """Start nothing yet: `begin` does."""
         settings = state.broker.cluster.settings
         self._state = state
         self._seconds: float = settings["offsets.retention.check.interval.ms"] / 1000
@@ -34,11 +34,11 @@ class Retention:
         self._task: Stoppable | None = None
 
     def begin(self) -> None:
-        """Look for the first time after one interval."""
+        """Schedule the next check, one interval from now."""
         self._task = self._state.broker.timer.call_later(self._seconds, self._look)
 
     def end(self) -> None:
-        """Stop looking."""
+        """Cancel the next check."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -65,7 +65,7 @@ class Retention:
 def is_old(
     group: WithOffsets, key: OffsetKey, offsets: Offsets, replicated: int, now_ms: int, retention_ms: int
 ) -> bool:
-    """Return whether a group's offset may be deleted. O(members)."""
+    """Return whether an offset may be deleted: past its retention, and not of a topic in use. O(members)."""
     offset = offsets.committed(key, replicated)
     if offset is None or offsets.is_unstable(key):
         return False

@@ -18,7 +18,7 @@ _ROUNDING = 1e-6  # seconds: sums of float times differ in the last digits
 class DelayedHeartbeat(BrokerOperation):
     """A member's session, in the Heartbeat purgatory. It expires or is cancelled.
 
-    For a new member of the classic protocol, the time to join with the id it was given.
+    For a new member of the classic protocol: its time to join again with the id that it got.
     """
 
     __slots__ = ("_on_timeout", "deadline", "group_id", "member_id", "seconds")
@@ -122,7 +122,7 @@ class Sessions:
 
     def _check_deadline(self, over: DelayedHeartbeat) -> None:
         if self._groups.get(over.group_id, {}).get(over.member_id) is not over:
-            return  # the member has just left
+            return  # the session has ended meanwhile
         now = self._now()
         if over.deadline - now > _ROUNDING:
             (key,) = over.keys()

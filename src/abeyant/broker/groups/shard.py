@@ -111,7 +111,7 @@ class GroupShard(GroupsState):
         self.share_states.clear()
 
     def _classic_ended(self, group: ClassicGroup) -> None:
-        """Let its members join again, as it may have become a consumer group."""
+        """Answer pending requests with REBALANCE_IN_PROGRESS, as members may have to rejoin a consumer group."""
         self.classic_protocol.end(group, ErrorCode.rebalance_in_progress)
 
     # -- groups
@@ -155,7 +155,7 @@ class GroupShard(GroupsState):
     # -- for the consumer protocol and its classic members
 
     def _may_assign(self, kind: str, group: ConsumerGroup | ShareGroup | StreamsGroup) -> bool:
-        """Return whether a group may get a new target: `assignment.interval.ms` after the one before."""
+        """Return whether a group may get a new target: `assignment.interval.ms` have passed since the last one."""
         interval = self._setting(kind, group.id, "assignment.interval.ms")
         return group.target_time <= 0 or not 0 <= self._now_ms() - group.target_time < interval
 

@@ -53,7 +53,7 @@ class GroupsState(Shard):
         self._longest_metadata: int = settings["offset.metadata.max.bytes"]
 
     def _classic_ended(self, group: ClassicGroup) -> None:
-        """Answer what waits in a classic group that the log has just removed."""
+        """Answer the pending requests of a classic group that a tombstone removed. `GroupShard` implements it."""
 
     # -- the log
 
@@ -107,7 +107,7 @@ class GroupsState(Shard):
             streams_records.replay(self.streams.setdefault(group_id, StreamsGroup(group_id)), kind, member_id, value)
 
     def _forget(self, groups: dict[str, GroupT], group_id: str) -> None:
-        """Remove a group. If it has offsets, it is a classic one from now on."""
+        """Remove a group. If it has offsets, replace it by an empty classic group."""
         if groups.pop(group_id, None) is not None and self.offsets.keys(group_id):
             self.groups[group_id] = ClassicGroup(group_id, None)
 
@@ -129,7 +129,7 @@ class GroupsState(Shard):
 
     @property
     def replicated(self) -> int:
-        """Return the offset up to which every in-sync replica has the log."""
+        """Return the high watermark of the partition."""
         return self.partition.high_watermark
 
     def write_and_replay(self, entries: Sequence[Entry], then: Callable[[ErrorCode], object]) -> None:
@@ -228,7 +228,7 @@ class GroupsState(Shard):
             then(ErrorCode.none)
 
     def forget_topic(self, topic: str, topic_id: uuid.UUID) -> None:
-        """Delete the offsets of a deleted topic, and forget its states of share groups."""
+        """Delete the offsets of a deleted topic, and remove it from the records of share groups."""
         self.share_states.forget_topic(topic_id)
         gone = [key for group in self.all_groups() for key in self.offsets.every_key(group.id) if key.topic == topic]
         if gone:

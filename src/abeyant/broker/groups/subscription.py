@@ -21,7 +21,7 @@ CONSUMER = "consumer"
 NamedPartition = tuple[str, int]
 """A topic's name and a partition's index."""
 
-_LATEST = 3  # the version
+_LATEST = 3  # the highest known version
 _TOPIC = Schema("a topic", topic="string", indexes=["int32"])
 _SUBSCRIPTION = Schema(
     "a consumer's subscription", _LATEST, topics=["string"], user_data=Nullable("bytes"),

@@ -1,4 +1,4 @@
-"""The delayed operations of rebalances: each waits for members, or for a time."""
+"""The delayed operations of rebalances: each waits for members, or for a delay to pass."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DelayedRebalance(BrokerOperation):
             self._then()
 
     def on_expiration(self) -> None:
-        """Remove the members that did not answer in time."""
+        """Call `on_timeout`, for instance to remove the members that did not respond in time."""
         if self._on_timeout is not None:
             self._on_timeout()
 
@@ -74,7 +74,7 @@ class Waits:
         self._rebalance.try_complete_else_watch(operation, [key])
 
     def check(self, key: Hashable) -> None:
-        """Check the operations of a group or a member."""
+        """Complete the operations of a group or a member whose step is done."""
         self._rebalance.check_and_complete(key)
 
     def forget(self, key: Hashable) -> None:

@@ -54,7 +54,7 @@ _DELETE_HORIZON = 0x40
 
 
 class Batch:
-    """One batch: its bytes, and the fields of its header. Immutable once the leader has given it its place.
+    """One batch: its bytes, and the fields of its header. Immutable once the leader has set its offset and epoch.
 
     `size` is in bytes, header included. `last_offset` is the last record's (compaction may remove the record but keeps
     the offset), and `next_offset` is one more.
@@ -96,7 +96,7 @@ class Batch:
 
     @property
     def last_sequence(self) -> int:
-        """Return the last record's sequence number, which wraps to 0 after 2^31 - 1; -1 if there is none."""
+        """Return the last record's sequence number, which wraps to 0 after 2^31 - 1; -1 without idempotence."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         sequence: int = self.base_sequence + self.last_offset_delta
@@ -110,7 +110,7 @@ class Batch:
 
     @property
     def timestamp_is_append_time(self) -> bool:
-        """Return whether all its records have the time `max_timestamp`."""
+        """Return whether it has LogAppendTime: all its records have the timestamp `max_timestamp`."""
         return bool(self.attributes & APPEND_TIME)
 
     @property
@@ -125,7 +125,7 @@ class Batch:
 
     @property
     def delete_horizon(self) -> int | None:
-        """Return when compaction may remove its tombstones (ms); None before the first compaction."""
+        """Return the time (ms) from which compaction may remove its tombstones or marker; None if not set yet."""
         return self.base_timestamp if self.attributes & _DELETE_HORIZON else None
 
     @property
@@ -150,7 +150,7 @@ class Batch:
         return placed
 
     def place(self, base_offset: int, leader_epoch: int) -> None:
-        """Set the base offset and leader epoch of a batch that nobody else has yet. Its CRC stays valid."""
+        """Set the base offset and leader epoch of a batch that is not shared yet. Its CRC stays valid."""
         head = _PLACE.pack(base_offset, self.size - LENGTH_END, leader_epoch)
         self.data = b"".join((head, memoryview(self.data)[_PLACE.size :]))
         self.base_offset, self.leader_epoch = base_offset, leader_epoch
@@ -246,7 +246,7 @@ def split(records: bytes) -> list[Batch]:
     """
     size = len(records)
     if size >= HEADER_SIZE and records[_MAGIC] == 2 and _LENGTH.unpack_from(records, 8)[0] + LENGTH_END == size:
-        return [Batch(records)]  # what all producers send
+        return [Batch(records)]  # one batch, as all producers send
     return list(_each_batch(records))
 
 

@@ -1,4 +1,4 @@
-"""Compaction: keep the last record of each key, in its place and with its offset (Kafka: `Cleaner`).
+"""Compaction: keep the last record of each key, in order and with its offset (Kafka: `Cleaner`).
 
 A tombstone, a record without a value, stays for `delete.retention.ms` after its first compaction, so that readers that
 began before can see it. Its batch stores the end of that time as its delete horizon (KIP-534), which readers ignore and
@@ -33,19 +33,22 @@ class Compaction:
         config: LogConfig,
         now_ms: int,
     ) -> None:
-        """Continue from `compacted_to`, the offset up to which the log has been compacted before."""
+        """Prepare a compaction. The log has been compacted up to `compacted_to` before; it is dirty from there on."""
         self._segments = list(segments)
         self._first_dirty = max(compacted_to, start_offset)
         self._producers = producers
         self._config = config
         self._now_ms = now_ms
-        self._last: dict[bytes, int] = {}  # key -> its last offset, for keys written since then
+        self._last: dict[bytes, int] = {}  # key -> its last offset, for keys in the dirty part
         self._in_transaction: set[int] = set()  # producers whose transaction's marker is still to come
         self._last_batches = {state.batches[-1].base_offset for state in producers.states() if state.batches}
         self._last_markers = {(state.producer_id, state.epoch) for state in producers.states() if not state.batches}
 
     def count_cleanable(self, up_to: int, *, even_young: bool) -> int:
-        """Return how many segments below `up_to` can be compacted, the last excluded; 0 if none of them is dirty."""
+        """Return how many segments below `up_to` can be compacted, except the last; 0 if none of them is dirty.
+
+        Segments younger than `min.compaction.lag.ms` count only with `even_young`.
+        """
         count = 0
         for segment, following in pairwise(self._segments):
             young = self._now_ms - segment.last_time < self._config.min_compaction_lag_ms
@@ -65,7 +68,10 @@ class Compaction:
         return self._now_ms - oldest > self._config.max_compaction_lag_ms
 
     def groups(self, count: int) -> list[list[Segment]]:
-        """Read the dirty ones of the first `count` segments. Return all in groups that fit into one segment each."""
+        """Record the last offset of each key in the dirty ones of the first `count` segments.
+
+        Return all `count` segments in groups, each of which fits into one segment.
+        """
         for segment in self._segments[:count]:
             for batch in segment.batches(segment.index_of(self._first_dirty)):
                 if not batch.is_control and not self._is_aborted(batch):

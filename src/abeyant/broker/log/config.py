@@ -1,4 +1,4 @@
-"""A topic's settings for its logs, typed. `settings.py` makes them from Kafka's names and defaults."""
+"""A topic's settings for its logs, typed. `settings.py` builds them from Kafka's names and defaults."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class LogConfig:
 
     @property
     def compact(self) -> bool:
-        """Return whether old values of a key are removed."""
+        """Return whether `cleanup.policy` has "compact": older records of a key are removed."""
         return "compact" in self.cleanup_policy
 
     @property
     def delete(self) -> bool:
-        """Return whether whole segments are removed by time and size."""
+        """Return whether `cleanup.policy` has "delete": old segments are removed by time and size."""
         return "delete" in self.cleanup_policy

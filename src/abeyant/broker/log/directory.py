@@ -36,12 +36,12 @@ _FORMAT = 1
 
 
 class DataDirectory:
-    """Opens logs, holds the journal, and deletes files when they are due."""
+    """Opens logs, holds the journal, and deletes files at their scheduled time."""
 
     def __init__(self, path: str | Path) -> None:
         """Open the directory, or create it, and lock it.
 
-        Raises AbeyantError where it is in use, holds something else, or cannot be written.
+        Raises AbeyantError if it is in use, holds other files, or cannot be written.
         """
         self.path = Path(path).absolute()
         self._lock = -1
@@ -111,7 +111,7 @@ class DataDirectory:
             self._lock = -1
 
     def _clear(self) -> None:
-        """Delete what the last process had scheduled for deletion."""
+        """Delete the replica folders that the previous process had scheduled for deletion."""
         for folder in self.path.glob(f"broker-*/*{DELETED}"):
             shutil.rmtree(folder)
 
@@ -122,7 +122,7 @@ class DataDirectory:
         self.close()
 
     def close(self) -> None:
-        """Close the journal and unlock the directory. Close the logs first."""
+        """Carry out the scheduled deletions, close the journal and unlock the directory. Close the logs first."""
         for _, _, path in self._deletions:
             _delete(path)
         self._deletions.clear()
@@ -140,7 +140,7 @@ class DataDirectory:
     def open_log(
         self, broker: int, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig, now_ms: int
     ) -> DiskLog:
-        """Open a replica's log with what it held when it was closed or killed, or create it.
+        """Open a replica's log with the records that it had when it was closed or killed, or create it.
 
         A folder left by a deleted topic of the same name is deleted. Raises StorageError.
         """
@@ -165,7 +165,7 @@ class DataDirectory:
             self.on_deletion(at_ms)
 
     def delete_due(self, now_ms: int) -> int | None:
-        """Delete what is due; return the time of the next deletion (ms), or None."""
+        """Delete the files that are due; return the time of the next deletion (ms), or None."""
         while self._deletions and self._deletions[0][0] <= now_ms:
             _delete(heapq.heappop(self._deletions)[2])
         return self._deletions[0][0] if self._deletions else None

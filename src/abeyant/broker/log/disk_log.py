@@ -135,14 +135,14 @@ class DiskLog(Log):
         self.epochs.truncate_from(self.end_offset)
         self.epochs.truncate_before(self.start_offset)
         self.producers.forget_before(self.start_offset)
-        paths[len(self._segments) - 1].with_suffix(INDEX).unlink(missing_ok=True)  # appends will outdate it
+        paths[len(self._segments) - 1].with_suffix(INDEX).unlink(missing_ok=True)  # the next append makes it stale
         for path in self.folder.iterdir():
             if path.suffix == SNAPSHOT and offset_of(path) not in self._snapshots:
                 path.unlink()
         self._recovery_point = min(self._recovery_point, self.end_offset)
         now = self._state()
         if any(state.get(name) != now[name] for name in ("start", "recovery_point", "topic_id")):
-            self._save_state()  # not for epochs, which the batches hold: so a log on a full disk opens
+            self._save_state()  # not if only epochs differ, as the batches hold them: a log on a full disk opens
 
     def _load_segment(self, path: Path, base: int, following: int | None, now_ms: int) -> bool:
         """Load a segment. Return False if its end was torn, so that later segments are invalid."""
@@ -257,7 +257,7 @@ class DiskLog(Log):
         self._save_state()
 
     def _retreat(self, offset: int) -> None:
-        """Move the recovery point back before a truncation, since what is written there next is not flushed yet."""
+        """Move the recovery point back to `offset` before a truncation, as the next writes there are not flushed."""
         if offset < self._recovery_point:
             self._recovery_point = offset
             self._save_state()
@@ -269,7 +269,7 @@ class DiskLog(Log):
             try:
                 self._save_state()
             except StorageError:
-                if self.start_offset != self._bases[0]:  # else the first file's name has it: frees a full disk
+                if self.start_offset != self._bases[0]:  # else the first file's name has it, and a full disk is freed
                     raise
         return moved
 
@@ -287,7 +287,7 @@ class DiskLog(Log):
                 self._delete_later(renamed, now_ms + self.config.file_delete_delay_ms)
 
     def compact(self, now_ms: int, up_to: int, *, force: bool = False) -> int:
-        """Compact as `Log` does, and save how far."""
+        """Compact as `Log` does, and save the offset up to which the log is compacted."""
         before = self._compacted_to
         freed = super().compact(now_ms, up_to, force=force)
         if self._compacted_to != before:

@@ -1,6 +1,6 @@
-"""The leader epochs of a log: which leader wrote which offsets (KIP-101, KIP-320).
+"""The leader epochs of a log, each with the offset at which it begins (KIP-101, KIP-320).
 
-A follower that was ahead of a new leader asks for the end of its own last epoch, and truncates its log there.
+A follower that is ahead of a new leader requests the end offset of its own last epoch, and truncates its log there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LeaderEpochs:
         return list(zip(self._epochs, self._starts, strict=True))
 
     def assign(self, epoch: int, offset: int) -> None:
-        """Record that `epoch` begins at `offset`, unless it is the latest. Remove contradicting entries."""
+        """Record that `epoch` begins at `offset`, unless it is the latest one. Remove entries that contradict that."""
         if epoch < 0 or (self._epochs and epoch == self._epochs[-1]):
             return
         while self._epochs and (self._epochs[-1] > epoch or self._starts[-1] >= offset):
@@ -38,7 +38,10 @@ class LeaderEpochs:
             self._starts.append(offset)
 
     def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """Return the greatest known epoch up to `epoch`, and its end offset; (-1, -1) if unknown."""
+        """Return the greatest known epoch up to `epoch`, and its end offset; (-1, -1) if unknown.
+
+        For an epoch before the first known one, return that epoch itself, and the offset where the first known begins.
+        """
         if epoch == UNKNOWN or not self._epochs:
             return UNKNOWN, UNKNOWN
         if epoch == self._epochs[-1]:
@@ -47,7 +50,7 @@ class LeaderEpochs:
         if after == len(self._epochs):
             return UNKNOWN, UNKNOWN  # newer than every leader that this log knows
         if after == 0:
-            return epoch, self._starts[0]  # older than every known epoch: the logs agree at most up to here
+            return epoch, self._starts[0]  # older than every known epoch: the two logs agree at most up to this offset
         return self._epochs[after - 1], self._starts[after]
 
     def at(self, offset: int) -> int | None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 
 class LogError(Exception):
-    """An operation that a log rejects. `code` is Kafka's error code, and the message is Kafka's."""
+    """The base of the errors of a log. `code` is Kafka's error code; the message is Kafka's where it has one."""
 
     code: ClassVar[int]
 
@@ -34,16 +34,16 @@ class BatchTooLargeError(LogError, code=18):
 
 
 class InvalidRecordsError(LogError):
-    """A batch with invalid records: `record_errors` has each one's index in the batch and the reason."""
+    """A batch with invalid records: `record_errors` has the index in the batch and the reason of each."""
 
     def __init__(self, message: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
-        """Reject the whole batch; `record_errors` is empty where no single record is the reason."""
+        """Reject the whole batch. `record_errors` is empty if no single record is the reason."""
         super().__init__(message)
         self.record_errors = tuple(record_errors)
 
 
 class InvalidTimestampError(InvalidRecordsError, code=32):
-    """A timestamp outside what `message.timestamp.before.max.ms` and `message.timestamp.after.max.ms` allow."""
+    """A timestamp outside `message.timestamp.before.max.ms` and `.after.max.ms`, or of type LogAppendTime."""
 
 
 class InvalidRecordError(InvalidRecordsError, code=87):
@@ -55,7 +55,7 @@ class OutOfOrderSequenceError(LogError, code=45):
 
 
 class InvalidProducerEpochError(LogError, code=47):
-    """The producer's epoch is not the latest: a newer producer uses its id."""
+    """A batch whose producer epoch is not the latest: a newer producer uses the same id."""
 
 
 class InvalidTransactionStateError(LogError, code=48):
@@ -67,8 +67,8 @@ class CoordinatorFencedError(LogError, code=52):
 
 
 class StorageError(LogError, code=56):
-    """A disk error: full, read-only, broken. No part of the append remains."""
+    """A disk error: full, read-only, broken. A failed append leaves no part of the batch in the log."""
 
 
 class UndecodableError(LogError, code=-1):
-    """Compressed records that do not decompress. Kafka answers these with UNKNOWN_SERVER_ERROR."""
+    """Compressed records that cannot be decompressed. Kafka responds with UNKNOWN_SERVER_ERROR."""

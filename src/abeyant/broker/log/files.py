@@ -1,7 +1,7 @@
 """A log's files: segments, their indexes, and small files that are replaced as a whole.
 
 `00000000000000000042.log` holds batches as they are sent, from offset 42 on: Kafka's own file format, which its
-`kafka-dump-log.sh` reads. Its index saves reading the batches at the next start, and can be rebuilt.
+`kafka-dump-log.sh` reads. With its index file the next start need not read the batches; the index can be rebuilt.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class FileSegment(Segment):
         """Open or create the file. Raises StorageError."""
         super().__init__(base_offset, now_ms)
         self.path = path
-        self.unflushed = 0  # records since the last `flush`
+        self.unflushed = 0  # appends and truncations since the last `flush`
         with storage_errors("open", path):
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
@@ -89,7 +89,7 @@ class FileSegment(Segment):
         return data
 
     def _store(self, batch: Batch) -> None:
-        """Append the whole batch or nothing. Once written it survives a crash of the process, not of the machine."""
+        """Append the whole batch or nothing. It then survives a crash of the process, but not of the machine."""
         data = batch.data
         position = end = self.size
         try:
@@ -128,7 +128,7 @@ class FileSegment(Segment):
             self.path.unlink()
 
     def save_index(self) -> None:
-        """Write the columns to the index file, for the next start. Raises StorageError."""
+        """Write the columns of the index to the index file, for the next start. Raises StorageError."""
         first = -1 if self.first_timestamp is None else self.first_timestamp
         content = _INDEX_START.pack(first, self.created_ms, self.modified_ms)
         content += b"".join(_big_endian(column) for column in (self._offsets, self._lasts, self._ends, self._times))
@@ -136,7 +136,7 @@ class FileSegment(Segment):
         replace_file(self.path.with_suffix(INDEX), header + content)
 
     def load_index(self, up_to: int) -> bool:
-        """Read the columns from the index file. Return False unless it matches the segment and ends below `up_to`."""
+        """Load the index file. Return False unless it is valid, matches the segment's size, and ends below `up_to`."""
         try:
             data = self.path.with_suffix(INDEX).read_bytes()
             magic, crc, count = _INDEX_HEADER.unpack_from(data)
@@ -214,9 +214,9 @@ def _from_big_endian(data: memoryview) -> array[int]:
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
-    """Replace a small file atomically: after kill -9 it has its old content or the new one.
+    """Replace a small file atomically: after kill -9 it has either its old or its new content.
 
-    With `durable` it has so after a crash of the machine too. Raises StorageError.
+    With `durable` this also holds after a crash of the machine. Raises StorageError.
     """
     temporary = path.with_name(path.name + TEMPORARY)
     try:

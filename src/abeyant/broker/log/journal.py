@@ -47,7 +47,7 @@ class Journal:
             entry = read_json_line(line)
             if entry is None:
                 damaged = damaged or number
-            elif damaged:  # going on would lose topics and delete their records
+            elif damaged:  # ignoring the line would lose topics and delete their records
                 raise StorageError(
                     f"{self._path} is damaged at line {damaged}, and more lines follow; nothing was deleted: put back a"
                     " copy of that file, or name another data directory"

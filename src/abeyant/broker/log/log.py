@@ -28,7 +28,7 @@ class Appended(NamedTuple):
 
     base_offset: int
     last_offset: int
-    append_time_ms: int  # -1 unless the topic has LogAppendTime; for a duplicate its greatest timestamp, as in Kafka
+    append_time_ms: int  # -1 unless the topic has LogAppendTime; for a duplicate, its greatest timestamp, as in Kafka
     duplicate: bool
     size: int  # bytes that the log grew by
 
@@ -68,7 +68,7 @@ class Log(ReadableLog):
     def append(self, records: bytes, leader_epoch: int, now_ms: int, *, from_client: bool = True) -> Appended:
         """Validate one batch, assign its offsets and append it, as leader. For a duplicate, return the first result.
 
-        `from_client` False is for the coordinators, whose batches have no sequence numbers and may be markers.
+        `from_client=False` is for the coordinators, whose batches have no sequence numbers and may be markers.
         Raises a LogError, and appends nothing then.
         """
         batch = validation.parse_batch(records, self.config, from_client=from_client)
@@ -339,13 +339,18 @@ class Log(ReadableLog):
     # Producers and transactions
 
     def expire_producers(self, now_ms: int) -> int:
-        """Forget producers that wrote nothing for `producer.id.expiration.ms`; return how many."""
+        """Forget producers that wrote nothing for `producer.id.expiration.ms`; return how many.
+
+        Producers with an open transaction are kept.
+        """
         return self.producers.expire(now_ms, self.config.producer_expiration_ms)
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Return where read_committed readers stop: the first offset of an open transaction, or the high watermark.
+        """Return the last stable offset, at which read_committed readers stop.
 
-        At least the log start, since the transaction's first records may have been deleted.
+        It is the first offset of a transaction that is open, or whose marker is not below the high watermark; without
+        one it is the high watermark. It is at least the log start, as the transaction's first records may have been
+        deleted.
         """
         producers = self.producers
         if not (producers.open or producers.ended):

@@ -1,7 +1,7 @@
 """Transaction markers: control batches of one record, hidden from consumers (KIP-98).
 
 key     version int16, type int16: 0 aborted, 1 committed
-value   version int16, epoch of the coordinator that wrote it int32
+value   version int16, epoch int32 of the coordinator that wrote it
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Keeps each producer's last five batches, as many as an idempotent producer has i
 duplicate and gets the first response again. A gap in the sequence is rejected, so nothing is lost silently; so is an
 older epoch, since another producer has the id now.
 
-All state can be rebuilt from batch headers; a `snapshot` saves reading the batches before it.
+All state can be rebuilt from batch headers. With a `snapshot`, the batches before it need not be read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WINDOW = 5
 _NO_EPOCH = -1
 _NO_SEQUENCE = -1
 _LARGEST_SEQUENCE = (1 << 31) - 1
-_marker_offset = attrgetter("last_offset")  # of an aborted transaction
+_marker_offset = attrgetter("last_offset")  # sort key of aborted transactions
 
 
 class WrittenBatch(NamedTuple):
@@ -39,7 +39,7 @@ class WrittenBatch(NamedTuple):
     last_sequence: int
     base_offset: int
     last_offset: int
-    timestamp: int  # the batch's greatest
+    timestamp: int  # ms, the batch's greatest
 
 
 class AbortedTransaction(NamedTuple):
@@ -47,8 +47,8 @@ class AbortedTransaction(NamedTuple):
 
     producer_id: int
     first_offset: int
-    last_offset: int  # of its marker
-    last_stable_offset: int  # of the log, once the marker was written
+    last_offset: int  # the marker's offset
+    last_stable_offset: int  # the log's, once the marker was written
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class Producers:
         return self._states.get(producer_id)
 
     def duplicate_of(self, batch: Batch) -> WrittenBatch | None:
-        """Return the batch of the last five that has the same sequence numbers; None for new records."""
+        """Return the producer's earlier batch with the same sequence numbers, of the last five; None for a new one."""
         state = self._states.get(batch.producer_id)
         if state is None or state.epoch != batch.producer_epoch:
             return None
@@ -205,7 +205,7 @@ class Producers:
 
     @property
     def has_transactions(self) -> bool:
-        """Return whether a transaction is open, ended just now, or was aborted."""
+        """Return whether a transaction is open, ended above the last known high watermark, or was aborted."""
         return bool(self.open or self.ended or self._aborted)
 
     @property
@@ -239,7 +239,7 @@ class Producers:
         return len(gone)
 
     def forget_before(self, start: int) -> None:
-        """Forget transactions that ended before the new start of the log. Producers stay known."""
+        """Forget transactions that ended before `start`, the new start of the log. Keep the producers."""
         self.ended = [ended for ended in self.ended if ended[1] >= start]
         del self._aborted[: bisect_left(self._aborted, start, key=_marker_offset)]
 
@@ -258,7 +258,10 @@ class Producers:
         }
 
     def restore(self, content: dict[str, Any]) -> None:
-        """Undo `snapshot`. Raises KeyError, TypeError or ValueError for other content; discard the object then."""
+        """Replace the state by that of a `snapshot`.
+
+        Raises KeyError, TypeError or ValueError for invalid content; discard the object then.
+        """
         self._states = {state[0]: ProducerState.from_list(state) for state in content["producers"]}
         self.open = {
             state.producer_id: state.transaction_start

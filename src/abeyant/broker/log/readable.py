@@ -44,12 +44,12 @@ class ReadableLog:
         """
         tail = self._segments[-1].tail
         if tail is not None and tail.base_offset == offset >= self.start_offset and tail.next_offset == up_to:
-            return tail.data if tail.size <= max_bytes or min_one else b""  # most reads want what was just appended
+            return tail.data if tail.size <= max_bytes or min_one else b""  # most reads are of the last batch
         parts = [segment.read(first, last) for segment, first, last in self._runs(offset, max_bytes, up_to, min_one)]
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def read_batches(self, offset: int, max_bytes: int, up_to: int, *, min_one: bool) -> list[Batch]:
-        """Return what `read` does as batches, whose bytes a follower in this process shares."""
+        """Return the same batches as `read`, as objects whose bytes a follower in this process shares."""
         tail = self._segments[-1].tail
         if tail is not None and tail.base_offset == offset >= self.start_offset and tail.next_offset == up_to:
             return [tail] if tail.size <= max_bytes or min_one else []  # as in `read`

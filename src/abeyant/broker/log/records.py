@@ -19,7 +19,7 @@ _SMALLEST = -_GREATEST - 1
 
 
 class MalformedRecordsError(Exception):
-    """Invalid records. The message says which one, and why."""
+    """Invalid records in a batch. The message names the record, if known, and the reason."""
 
 
 class Survey(NamedTuple):

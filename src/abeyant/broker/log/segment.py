@@ -1,4 +1,4 @@
-"""A segment of a log. Lookups by offset, byte or time are O(log batches); it is removed as a whole.
+"""A segment of a log. Lookups by offset, byte or time are O(log batches). Retention removes whole segments.
 
 `Segment` keeps its batches in memory, `FileSegment` in `log/files.py` in a file.
 """
@@ -46,12 +46,12 @@ class Segment:
 
     @property
     def max_timestamp(self) -> int:
-        """Return the greatest timestamp, ms; -1 without one."""
+        """Return the greatest timestamp, in ms; -1 if there is none."""
         return self._times[-1] if self._times else -1
 
     @property
     def last_time(self) -> int:
-        """Return the greatest timestamp, ms; without one, the time of the last append."""
+        """Return the greatest timestamp, in ms; if there is none, the time of the last append."""
         return self.max_timestamp if self.max_timestamp >= 0 else self.modified_ms
 
     def append(self, batch: Batch, now_ms: int) -> None:
@@ -71,14 +71,14 @@ class Segment:
         self._ends.append(before + batch.size)
 
     def index_of(self, offset: int) -> int:
-        """Return the batch that holds `offset`, or else the first after it; `len` for none. O(log batches).
+        """Return the index of the batch that holds `offset`, or else of the first after it; `len` if there is none.
 
-        This is also the end of the batches that lie wholly below `offset`.
+        This is also the number of batches that are wholly below `offset`. O(log batches).
         """
         return bisect_left(self._lasts, offset)
 
     def index_of_time(self, timestamp: int, since: int) -> int:
-        """Return the first batch from `since` on with a record of `timestamp` ms or later; `len` for none.
+        """Return the index of the first batch from `since` on with a record at `timestamp` ms or later, or `len`.
 
         O(log batches), plus the batches hidden by a greater timestamp before `since`.
         """
@@ -88,7 +88,7 @@ class Segment:
         return index
 
     def index_within(self, start: int, end: int, max_bytes: int) -> int:
-        """Return the end of the batches from `start` that fit into `max_bytes`, at most `end`. O(log batches)."""
+        """Return the index after the batches from `start` that fit into `max_bytes`, at most `end`. O(log batches)."""
         return min(bisect_right(self._ends, self.position(start) + max_bytes), end)
 
     def position(self, index: int) -> int:

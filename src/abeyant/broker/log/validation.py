@@ -19,7 +19,7 @@ from abeyant.broker.log.records import MalformedRecordsError, Record, decode, su
 
 
 def parse_batch(records: bytes, config: LogConfig, *, from_client: bool) -> Batch:
-    """Return the one batch in `records`; check its size, CRC and header.
+    """Return the one batch in `records`; check its size and CRC, and the header if it is a client's.
 
     Raises CorruptRecordError, InvalidRecordError, RecordTooLargeError.
     """
@@ -120,7 +120,10 @@ def _has_invalid_time(least: int, greatest: int, config: LogConfig, now_ms: int)
 
 
 def _check_each(batch: Batch, payload: bytes, config: LogConfig, now_ms: int) -> None:
-    """Check each record by itself. Slow, and used only where one may be invalid."""
+    """Check each record. Slow, so it is called only if one may be invalid.
+
+    Raises InvalidTimestampError or InvalidRecordError, with the errors of all records.
+    """
     append_time = config.message_timestamp_type == "LogAppendTime"
     errors: list[tuple[int, str]] = []
     invalid_time = False

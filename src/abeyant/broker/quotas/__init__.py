@@ -1,4 +1,4 @@
-"""Client quotas: limits of users, client ids and addresses, and the throttling of who exceeds them (KIP-13, KIP-219).
+"""Client quotas: limits of users, client ids and addresses, and throttling beyond them (KIP-13, KIP-219).
 
-`table` has the quotas, which the controller keeps; `limits` measures one broker's clients; `rates` are the measures.
+`table` has the quotas, which the controller keeps; `limits` measures clients against them; `rates` has the measures.
 """

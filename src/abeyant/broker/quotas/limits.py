@@ -1,4 +1,4 @@
-"""What clients use of their quotas: of one broker's bandwidth and time, and of the controller.
+"""Measure what clients use of their quotas: a broker's bandwidth and request time, and the controller's mutations.
 
 Kafka: `ClientQuotaManager`, `ClientRequestQuotaManager`, `ControllerMutationQuotaManager`.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from abeyant.broker.settings import Settings
 
 Record = Callable[[int], object]
-"""Records a change of so many partitions. Raises ApiError if the quota was exhausted before."""
+"""Records that a request creates or deletes this number of partitions. See `Mutations.record`."""
 
 _IDLE = 3600.0  # seconds after which an unused measure is dropped, as in Kafka
 
@@ -27,14 +27,14 @@ T = TypeVar("T")
 
 
 class _Recent(Generic[T]):
-    """Measures by whose use they count, as long as they are used: those that idle for an hour are dropped."""
+    """Measures, rates or token buckets, by quota key. Those not used for an hour are dropped."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self._known: OrderedDict[tuple[str, ...], tuple[float, T]] = OrderedDict()  # with the last use, oldest first
 
     def get(self, key: tuple[str, ...], now: float) -> T:
-        """Return a measure; the first call makes it. O(1), amortized."""
+        """Return the measure of `key`, created on first use. O(1), amortized."""
         known = self._known.pop(key, None)
         while self._known and now - next(iter(self._known.values()))[0] > _IDLE:
             self._known.popitem(last=False)
@@ -54,7 +54,7 @@ class ClientQuotas:
         self._rates = _Recent(lambda: Rate(self._windows, self._window))
 
     def charge(self, quota: str, user: str, client_id: str, amount: float) -> float:
-        """Record `amount` of a quota. Return by how many seconds to throttle the client. O(windows)."""
+        """Record `amount` of a quota. Return the client's throttle time in seconds, or 0. O(windows)."""
         limit = self.table.limit(quota, user, client_id)
         if limit is None:
             return 0.0
@@ -65,7 +65,7 @@ class ClientQuotas:
         return min(seconds, self._window) if quota == REQUEST else seconds
 
     def refund(self, quota: str, user: str, client_id: str, amount: float) -> None:
-        """Take back an amount that was recorded, as it is not sent."""
+        """Subtract an amount that was recorded for a response but not sent."""
         limit = self.table.limit(quota, user, client_id)
         if limit is not None:
             now = self._now()
@@ -78,7 +78,7 @@ class ClientQuotas:
 
 
 class MutationQuotas:
-    """Measures how many partitions clients create and delete, in the controller. Use from the loop's thread only."""
+    """Measures the partitions that clients create and delete, in the controller. Use from the loop's thread only."""
 
     def __init__(self, table: QuotaTable, settings: Settings, now: Callable[[], float]) -> None:
         self.table = table
@@ -88,16 +88,16 @@ class MutationQuotas:
         self._buckets = _Recent(TokenBucket)
 
     def of(self, user: str, client_id: str, *, strict: bool) -> Mutations:
-        """Return the quota of one request. With `strict` it refuses; else it lets the request pass and throttles."""
+        """Return the quota for one request. If exceeded, it rejects the request if `strict`, else throttles it."""
         return Mutations(self, self.table.limit(MUTATION, user, client_id), strict=strict)
 
     def bucket(self, limit: Limit) -> tuple[TokenBucket, float]:
-        """Return the bucket of a quota and its burst."""
+        """Return the token bucket of a quota, and its burst in partitions."""
         return self._buckets.get(limit.key, self.now()), limit.value * self._seconds
 
 
 class Mutations:
-    """The use that one request makes of the controller."""
+    """The partition creations and deletions of one request, charged to its client's quota."""
 
     def __init__(self, quotas: MutationQuotas, limit: Limit | None, *, strict: bool) -> None:
         self._quotas = quotas
@@ -107,7 +107,7 @@ class Mutations:
         """Throttle time for the client, in seconds."""
 
     def record(self, partitions: int) -> None:
-        """Record a change of so many partitions. Raises ApiError if the quota was exhausted before."""
+        """Record a change of `partitions` partitions. Raises ApiError if strict and the quota was exhausted before."""
         limit = self._limit
         if limit is None:
             return

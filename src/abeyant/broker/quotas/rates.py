@@ -17,7 +17,7 @@ class Rate:
         """Measure over `windows` windows of `window` seconds each, the current one included."""
         self._count = windows
         self._window = window
-        self._windows: deque[list[float]] = deque()  # [start, last record, amount] of each
+        self._windows: deque[list[float]] = deque()  # [start time, time of the last record, amount] of each
 
     def record(self, now: float, amount: float) -> None:
         """Add `amount` at `now`. O(1), amortized."""
@@ -49,7 +49,7 @@ class Rate:
 
 
 class TokenBucket:
-    """Tokens that come back at a rate, up to a burst. Taking more than there are leaves a debt.
+    """Tokens that are refilled at a rate, up to a burst. Taking more than there are leaves a debt.
 
     Kafka: `TokenBucket`.
     """
@@ -62,7 +62,7 @@ class TokenBucket:
         self._filled_at = 0.0
 
     def take(self, now: float, rate: float, burst: float, tokens: float) -> None:
-        """Take `tokens` at `now`, at which it has `burst` at most. O(1)."""
+        """Refill at `rate` tokens per second up to `burst`, then take `tokens`, at `now`. O(1)."""
         self._fill(now, rate, burst)
         self._tokens -= tokens
 

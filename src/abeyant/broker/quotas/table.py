@@ -1,4 +1,4 @@
-"""The quotas of users, client ids and addresses, as AlterClientQuotas sets them, and which of them holds for a client.
+"""Store the quotas of users, client ids and addresses (AlterClientQuotas), and find the one that applies to a client.
 
 Kafka: `ClientQuotaControlManager`, `ClientQuotasImage`, `DefaultQuotaCallback`.
 """
@@ -27,7 +27,7 @@ CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 
 Entity = tuple[tuple[str, str | None], ...]
-"""Types and names, by type; the name None is the default of all others."""
+"""(type, name) pairs, sorted by type. The name None means the default for all names without a quota of their own."""
 
 _TYPES: Final = (USER, CLIENT_ID, IP)
 _CLIENT_KEYS: Final = {PRODUCE: "LONG", FETCH: "LONG", REQUEST: "DOUBLE", MUTATION: "DOUBLE"}
@@ -37,7 +37,7 @@ _EXACT, _DEFAULT, _ANY = range(3)  # how a filter matches a name
 
 
 class Limit(NamedTuple):
-    """The quota that holds for a client."""
+    """The quota that applies to a client."""
 
     value: float
     key: tuple[str, str]
@@ -60,15 +60,15 @@ class QuotaTable:
         self._store = store
         self._quotas: dict[Entity, dict[str, float]] = dict(store.quotas())
         self._limits: dict[tuple[str, str, str], Limit | None] = {}
-        self._addresses: dict[str, str | None] = {}  # of hosts with quotas, as they were when those were set
+        self._addresses: dict[str, str | None] = {}  # resolved addresses, by host name with a quota
         self.enabled = bool(self._quotas)
-        """Whether there are any quotas, so that requests pay nothing without."""
+        """Whether there are any quotas; if not, requests skip measuring."""
 
     def alter(self, entity: Entity, changes: Sequence[tuple[str, float | None]], *, validate_only: bool) -> None:
         """Set an entity's quotas, and remove those that are None. Raises ApiError, and changes nothing then."""
         after = dict(self._quotas.get(entity, {}))
         if len(dict(changes)) < len(changes):
-            text = f"Ignoring duplicate entity {shown(entity)}"  # as Kafka has it, though a key is repeated
+            text = f"Ignoring duplicate entity {shown(entity)}"  # Kafka's message, although a key is repeated
             raise ApiError(ErrorCode.invalid_request, text)
         known = _keys(entity, self._look_up)
         for key, value in changes:
@@ -87,7 +87,7 @@ class QuotaTable:
         self.enabled = bool(self._quotas)
 
     def describe(self, filters: Iterable[Filter], *, strict: bool) -> list[tuple[Entity, dict[str, float]]]:
-        """Return the entities that match all filters; with `strict`, those without further types. Raises ApiError."""
+        """Return the entities that match all filters; if `strict`, only those without other types. Raises ApiError."""
         wanted = _by_type(filters)
         return [
             (entity, values)
@@ -96,7 +96,7 @@ class QuotaTable:
         ]
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
-        """Return a client's quota, the most specific one; None without. O(1)."""
+        """Return the most specific quota `key` of a client; None if there is none. O(1)."""
         if not self.enabled:
             return None
         of = key, user, client_id
@@ -123,12 +123,12 @@ class QuotaTable:
         return None
 
     def _look_up(self, name: str) -> str | None:
-        """Return a host's address now, and keep it, as asking a name server takes time. None without one."""
+        """Resolve a host name and cache the address, since a name server is slow; None if it does not resolve."""
         self._addresses[name] = found = address_of(name)
         return found
 
     def connection_rate(self, address: str) -> float | None:
-        """Return how many connections per second an address may make; None for any number."""
+        """Return the number of connections per second that an address may make; None for no limit."""
         if not self.enabled:
             return None
         of_all = None
@@ -149,9 +149,9 @@ def entity_of(names: Mapping[str, str | None]) -> Entity:
 
 
 def _keys(entity: Entity, look_up: Callable[[str], str | None]) -> Mapping[str, str]:
-    """Return the quotas that an entity may have, with their types. Raises ApiError for one that cannot be.
+    """Return the quotas that an entity may have, with their types. Raises ApiError for an invalid entity.
 
-    `look_up` returns a host's address; None without one.
+    `look_up` resolves a host name; it returns None if that fails.
     """
     names = dict(entity)
     if not names:
@@ -173,11 +173,11 @@ def _keys(entity: Entity, look_up: Callable[[str], str | None]) -> Mapping[str, 
 
 
 def _check(known: Mapping[str, str], key: str, value: float) -> None:
-    """Raise ApiError unless an entity may have this value of a quota."""
+    """Raise ApiError unless the quota `key` is in `known` and may have this value."""
     kind = known.get(key)
     if kind is None:
         raise ApiError(ErrorCode.invalid_request, f"Invalid configuration key {key}")
-    if not value > 0:  # nor is NaN
+    if not value > 0:  # also refuses NaN
         raise ApiError(ErrorCode.invalid_request, f"Quota {key} must be greater than 0")
     if kind != "DOUBLE":
         if value > _MOST[kind]:
@@ -222,6 +222,6 @@ def _matches(names: Mapping[str, str | None], wanted: Mapping[str, Filter]) -> b
 
 
 def shown(entity: Entity) -> str:
-    """Return an entity as Kafka's messages have it."""
+    """Format an entity as in Kafka's messages."""
     names = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in entity)
     return f"ClientQuotaEntity(entries={{{names}}})"

@@ -70,7 +70,7 @@ class Fetchers:
 
 
 class Fetcher:
-    """Fetches from one leader."""
+    """The fetch loop for one leader."""
 
     def __init__(self, broker: Broker, leader: int) -> None:
         self._broker = broker
@@ -79,7 +79,7 @@ class Fetcher:
         self._partitions: dict[Key, Partition] = {}
         self._changed: dict[Key, Partition] = {}  # the next fetch includes their positions
         self._forgotten: list[Key] = []
-        self._caught_up: set[Key] = set()  # of the throttled ones
+        self._caught_up: set[Key] = set()  # throttled partitions that have caught up
         self._scheduled = False
 
     def add(self, partition: Partition) -> None:
@@ -189,7 +189,7 @@ class Fetcher:
         self._broker.ask_leader(self.leader, fetch)
 
     def _holds_back(self, partition: Partition) -> bool:
-        """Return whether to fetch nothing of a throttled replica, which is behind, now. Fetch again when it may."""
+        """Return whether to leave a lagging, throttled replica out of this fetch. If so, schedule its next one."""
         if not partition.follower_throttled or partition.key in self._caught_up:
             return False
         throttle = self._broker.follower_throttle

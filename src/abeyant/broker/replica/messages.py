@@ -41,7 +41,7 @@ class PartitionResponse(NamedTuple):
     records: Sequence[Batch] | None = None
     high_watermark: int = -1
     start: int = -1
-    end: int = -1
+    end: int = -1  # the leader's log end offset; with `truncate_to`, the leader epoch that ends there
     truncate_to: int = -1  # where the follower's log diverges from the leader's; -1 if it does not
 
 

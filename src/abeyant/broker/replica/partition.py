@@ -179,7 +179,7 @@ class Partition:
         return appended
 
     def _deliver(self, before: int, now_ms: int) -> dict[Remote, Partition]:
-        """Append what was appended at `before` to the followers that wait for it. Return them, with their replicas."""
+        """Append the batch at offset `before` to the followers that wait for it. Return them, with their replicas."""
         broker = self.broker
         cluster = broker.cluster
         current: dict[Remote, Partition] = {}
@@ -227,7 +227,7 @@ class Partition:
         return wanted
 
     def start_moved(self) -> None:
-        """Send the new log start to the followers."""
+        """Announce a new log start to followers, waiting fetches and watchers."""
         self._notify_followers()
         self.broker.fetch_purgatory.check_and_complete(self)
         self._call_watchers()
@@ -239,7 +239,7 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """Return the lowest log start offset of the replicas on live brokers."""
+        """Return the lowest log start offset of the followers on live brokers; this replica's if there are none."""
         alive = self.broker.cluster.controller.members
         starts = [remote.start for remote in self.remotes.values() if remote.broker in alive]
         return min(starts, default=self.log.start_offset)
@@ -320,7 +320,7 @@ class Partition:
     # -- the in-sync set
 
     def _is_in_sync(self, remote: Remote) -> bool:
-        """Return whether a follower may join: it is alive, and past the high watermark and this epoch's start."""
+        """Return whether a follower may join: alive, and at least at the high watermark and this epoch's start."""
         return (
             remote.end >= self.high_watermark
             and remote.end >= self.epoch_start

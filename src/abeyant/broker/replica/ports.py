@@ -33,7 +33,7 @@ class Fetchers(Protocol):
         """Start fetching a partition from its leader."""
 
     def leave(self, partition: Any, /) -> None:
-        """Stop fetching it."""
+        """Stop fetching a partition."""
 
     def receive(self, response: ReplicaResponse) -> None:
         """Append a leader's records, and fetch again."""
@@ -49,7 +49,7 @@ class Throttle(Protocol):
         """Count bytes of a throttled replica."""
 
     def excess(self) -> float:
-        """Return for how many seconds to hold throttled replicas back; 0.0 if the rate is not exceeded."""
+        """Return the seconds for which to hold throttled replicas back; 0.0 if the rate is not exceeded."""
 
     def hold(self, partition: Key, follower: str, seconds: float, then: Callable[[], object], /) -> None:
         """Call `then` once, after `seconds` or when the settings change."""
@@ -81,7 +81,7 @@ class Cluster(Protocol):
 
     @property
     def _gate(self) -> object:
-        """Return what holds or refuses calls for faults; None without faults."""
+        """Return the function that delays, refuses or drops calls for faults; None without faults."""
 
     @property
     def _observer(self) -> Observer | None:
@@ -118,11 +118,11 @@ class Broker(Receiver, Protocol):
 
     @property
     def leader_throttle(self) -> Throttle:
-        """Return the throttle of what it sends as leader."""
+        """Return the throttle of the records that it sends as leader."""
 
     @property
     def follower_throttle(self) -> Throttle:
-        """Return the throttle of what it fetches as follower."""
+        """Return the throttle of the records that it fetches as follower."""
 
     @property
     def fetchers(self) -> Fetchers:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def preferred_replica(partition: Partition, rack: str, offset: int) -> int:
     """Return the follower in `rack` that has most of the leader's log; `NO_LEADER` to read from the leader.
 
-    Followers count that are in sync and have the record at `offset`. Call it on the leader. O(replicas).
+    Only followers count that are in sync and whose log has, or ends at, `offset`. Call it on the leader. O(replicas).
     """
     broker = partition.broker
     settings = broker.cluster.settings

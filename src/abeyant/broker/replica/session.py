@@ -4,9 +4,9 @@ The follower has one fetch in flight for all partitions that it follows here, an
 `ready` is the set of partitions with something new for it, updated as logs grow and high watermarks advance. So a
 waiting fetch reads no log (K3): it completes when `ready` is not empty.
 
-Most appends find every follower's fetch waiting, with no message on its way and no fault ordered. Then nothing can come
+Most appends find every follower's fetch waiting, with no message in flight and no fault active. Then nothing can come
 between the response, the follower's append and its next fetch, and `deliver` does all three without a message: five
-calls for each follower, in place of eighty. The fetch goes on waiting, as the next one.
+calls for each follower, in place of eighty. The waiting fetch then stands for the next one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Session:
         self.errors: list[PartitionResponse] = []  # for the next response
         self._operation: DelayedReplicaFetch | None = None
         self._fetch: ReplicaFetch | None = None  # the last one
-        self.ready: dict[Partition, None] = {}  # in the order in which they became so
+        self.ready: dict[Partition, None] = {}  # in the order in which they became ready
         self.fetched_at = 0.0  # when its last fetch arrived, in seconds
 
     def fetch(self, fetch: ReplicaFetch) -> None:
@@ -61,9 +61,9 @@ class Session:
         self._wait(self._broker.replica_fetch_wait)
 
     def deliver(self, partition: Partition, remote: Remote, batch: Batch, now: float, now_ms: int) -> Partition | None:
-        """Append what the leader has just appended to the follower's replica, and take that for its next fetch.
+        """Append the leader's newest batch to the follower's replica, and count that as the follower's next fetch.
 
-        Return the replica. Return None, with nothing changed, if messages are needed: then `ready` is the way.
+        Return the replica. Return None and change nothing if messages are needed: then mark the partition in `ready`.
         """
         if self._operation is None or self.ready or self.errors or partition.leader_throttled:
             return None
@@ -94,7 +94,7 @@ class Session:
 
     @property
     def fetch_wait(self) -> float:
-        """Return for how many seconds a fetch waits: `replica.fetch.wait.max.ms`."""
+        """Return the maximum wait of a fetch in seconds: `replica.fetch.wait.max.ms`."""
         return self._broker.replica_fetch_wait
 
     def partition_keys(self) -> list[Key]:
@@ -107,7 +107,7 @@ class Session:
         return bool(self.ready or self.errors)
 
     def end_wait(self, since: float) -> None:
-        """Respond to the fetch that has waited since `since`, or let the one that `deliver` took for the next wait."""
+        """Respond to the fetch that waits since `since`. If `deliver` renewed it, wait for the rest of its time."""
         waited = self.fetched_at - since
         if waited > 0 and not self.has_news:
             self._wait(waited)
@@ -221,7 +221,7 @@ class Session:
         self._broker.answer_follower(self.follower, response)
 
     def _holds_back(self, partition: Partition, remote: Remote) -> bool:
-        """Return whether a throttled replica, which is not in sync, gets no records now. Try again when it may."""
+        """Return whether to send an out-of-sync, throttled replica no records now. If so, schedule the next attempt."""
         if not partition.leader_throttled or self.follower in partition.state.isr:
             return False
         seconds = self._broker.leader_throttle.excess()
@@ -254,7 +254,7 @@ class DelayedReplicaFetch(BrokerOperation):
         return self._session.partition_keys()
 
     def try_complete(self) -> bool:
-        """Complete when a partition is ready, which an append marks. Reads no log."""
+        """Complete when a partition is ready, which an append marks, or there is an error to send. Reads no log."""
         session = self._session
         return bool(session.ready or session.errors) and self.force_complete()
 

@@ -1,4 +1,4 @@
-"""Replication throttles (KIP-73): replicas that catch up no faster than a rate, measured on one side of one broker.
+"""Replication throttles (KIP-73): limit the rate at which replicas catch up, on one side (leader or follower).
 
 While the rate is exceeded, a leader sends no records of throttled replicas, and a follower does not fetch them. Those
 in sync are not held back, but their bytes count. Kafka: `ReplicationQuotaManager`,
@@ -23,7 +23,7 @@ _MILLISECOND: Final = 0.001  # longer than rounding errors, so that the rate is 
 
 
 class ReplicationThrottle:
-    """Measures the throttled replicas of one broker, as leader or as follower. Use from the loop's thread only."""
+    """The throttle of one broker's replicas, as leader or as follower. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker, side: Side) -> None:
         settings = broker.cluster.settings
@@ -39,7 +39,7 @@ class ReplicationThrottle:
         self._rate.record(self._broker.now(), size)
 
     def excess(self) -> float:
-        """Return for how many seconds to hold throttled replicas back; 0.0 if the rate is not exceeded. O(windows)."""
+        """Return the seconds for which to hold throttled replicas back; 0.0 if the rate is not exceeded. O(windows)."""
         limit: int | None = self._broker.cluster.settings.value(self._setting, self._broker.id)
         if limit is None:
             return 0.0
@@ -49,7 +49,8 @@ class ReplicationThrottle:
     def hold(self, partition: Key, follower: str, seconds: float, then: Callable[[], object]) -> None:
         """Call `then` once, after `seconds` or when the settings change.
 
-        A replica that waits already goes on waiting, and only this `then` is called: it may follow another leader now.
+        If the replica is already held, its wait continues, and this `then` replaces the former: its leader may have
+        changed.
         """
         key = partition, follower
 
@@ -66,6 +67,6 @@ class ReplicationThrottle:
         self._broker.throttle_purgatory.try_complete_else_watch(waiting, [waiting])
 
     def release(self) -> None:
-        """End all waits, as settings have changed. Replicas that still are too fast wait again."""
+        """End all waits, as settings have changed. Replicas that still exceed the rate are held again."""
         for waiting in list(self._held.values()):
             waiting.force_complete()

@@ -1,4 +1,4 @@
-"""One file per API, which handles its requests: answers at once, or submits an operation that answers later.
+"""One module per API, which handles its requests: it responds at once, or submits an operation that responds later.
 
-The registry `wire/apis.py` lists their keys and versions, and what each file defines. `common/` has what they share.
+The registry `wire/apis.py` lists their keys and versions, and what each module defines. `common/` has shared code.
 """

@@ -14,7 +14,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Change the quotas of each entity, by itself. Answer with a result for each."""
+    """Change each entity's quotas, all or none of an entity's. Answer with a result for each."""
     quotas = call.broker.cluster.controller.quotas
     found: dict[Entity, Message] = {}
     for entry in call.request.entries:

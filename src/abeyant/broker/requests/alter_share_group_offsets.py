@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (key 91, versions 0-0): set where a share group without members starts in partitions.
+"""AlterShareGroupOffsets (key 91, versions 0-0): set the start offsets of a share group without members.
 
 Kafka: `GroupCoordinatorService.alterShareGroupOffsets`.
 """
@@ -21,7 +21,7 @@ _UNKNOWN = ApiError(
 
 
 def handle(call: Call) -> None:
-    """Make new states that start at the given offsets, and respond."""
+    """Initialize the states at the given start offsets, and respond."""
     require_shares(call, UNSUPPORTED)
     request = call.request
     if not request.group_id:

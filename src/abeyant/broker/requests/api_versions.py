@@ -22,7 +22,7 @@ _LISTED_FROM = {0: 0}
 _KEYS = tuple(
     Message(api_key=api.key, min_version=_LISTED_FROM.get(api.key, api.lowest), max_version=api.highest) for api in APIS
 )
-# Kafka lists them where a plugin takes metrics. Clients that see them ask every five minutes, and librdkafka logs it.
+# Kafka lists them only with a metrics plugin. Clients that see them send one every five minutes; librdkafka logs it.
 _OF_METRICS = tuple(BY_NAME[name].key for name in ("GetTelemetrySubscriptions", "PushTelemetry"))
 _WITHOUT_METRICS = tuple(key for key in _KEYS if key.api_key not in _OF_METRICS)
 _THIS = tuple(key for key in _KEYS if key.api_key == BY_NAME["ApiVersions"].key)

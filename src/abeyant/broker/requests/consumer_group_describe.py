@@ -81,7 +81,7 @@ def describe_assignment(call: Call, assignment: Assignment) -> Message:
 
 
 def check_topics(call: Call, assignments: Iterable[Message]) -> None:
-    """Raise ApiError unless the client may describe all topics of described assignments: it sees none of the group."""
+    """Raise ApiError unless the client may describe all topics of these assignments: the whole group is refused."""
     names = {row.topic_name for one in assignments for row in one.topic_partitions}
     if not all(may_describe(call, name) for name in names):
         text = "The group has described topic(s) that the client is not authorized to describe."

@@ -34,7 +34,7 @@ def handle(call: Call) -> None:
         if any(one.principal_type != "User" for one in request.renewers):
             raise ApiError(ErrorCode.invalid_principal_type)
         if not call.broker.cluster.controller.tokens.enabled:
-            never = dict.fromkeys(never, 0)  # refused by Kafka's controller
+            never = dict.fromkeys(never, 0)  # Kafka's controller refuses this, and sends 0
         renewers = tuple(principal(one.principal_type, one.principal_name) for one in request.renewers)
         longest_ms = round(request.max_lifetime.total_seconds() * 1000)
         token = call.broker.cluster.controller.tokens.create(requester, owner, renewers, longest_ms)

@@ -1,6 +1,7 @@
-"""DescribeShareGroupOffsets (key 90, versions 0-1): describe where share groups start in partitions, and their lag.
+"""DescribeShareGroupOffsets (key 90, versions 0-1): describe the start offsets of share groups, and their lag.
 
-The coordinator of a group asks the share coordinators of its partitions, and for the lag (KIP-1226) their leaders.
+The group's coordinator requests the states from the share coordinators, and for the lag (KIP-1226) the latest offsets
+from the partitions' leaders.
 Kafka: `GroupCoordinatorService.describeShareGroupOffsets`.
 """
 
@@ -50,7 +51,7 @@ def error_response(request: Any, error: ErrorCode) -> Message:
 
 
 def refused_topics(topics: list[Any], error: ErrorCode, message: str) -> list[Message]:
-    """Return topics of a group that the client may not describe."""
+    """Return the rows, with this error, of a group's topics that the client may not describe."""
     found = []
     for topic in topics:
         rows = [_row(index) for index in topic.partitions]
@@ -93,12 +94,12 @@ def _describe(call: Call, group: Any, done: Callable[[Message], object]) -> None
 
 
 def _row(index: int) -> Message:
-    """Return a partition without a known start."""
+    """Return a partition's row without a known start offset."""
     return Message(partition_index=index, start_offset=-1, leader_epoch=0, lag=-1)
 
 
 def _add_lags(call: Call, wanted: Partitions, results: Results, done: Callable[[list[Message]], object]) -> None:
-    """Find the ends of the partitions whose start is known, then call `done` with the topics."""
+    """Request the latest offsets of partitions whose start is known, set their lag, and call `done` with the topics."""
     topics = {topic: Message(topic_name=name, topic_id=topic, partitions=[]) for topic, (name, _) in wanted.items()}
     asked: dict[tuple[uuid.UUID, int], Message] = {}
     for (topic, index), (error, state) in results.items():

@@ -26,7 +26,7 @@ def handle(call: Call) -> None:
     if cursor is not None and not _is_within(cursor, request):
         raise ApiError(ErrorCode.invalid_request)
     every = not request.topics
-    known = (name for name in controller.topics if may_describe(call, name))  # nor may a cursor name another
+    known = (name for name in controller.topics if may_describe(call, name))  # else a cursor could name a hidden one
     names = sorted(known if every else {topic.name for topic in request.topics})
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]

@@ -2,7 +2,7 @@
 
 Followers in this process fetch through replica/session.py instead.
 Kafka: `KafkaApis.handleFetchRequest`, `ReplicaManager.fetchMessages`.
-A consumer of another rack than the leader's is sent to a replica of its own (KIP-392).
+A consumer in another rack than the leader's is redirected to a replica in its own (KIP-392).
 Not implemented: fetches by brokers of other processes.
 """
 
@@ -94,7 +94,7 @@ class PartitionResult:
 
     @property
     def ends_wait(self) -> bool:
-        """Return whether the client has to act on something else than records or an error."""
+        """Return whether to answer without records: the client has to truncate, or to fetch from another replica."""
         return self.diverging is not None or self.preferred != NO_LEADER
 
 
@@ -121,7 +121,7 @@ class FetchReader:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether all may read, and from every replica."""
+        """Return whether neither ACLs nor a replica selector apply to this fetch."""
         return not (self._rack or self._call.broker.cluster.controller.acls.enabled)
 
     def read(self, *, in_session: bool = False, again: bool = False) -> list[PartitionResult]:
@@ -255,7 +255,7 @@ def handle(call: Call) -> None:
 
 
 def _answer_waited(call: Call, reader: FetchReader, pending: list[PendingFetch], session: FetchSession | None) -> None:
-    """Read what the fetch has waited for, and answer: in one step if a single partition has grown, and nothing else."""
+    """Read again after the wait, and answer: with the packed response if only a single partition has news."""
     if call.version >= FETCH_SINCE and call.is_plain and reader.is_plain:
         index = _only_news(call, reader, pending, session)
         records = None if index is None else pending[index].read(reader.max_bytes)
@@ -275,10 +275,10 @@ def _answer_waited(call: Call, reader: FetchReader, pending: list[PendingFetch],
 def _only_news(
     call: Call, reader: FetchReader, pending: list[PendingFetch], session: FetchSession | None
 ) -> int | None:
-    """Return which partition alone the response has to include. None if it may be none, or several."""
+    """Return the index of the only partition that the response has to include; None if it may be none, or several."""
     if len(pending) == 1:
         return 0 if session is None or reader.queries[0].key in session.partitions else None
-    if session is None or call.request.session_epoch <= 0:  # all of them
+    if session is None or call.request.session_epoch <= 0:  # a full fetch gets all partitions
         return None
     found = None
     for index, one in enumerate(pending):
@@ -332,7 +332,7 @@ def _answer(call: Call, results: list[PartitionResult], session: FetchSession | 
         if call.request.session_epoch > 0:  # a full fetch gets all partitions
             results = news
     if _is_throttled(call, results, number):
-        # As in Kafka: an empty response, of which nothing counts. A session that would have begun does not.
+        # As in Kafka: send no partitions and record no marks. A session begun by this request ends.
         if call.request.session_epoch <= 0:
             call.broker.fetch_sessions.end(number)
             number = NO_SESSION
@@ -349,7 +349,7 @@ def _answer(call: Call, results: list[PartitionResult], session: FetchSession | 
 
 
 def _answer_single(call: Call, results: list[PartitionResult], session: int) -> bool:
-    """Answer with a single partition's records in one call, if there is nothing else to say."""
+    """Send the packed response if there is a single partition, without an error and the like. Return whether it was."""
     if len(results) != 1 or call.version < FETCH_SINCE:
         return False
     (result,) = results

@@ -1,6 +1,6 @@
 """GetTelemetrySubscriptions (key 71, versions 0-0): tell a client which metrics to push, and how often (KIP-714).
 
-Kafka lists this API only with a plugin that takes the metrics; ours always takes them.
+Kafka lists this API only with a plugin that takes the metrics; this broker only if there are subscriptions.
 Kafka: `ClientMetricsManager.processGetTelemetrySubscriptionRequest`.
 """
 

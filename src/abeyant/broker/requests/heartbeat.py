@@ -13,7 +13,7 @@ FILL: dict[str, dict[str, object]] = {"HeartbeatRequest": {"group_instance_id": 
 
 
 def handle(call: Call) -> None:
-    """Restart the member's session."""
+    """Restart the member's session time-out."""
     request = call.request
     shard = group_shard(call, request.group_id)
     member_id, instance_id, generation = request.member_id, request.group_instance_id, request.generation_id

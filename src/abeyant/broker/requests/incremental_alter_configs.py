@@ -1,8 +1,6 @@
-"""IncrementalAlterConfigs (key 44, versions 0-1): change single settings.
+"""IncrementalAlterConfigs (key 44, versions 0-1): set, delete, append to or subtract from single settings.
 
 Resources are topics, brokers and their loggers, groups, and subscriptions to clients' metrics.
-
-Each can be set, deleted, appended to or subtracted from.
 Kafka: `ConfigAdminManager.preprocess`, `ConfigurationControlManager.incrementalAlterConfigs`.
 Not implemented: alter.config.policy.class.name.
 """

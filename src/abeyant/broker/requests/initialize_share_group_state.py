@@ -1,4 +1,4 @@
-"""InitializeShareGroupState (key 83, versions 0-0): create the state of share partitions, or start it again.
+"""InitializeShareGroupState (key 83, versions 0-0): create the state of share partitions, or replace it.
 
 Group coordinators send it.
 Kafka: `ShareCoordinatorService.initializeState`.

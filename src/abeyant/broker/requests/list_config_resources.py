@@ -1,6 +1,6 @@
-"""ListConfigResources (key 74, versions 0-1): list what has settings.
+"""ListConfigResources (key 74, versions 0-1): list the resources that have settings.
 
-Version 0 lists subscriptions to clients' metrics.
+Version 0 lists only subscriptions to clients' metrics.
 Kafka: `KafkaApis.handleListConfigResources`.
 """
 

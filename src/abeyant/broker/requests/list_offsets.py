@@ -1,4 +1,4 @@
-"""ListOffsets (key 2, versions 1-11): find the offset for a timestamp, or the earliest, the latest or the newest.
+"""ListOffsets (key 2, versions 1-11): find the offset for a timestamp, or the earliest, latest or newest record's.
 
 Kafka: `KafkaApis.handleListOffsetRequest`.
 Not implemented: offsets in tiered storage, which are -1.

@@ -1,4 +1,4 @@
-"""OffsetFetch (key 9, versions 1-10): read the committed offsets of groups that every in-sync replica has.
+"""OffsetFetch (key 9, versions 1-10): read groups' committed offsets, those that every in-sync replica has.
 
 Kafka: `KafkaApis.handleOffsetFetchRequest`, `OffsetMetadataManager.fetchOffsets`.
 Share groups have no committed offsets.

@@ -91,7 +91,7 @@ def _append_all(call: Call, verified: Verified | None) -> None:
             results.append(result)
         topics.append((topic, results))
     if all(not ack.poll() for ack in waiting):
-        # Consumers first: their long polls wait for the followers, which fetch in this turn.
+        # Answer consumers' long polls first: they wait for the followers, which fetch in this turn.
         call.broker.cluster.network.send_last(call.broker, _answer, call, topics)
     else:
         timeout = request.timeout.total_seconds()
@@ -216,7 +216,7 @@ def _answer(call: Call, topics: list[tuple[Any, list[_Result]]]) -> None:
 
 
 def _answer_single(call: Call, topics: list[tuple[Any, list[_Result]]]) -> bool:
-    """Answer a successful append to a single partition in one call, if this is one."""
+    """Send the packed response if this is a successful append to a single partition. Return whether it was."""
     if len(topics) != 1 or len(topics[0][1]) != 1 or call.version < PRODUCE_SINCE or not call.request.acks:
         return False
     (result,) = topics[0][1]

@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummary (key 87, versions 0-1): read the start of share partitions, and how much is done.
+"""ReadShareGroupStateSummary (key 87, versions 0-1): read share partitions' start offsets and completed counts.
 
 Kafka: `ShareCoordinatorService.readStateSummary`.
 """

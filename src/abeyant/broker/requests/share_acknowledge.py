@@ -1,6 +1,6 @@
 """ShareAcknowledge (key 79, versions 1-2): acknowledge, release, reject or renew records of a share group.
 
-The final epoch also ends the member's share session, which releases what it still has.
+The final epoch also ends the member's share session, which releases the records that it still has.
 Kafka: `KafkaApis.handleShareAcknowledgeRequest`.
 """
 

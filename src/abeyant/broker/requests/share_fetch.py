@@ -1,4 +1,4 @@
-"""ShareFetch (key 78, versions 1-2): acquire records for a member of a share group, at once or when there are some.
+"""ShareFetch (key 78, versions 1-2): acquire records for a member of a share group, at once or once some are available.
 
 It may carry acknowledgements, which are applied first.
 Kafka: `KafkaApis.handleShareFetchRequest`, `DelayedShareFetch`.
@@ -80,7 +80,7 @@ class DelayedShareFetch(BrokerOperation):
 
 
 class _ShareFetch:
-    """One request, whose acknowledgements and records are answered together."""
+    """One request, answered once its acknowledgements are stored and its records acquired."""
 
     def __init__(self, call: Call, session: ShareSession | None, subsequent: bool) -> None:
         self._call = call
@@ -91,7 +91,7 @@ class _ShareFetch:
         self._acquired_of: list[SharePartition] = []
 
     def begin(self) -> None:
-        """Apply the acknowledgements, and fetch beside."""
+        """Apply the acknowledgements, and fetch at the same time."""
         request = self._call.request
         if _has_acknowledgements(self._call):
             acknowledge(self._call, self._set_acknowledged)
@@ -186,7 +186,7 @@ class _ShareFetch:
         self._release_unsent()
 
     def _release_unsent(self) -> None:
-        """Release what was acquired if the connection was lost during the wait. A session begun since keeps its own.
+        """Release the acquired records if the connection was lost during the wait, unless the member has a new session.
 
         Kafka notices a lost connection only when it sends the response, and ends the session then.
         """
@@ -200,7 +200,7 @@ class _ShareFetch:
 
 
 def handle(call: Call) -> None:
-    """Begin or go on with the share session, and fetch."""
+    """Begin or continue the share session, and fetch."""
     require_member(call)
     if call.request.share_acquire_mode not in _MODES:
         raise ApiError(ErrorCode.invalid_request)
@@ -236,7 +236,7 @@ def _session(call: Call) -> tuple[ShareSession | None, bool]:
 
 
 def _refuse_later(call: Call, error: ApiError) -> None:
-    """Answer with the error after the fetch's longest wait, so that the client does not come back at once."""
+    """Answer with the error after the fetch's maximum wait, so that the client does not retry at once."""
     operation = DelayedShareFetch(
         call.request.max_wait.total_seconds(), 0, [], call.client_id, call.since,
         lambda: call.answer(Message(error_code=error.code)),
@@ -250,7 +250,7 @@ def _has_acknowledgements(call: Call) -> bool:
 
 
 def _check_renewal(call: Call) -> None:
-    """Raise ApiError if a request that renews locks fetches, too."""
+    """Raise ApiError if a request that renews locks also fetches records."""
     request = call.request
     if not request.is_renew_ack:
         return

@@ -1,7 +1,7 @@
 """ShareGroupHeartbeat (key 76, versions 1-1): join, stay in or leave a share group (KIP-932).
 
-The response has the member's assignment. While states of the group's partitions are being made, it asks for the next
-heartbeat at once; Kafka lets members wait for a whole interval.
+The response has the member's assignment. While states of the group's partitions are being created, it sets a heartbeat
+interval of at most 20 ms; in Kafka members wait for a whole interval.
 Kafka: `GroupMetadataManager.shareGroupHeartbeat`.
 """
 

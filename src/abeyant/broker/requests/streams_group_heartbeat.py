@@ -1,7 +1,7 @@
 """StreamsGroupHeartbeat (key 88, versions 0-0): join, stay in or leave a streams group (KIP-1071).
 
-The response has the member's tasks. If internal topics are missing, this creates them and asks for the next heartbeat
-at once, as while the first assignment is delayed; Kafka lets members wait for a whole interval.
+The response has the member's tasks. If internal topics are missing, this creates them and sets a heartbeat interval
+of at most 20 ms, as it does while the first assignment is delayed; in Kafka members wait for a whole interval.
 Kafka: `KafkaApis.handleStreamsGroupHeartbeat`, `GroupMetadataManager.streamsGroupHeartbeat`.
 Not implemented, as in Kafka 4.3: static members, source topics by pattern, warm-up tasks, changes of the topology.
 """
@@ -66,7 +66,7 @@ def error_response(_: Any, error: ErrorCode) -> Message:
 
 
 def _check_topics(call: Call) -> None:
-    """Raise ApiError unless the topology's topics have valid names and the client may describe them."""
+    """Raise ApiError unless the topology's topics have valid names, are not Kafka's own, and may be described."""
     if call.request.topology is None:
         return
     names = read_topology(call.request.topology).all_topics
@@ -200,7 +200,7 @@ def _response(call: Call, response: StreamsHeartbeatResponse) -> Message:
 
 
 def _create_topics(call: Call, missing: Iterable[TopicInfo]) -> str:
-    """Create internal topics. Return what to add to the status of the missing ones: nothing, or why it failed."""
+    """Create missing internal topics. Return the text to add to their status: why it failed, or ""."""
     refused = [topic.name for topic in missing if not may_create(call, topic.name)]
     if refused:
         return f"; Unauthorized to CREATE on topics {', '.join(refused)}."
@@ -220,7 +220,7 @@ def _create_topics(call: Call, missing: Iterable[TopicInfo]) -> str:
 
 
 def _endpoints(call: Call, members: Iterable[StreamsMember]) -> list[Message]:
-    """Return which partitions the tasks of each endpoint read."""
+    """Return the partitions that the tasks of each endpoint read."""
     group = group_shard(call, call.request.group_id).streams_group(call.request.group_id)
     return [
         Message(

@@ -1,4 +1,4 @@
-"""WriteShareGroupState (key 85, versions 0-1): write what became of the records of share partitions.
+"""WriteShareGroupState (key 85, versions 0-1): write the delivery states of share partitions' records.
 
 Kafka: `ShareCoordinatorService.writeState`.
 """

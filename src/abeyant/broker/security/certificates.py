@@ -45,7 +45,7 @@ class Certificates:
     """The brokers' certificates, and the authority's file for clients."""
 
     def __init__(self, host: str) -> None:
-        """`host`: the name in the generated certificate, used if the settings name none."""
+        """`host` is a name in the generated certificate, which is used if the settings name no certificate."""
         self._host = host
         self._authority: Any = None
         self.authority: Path | None = None
@@ -60,7 +60,7 @@ class Certificates:
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         for name in ("ssl.keystore.type", "ssl.truststore.type"):
-            if values(name) not in ("PEM", "JKS"):  # JKS is Kafka's default, so nobody set it
+            if values(name) not in ("PEM", "JKS"):  # JKS is Kafka's default, so it was not set
                 raise AbeyantError(f"{name}: {values(name)!r} cannot be read here, only PEM")
         versions = values("ssl.enabled.protocols")
         if not versions or not set(versions) <= _VERSIONS.keys():

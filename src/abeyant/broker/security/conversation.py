@@ -14,11 +14,11 @@ class Conversation:
 
     ended = False
     user = ""
-    """The name that the client gave, or that its token has."""
+    """The user's name, from the client or from its token."""
     by_token = False
     """Whether it authenticates with a delegation token."""
     ends_ms: int | None = None
-    """When its credentials expire, in milliseconds since 1970; None for never."""
+    """Expiry of the client's credentials, in milliseconds since 1970; None for no expiry."""
 
     def answer(self, token: bytes, now_ms: int) -> bytes:
         """Return the response to the client's token, and set `ended` after the last. Raises AuthenticationError."""

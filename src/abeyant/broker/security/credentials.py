@@ -1,4 +1,4 @@
-"""SCRAM credentials: what brokers keep of a user instead of the password (RFC 5802, section 3)."""
+"""SCRAM credentials, which brokers keep instead of passwords (RFC 5802, section 3), and delegation tokens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["SCRAM", "Credential", "Credentials", "DelegationToken"]
 SCRAM: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 """The mechanisms, with Kafka's numbers."""
 
-_ITERATIONS: Final = 4096  # as Kafka's own
+_ITERATIONS: Final = 4096  # Kafka's default
 
 
 class Credential(NamedTuple):
@@ -51,11 +51,11 @@ class DelegationToken(NamedTuple):
     renewers: tuple[str, ...]
     issued_ms: int
     expires_ms: int
-    """When it expires unless it is renewed."""
+    """Expiry, unless it is renewed."""
     last_ms: int
     """The latest expiry that it may be renewed to."""
     hmac: bytes
-    """The password, not in base64."""
+    """The HMAC of the id, which in base64 is the client's password."""
 
     def __repr__(self) -> str:
         return f"<DelegationToken {self.id} of {self.owner}>"  # without the password

@@ -18,7 +18,7 @@ _SHORTEST_SECRET: Final = 32  # bytes, as RFC 7518 has it (section 3.2)
 _SHORTEST_RSA: Final = 2048  # bits (section 3.3)
 
 Verify = Callable[[bytes, bytes], bool]
-"""Returns whether a signature, the second argument, is that of the first."""
+"""Return whether the second argument is a valid signature of the first."""
 
 
 class Key(NamedTuple):
@@ -29,9 +29,9 @@ class Key(NamedTuple):
 
 
 def read_keys(text: str) -> dict[str | None, Key]:
-    """Return the keys for signatures of a JSON Web Key Set by their ids.
+    """Return the signature keys of a JSON Web Key Set by id, None for a key without one.
 
-    Raises ValueError, AbeyantError without `cryptography`.
+    Raises ValueError for an invalid set, AbeyantError if a key needs `cryptography` and it is not installed.
     """
     found: dict[str | None, Key] = {}
     try:

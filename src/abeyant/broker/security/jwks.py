@@ -1,7 +1,7 @@
 """Load the keys of signed tokens: from a file, once, or from a server, with refreshes.
 
-Kafka: `JwksFileVerificationKeyResolver`, `RefreshingHttpsJwks`. Nothing here waits but the start: a refresh runs in a
-thread of its own, and until it ends tokens are checked with the previous keys.
+Kafka: `JwksFileVerificationKeyResolver`, `RefreshingHttpsJwks`. Only the start blocks: a refresh runs in a thread of
+its own, and until it ends tokens are checked with the previous keys.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from abeyant.reporting import logger
 __all__ = ["URL", "Keys", "keys_of"]
 
 URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
-_PATIENCE: Final = 10.0  # seconds, of real time
+_PATIENCE: Final = 10.0  # seconds of real time, the time-out of the server
 _MOST_BYTES: Final = 1 << 20
-_MISSING_MS: Final = 60_000  # after which a key that is missing is looked for again, as in Kafka
-_MOST_MISSING: Final = 16
+_MISSING_MS: Final = 60_000  # after which an unknown key id may cause another refresh, as in Kafka
+_MOST_MISSING: Final = 16  # unknown key ids that are remembered
 _LONGEST_ID: Final = 1000  # characters
 
 Found = dict[str | None, Key]
@@ -36,7 +36,10 @@ class Keys:
         self.found = found
 
     def key(self, number: object, now_ms: int) -> Key | None:
-        """Return the key with an id; without one, or if it has none itself, the only key. `now_ms`: since 1970."""
+        """Return the key with the id `number`, else None. `now_ms` is since 1970.
+
+        If there is only one key, it need not match if it or the token has no id.
+        """
         if number is not None and not isinstance(number, str):
             return None
         found = self.found.get(number)
@@ -56,7 +59,7 @@ class _ServedKeys(Keys):
         self._longest_backoff_ms: int = values("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms")
         self._next_ms: int | None = None  # when to refresh
         self._failures = 0
-        self._missing: OrderedDict[str, int] = OrderedDict()  # an id -> when to look for it again
+        self._missing: OrderedDict[str, int] = OrderedDict()  # by id, when it may cause a refresh again
         self._thread: threading.Thread | None = None
 
     def key(self, number: object, now_ms: int) -> Key | None:
@@ -109,7 +112,7 @@ def keys_of(url: str, values: Callable[[str], Any], options: Mapping[str, str]) 
 
 
 def _fetched(url: str, authorities: str | None) -> Found:
-    """Return the keys that a server answers with. Raises AbeyantError."""
+    """Request the keys from a server and return them. Raises AbeyantError."""
     import http.client
     import ssl
     import urllib.request

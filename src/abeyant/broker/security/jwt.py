@@ -28,7 +28,7 @@ _PREFIX: Final = "unsecuredValidator"
 _OF_UNSECURED: Final = tuple(
     _PREFIX + name for name in ("PrincipalClaimName", "ScopeClaimName", "RequiredScope", "AllowableClockSkewMs")
 )
-_OF_LOGIN: Final = "unsecuredLogin"  # options of the client in a broker of Kafka's; here there is none
+_OF_LOGIN: Final = "unsecuredLogin"  # options of a Kafka broker's own client, without effect here
 _TRUST: Final = "ssl.truststore.location"
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -38,7 +38,7 @@ class InvalidTokenError(Exception):
     """A token that is not valid; the message says why, for the broker's log."""
 
     def __init__(self, message: str, missing_scope: tuple[str, ...] = ()) -> None:
-        """`missing_scope`: what its scope needs to have, if it is otherwise valid."""
+        """`missing_scope` are the scopes that are required, if only they are missing."""
         super().__init__(message)
         self.missing_scope = missing_scope
 
@@ -48,17 +48,17 @@ class Token(NamedTuple):
 
     principal: str
     ends_ms: int
-    """Milliseconds since 1970."""
+    """Expiry in milliseconds since 1970."""
 
 
 Validator = Callable[[str, int], Token]
-"""Returns what a token claims, at a time in milliseconds since 1970. Raises InvalidTokenError."""
+"""Return a token's claims, checked at a time in milliseconds since 1970. Raises InvalidTokenError."""
 
 
 def validator(values: Values, options: Mapping[str, str] = _NO_OPTIONS) -> Validator:
-    """Return the validator that the settings ask for: of unsecured tokens, unless they say where keys are.
+    """Return the validator for the settings: of signed tokens if they have a URL of keys, else of unsecured tokens.
 
-    `options` are those of the login module. Raises AbeyantError for keys that cannot be read, and for other options.
+    `options` are those of the login module. Raises AbeyantError for unreadable keys, and for options without effect.
     """
     url = values(URL)
     known = _OF_UNSECURED if url is None else (_TRUST,)
@@ -74,7 +74,7 @@ def validator(values: Values, options: Mapping[str, str] = _NO_OPTIONS) -> Valid
 
 
 class _Unsecured:
-    """Tokens with {"alg": "none"}: anybody can make them."""
+    """A validator of tokens with {"alg": "none"}, which anybody can make."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         subject, scope, required, skew = (options.get(name, "").strip() for name in _OF_UNSECURED)
@@ -105,7 +105,7 @@ class _Unsecured:
 
 
 class _Signed:
-    """Tokens that are signed with one of some keys."""
+    """A validator of tokens that are signed with one of the known keys."""
 
     def __init__(self, keys: Keys, values: Values) -> None:
         self._keys = keys
@@ -117,7 +117,7 @@ class _Signed:
 
     def __call__(self, text: str, now_ms: int) -> Token:
         header, claims, signed, signature = _parts(text)
-        if "crit" in header:  # RFC 7515: refuse what is critical and not understood
+        if "crit" in header:  # RFC 7515: refuse critical extensions that are not understood
             raise InvalidTokenError(f"its header needs {header['crit']!r}, which is not known here")
         key = self._keys.key(header.get("kid"), now_ms)
         if key is None:
@@ -171,7 +171,7 @@ def _name(claims: dict[str, Any], claim: str) -> str:
 
 
 def _time(claims: dict[str, Any], claim: str, *, required: bool = True) -> Any:
-    """Return a claim's time in milliseconds, None if it is missing and may be. Raises InvalidTokenError."""
+    """Return a claim's time in ms since 1970; None if it is missing and not required. Raises InvalidTokenError."""
     found = claims.get(claim)
     if found is None and not required:
         return None

@@ -41,14 +41,14 @@ class SaslSession(NamedTuple):
     by_token: bool
     """Whether the client has authenticated with a delegation token."""
     renews: bool
-    """Whether it renewed an earlier one of the same connection."""
+    """Whether it renewed an earlier session of the same connection."""
     began_ms: int
     ends_ms: int | None
-    """Milliseconds since 1970; None for never."""
+    """End of the session in milliseconds since 1970; None for no end."""
 
     @property
     def lifetime_ms(self) -> int:
-        """Return the milliseconds from its begin to its end, a century at most; 0 for a session without an end."""
+        """Return the session's length in milliseconds, a century at most; 0 for a session without an end."""
         return 0 if self.ends_ms is None else min(max(self.ends_ms - self.began_ms, 0), _CENTURY_MS)
 
     def is_over(self, now_ms: int) -> bool:
@@ -73,8 +73,9 @@ class Users:
     ) -> None:
         """Hash the passwords into `credentials`, which may change later.
 
-        `validate` is for the tokens of OAUTHBEARER. `longest` are the milliseconds of a session by mechanism, 0 or less
-        for no limit. Raises AbeyantError if a mechanism's library is missing, ValueError for non-strings.
+        `validate` checks the tokens of OAUTHBEARER. `longest` are the maximum milliseconds of a session by mechanism, 0
+        or less for no limit. Raises AbeyantError if a mechanism's library is missing, ValueError for a name or password
+        that is empty or not a string.
         """
         credentials = credentials or Credentials()
         for name, password in passwords.items():
@@ -129,7 +130,7 @@ class Login:
         """Maximum bytes of a request before authentication; -1 for the general limit."""
         self._conversation: Conversation | None = None
         self.bare = False
-        """Whether tokens come without a request header."""
+        """Whether the client sends tokens without a request header."""
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -138,7 +139,7 @@ class Login:
 
     @property
     def waits_for_token(self) -> bool:
-        """Return whether a mechanism has been agreed on."""
+        """Return whether the next message is a token: a mechanism has been agreed on."""
         return self._conversation is not None
 
     def admit(self, api: str) -> None:
@@ -237,7 +238,7 @@ class _Scram(Conversation):
                 self._begun = True
                 self.by_token = text.endswith(_TOKEN)
                 self._server.set_client_first(text.removesuffix(_TOKEN))  # scramp knows no extensions
-                self._server.client_first_bare = text.split(",", 2)[2]  # what both sign
+                self._server.client_first_bare = text.split(",", 2)[2]  # client and server sign all of it
                 return bytes(self._server.get_server_first(), "utf-8")
             self._accept_repeated_nonce(text)
             self._server.set_client_final(text)

@@ -24,14 +24,14 @@ _SEEN: Final = b"\x01"  # by which a client acknowledges a refusal
 
 
 class OAuthBearer(Conversation):
-    """A token, and if it is refused, the reason and the client's acknowledgement."""
+    """The exchange of OAUTHBEARER: a token; if it is refused, the reason and the client's acknowledgement."""
 
     def __init__(self, validate: Validator) -> None:
         self._validate = validate
         self._refusal = ""
 
     def answer(self, token: bytes, now_ms: int) -> bytes:
-        """Return nothing for a valid token, or why it is refused. Raises AuthenticationError."""
+        """Return b"" for a valid token, else the reason for its refusal. Raises AuthenticationError."""
         if self._refusal and token == _SEEN:
             raise AuthenticationError(self._refusal)
         first = _FIRST.fullmatch(token)
@@ -45,7 +45,7 @@ class OAuthBearer(Conversation):
         try:
             found = self._validate(bearer[1].decode(), now_ms)
         except InvalidTokenError as error:
-            logger("broker").warning("a client's token is refused: %.200s", error)  # as long as a client likes
+            logger("broker").warning("a client's token is refused: %.200s", error)  # clients decide its length
             self._refusal = _refusal(error)
             return self._refusal.encode()
         acts_as = (first["acts_as"] or b"").decode().replace("=2C", ",").replace("=3D", "=")

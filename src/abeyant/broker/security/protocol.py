@@ -1,6 +1,6 @@
 """The security protocol of a cluster's clients: one of Kafka's four, for all brokers.
 
-The SASL mechanisms may differ by broker once their settings have changed: a broker takes them up when it starts.
+The SASL mechanisms may differ by broker once their settings have changed: a broker applies changes when it starts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Security:
                 raise AbeyantError(f"{name} has no effect: the only listener's settings begin with {own}")
         self.certificates: Certificates | None = None
         self._users: Users | None = None
-        self._of_brokers: dict[int, Users] = {}  # of those whose mechanisms were changed
+        self._of_brokers: dict[int, Users] = {}  # by id, of brokers whose mechanisms were changed
         self.credentials = Credentials()
 
         def values(name: str) -> Any:
@@ -72,7 +72,7 @@ class Security:
         return self.certificates.context(lambda name: settings.of_listener(name, self.protocol, broker))
 
     def start(self, settings: Settings, broker: int) -> None:
-        """Take up the SASL mechanisms that a broker's settings name now, without those that cannot be."""
+        """Apply the SASL mechanisms of a broker's current settings. Log and leave out those that are not usable."""
         self._of_brokers.pop(broker, None)
         if self._users is None:
             return
@@ -98,7 +98,7 @@ class Security:
         return self._users.mechanisms if self._users else ()
 
     def login(self, broker: int, before: SaslSession | None = None) -> Login | None:
-        """Return an authentication, of a new connection or to renew a session; None without SASL."""
+        """Start an authentication, of a new connection or to renew the session `before`. Return None without SASL."""
         users = self._of_brokers.get(broker, self._users)
         return Login(users, self._largest, before) if users else None
 
@@ -119,7 +119,7 @@ class Security:
 def _mechanisms(settings: Settings, protocol: str) -> tuple[str, ...]:
     """Return the mechanisms set, by default those with passwords. Kafka's default, GSSAPI, is not supported."""
     if not {_MECHANISMS, f"listener.name.{protocol.lower()}.{_MECHANISMS}"} & {*settings.static}:
-        return tuple(one for one in MECHANISMS if one != OAUTHBEARER)  # by which anyone may come, with no key set
+        return tuple(one for one in MECHANISMS if one != OAUTHBEARER)  # without keys it accepts any token
     wanted = tuple(settings.of_listener(_MECHANISMS, protocol))
     for one in wanted:
         _require_supported(one)
@@ -143,7 +143,7 @@ def _validator(settings: Settings, protocol: str, broker: int | None = None) -> 
 
 
 def _longest(settings: Settings, protocol: str, mechanism: str) -> int:
-    """Return the milliseconds of a mechanism's sessions."""
+    """Return the maximum length of a mechanism's sessions in milliseconds, 0 for no limit."""
     name = "connections.max.reauth.ms"
     own: int | None = settings.value(f"listener.name.{protocol.lower()}.{mechanism.lower()}.{name}")
     most: int = settings.of_listener(name, protocol)

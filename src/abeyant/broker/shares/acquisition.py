@@ -1,8 +1,8 @@
 """Acquire records of a share partition for a member, as Kafka's `SharePartition.acquire` does.
 
 Records that were in flight before are acquired again by the batches of their first acquisition. Those that approach the
-limit of deliveries come in ever smaller numbers and at last alone, so that one bad record does not take the others of
-its batch with it.
+limit of deliveries are acquired in ever smaller numbers and at last alone, so that one bad record does not take the
+others of its batch with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Offsets = tuple[int, int]
 
 
 class AcquiredRecords(NamedTuple):
-    """A run of offsets that a member got, each for the `deliveries`th time."""
+    """A run of offsets, both included, that a member has acquired, each for the `deliveries`th time."""
 
     first: int
     last: int
@@ -44,7 +44,8 @@ class Acquisition:
     ) -> None:
         """Acquire at most `limit` records; unless `strict`, whole batches up to the one that reaches it (KIP-1206).
 
-        `lock(first, last, records)` starts a lock. New records are locked in batches of at least `batch_size`.
+        `lock(first, last, records)` starts a lock. Unless `strict`, new records are locked in batches of at least
+        `batch_size`, the last one excepted.
         """
         self.acquired: list[AcquiredRecords] = []
         self._spans = spans
@@ -134,8 +135,11 @@ def _end_of_batch(offset: int, batches: Iterable[Offsets]) -> int:
 
 
 def _split(first: int, last: int, batches: Iterable[Offsets], size: int) -> list[Offsets]:
-    """Return `first` to `last` in parts of at least `size` offsets, each but the first beginning with a batch."""
-    size = max(size, 1)  # clients may send any number, and a part of no offsets is none
+    """Return `first` to `last` in parts that begin with a batch, the first excepted.
+
+    Each part has at least `size` offsets, the last excepted.
+    """
+    size = max(size, 1)  # clients may send 0 or less
     if last - first < size:
         return [(first, last)]
     found = []

@@ -1,6 +1,6 @@
 """The acquisition lock: a member has the records of a batch until it acknowledges them or the lock expires (KIP-932).
 
-One delayed operation a batch, in a purgatory of its own, whichever parts of the batch are acknowledged before.
+There is one delayed operation per batch, in the ShareLock purgatory, even if parts of the batch are acknowledged early.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class AcquisitionLock(BrokerOperation):
         return self._keys
 
     def release(self, records: int) -> None:
-        """Give up some records. Without any left, the lock is cancelled."""
+        """Release some of the records. Cancel the lock once none are left."""
         self._left -= records
         if self._left <= 0:
             self._purgatory.cancel(self)
 
     def expire(self) -> None:
-        """End it now, as its time-out would."""
+        """Expire the lock now, as its time-out would."""
         if self._purgatory.cancel(self):
             self._on_timeout(self)
 

@@ -1,8 +1,9 @@
 """One partition for one share group, at the partition's leader. Kafka: `SharePartition`.
 
-It begins with what the share coordinator has stored, and stores each change there before the change counts: until then
-the records concerned can be neither acquired nor acknowledged, and a failed write leaves them as they were. Acquired
-records are not stored: after a move of the leader they are available again.
+It starts from the state that the share coordinator has stored, and stores each acknowledgement and release there before
+it takes effect: until then the records concerned can be neither acquired nor acknowledged, and a failed write restores
+them. An expired lock takes effect at once. Acquired records are not stored: after a move of the leader they are
+available again.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ class Phase(Enum):
     LOADING = "loading"
     ACTIVE = "active"
     FENCED = "fenced"
-    """Another took over, or it could not be loaded."""
+    """Closed: another leader took over, the group has no members left here, or the state could not be loaded."""
 
 
 class SharePartition:
     """The state of one partition's records for one group. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker, group: str, partition: Partition, settings: ShareSettings) -> None:
-        """Start without state: `load` has to bring it."""
+        """Start without state; `load` reads it."""
         self.group = group
         self.partition = partition
         self.phase = Phase.LOADING
@@ -62,7 +63,7 @@ class SharePartition:
         self.settings = settings
         self._broker = broker
         self._persister: Persister
-        self._look_for_available = False  # else all that is available is after the last span
+        self._look_for_available = False  # False: no span is available, only later offsets
 
     def __repr__(self) -> str:
         return f"<SharePartition {self.group} {self.partition} {self.phase.value} from {self.start}: {len(self.spans)}>"
@@ -79,7 +80,7 @@ class SharePartition:
 
     @property
     def delivery_complete(self) -> int:
-        """Return how many records in flight are never delivered again. O(spans)."""
+        """Return the number of records in flight that are never delivered again. O(spans)."""
         return sum(span.last - max(span.first, self.start) + 1 for span in self.spans if span.state.terminal)
 
     @property
@@ -89,7 +90,7 @@ class SharePartition:
         return self.partition.last_stable_offset if committed else self.partition.high_watermark
 
     def available_bytes(self) -> int:
-        """Return how many bytes there are from the offset that would be read next."""
+        """Return the number of readable bytes from the next offset to fetch."""
         offset, end = self.fetch_offset(), self.readable_to
         log = self.partition.log
         return log.bytes_between(offset, end) if log.start_offset <= offset < end else 0
@@ -97,7 +98,7 @@ class SharePartition:
     # -- from and to the share coordinator
 
     def load(self, persister: Persister, reset: Callable[[], int], then: Then) -> None:
-        """Read the stored state. `reset` returns where to start without one. Call `then` when it is there."""
+        """Read the stored state, then call `then`. `reset` returns the start offset if no state is stored."""
         self._persister = persister
 
         def read(error: ApiError | None, state: Any) -> None:
@@ -130,7 +131,7 @@ class SharePartition:
         self._advance()
 
     def fence(self) -> None:
-        """Stop: let go of all locks, and accept nothing more."""
+        """Stop: release all locks, and refuse further acquisitions and acknowledgements."""
         self.phase = Phase.FENCED
         self.spans.clear()
         self._check_fetches()
@@ -202,7 +203,7 @@ class SharePartition:
         )  # fmt: skip
 
     def archive_aborted(self, acquired: list[AcquiredRecords], batches: Iterable[Offsets]) -> list[AcquiredRecords]:
-        """Archive acquired records of these batches, of aborted transactions. Return what is left of `acquired`."""
+        """Archive the acquired records of aborted transactions' batches. Return `acquired` without these."""
         for first, last in batches:
             self._archive(first, last, RecordState.ACQUIRED)
             acquired = [part for one in acquired for part in _without(one, first, last)]
@@ -270,7 +271,7 @@ class SharePartition:
         span.lock = self._lock(member, client_id, span.first, span.last, len(span))
 
     def release(self, member: str, then: Then) -> None:
-        """Make available what a member has acquired, as its session has ended."""
+        """Release a member's acquired records, as its session has ended. Call `then` when that is stored."""
         changed = [
             span
             for span in self.spans
@@ -281,7 +282,7 @@ class SharePartition:
         self._store(changed, then)
 
     def _change(self, span: Span, state: RecordState) -> None:
-        """Begin a change of acquired records. What was delivered too often is archived instead of available."""
+        """Begin a change of acquired records. At the delivery limit, archive them instead of making them available."""
         if state is RecordState.AVAILABLE and (
             span.deliveries >= self.settings.delivery_limit or span.last < self.start
         ):
@@ -313,7 +314,7 @@ class SharePartition:
         self._advance()
 
     def _undo(self, changed: Iterable[Span]) -> None:
-        """Undo changes that could not be stored. A lock that expired meanwhile counts."""
+        """Undo changes that could not be stored. Records whose lock expired meanwhile are released instead."""
         for span in changed:
             if span.lock is not None:
                 span.state, span.member = RecordState.ACQUIRED, span.previous or ""
@@ -327,14 +328,14 @@ class SharePartition:
         self._look_for_available = True
 
     def _released(self, span: Span) -> RecordState:
-        """Return the state of a released span: available, unless it was delivered too often."""
+        """Return the state of a released span: archived at the delivery limit or before the start, else available."""
         exhausted = span.deliveries >= self.settings.delivery_limit or span.last < self.start
         return RecordState.ARCHIVED if exhausted else RecordState.AVAILABLE
 
     # -- time, and the start of the log
 
     def _expire(self, lock: AcquisitionLock) -> None:
-        """Make available what is still acquired under an expired lock."""
+        """Release the records that are still acquired under an expired lock."""
         expired = []
         for span in self.spans.between(lock.first, lock.last):
             if span.lock is not lock:
@@ -392,7 +393,7 @@ def _require_acquired(span: Span, member: str) -> None:
 
 
 def _without(acquired: AcquiredRecords, first: int, last: int) -> Iterable[AcquiredRecords]:
-    """Return what is left of a run of offsets without `first` to `last`."""
+    """Return the parts of a run of offsets that are outside of `first` to `last`."""
     if acquired.last < first or acquired.first > last:
         return [acquired]
     parts = (acquired._replace(last=first - 1), acquired._replace(first=last + 1))

@@ -35,7 +35,7 @@ class SharePartitions:
         return len(self._shares)
 
     def all(self) -> list[SharePartition]:
-        """Return all of them."""
+        """Return all open share partitions."""
         return list(self._shares.values())
 
     def settings(self, group: str) -> ShareSettings:
@@ -43,14 +43,14 @@ class SharePartitions:
         return ShareSettings(self._broker.cluster.controller.groups, group)
 
     def get(self, group: str, topic_id: uuid.UUID, index: int) -> SharePartition | None:
-        """Return a share partition, if it was opened here."""
+        """Return a share partition, None unless it is open here."""
         return self._shares.get((group, topic_id, index))
 
     def open(self, group: str, partition: Partition, then: Then) -> SharePartition:
         """Return the share partition of a partition that this broker leads. Load it if it is new.
 
-        `then` gets the error if it cannot be loaded, else None when it has been loaded. Raises ApiError if this broker
-        does not lead.
+        `then` is called only for a new one: with None when it has been loaded, or with the error. Raises ApiError if
+        this broker does not lead.
         """
         partition.check_leader(-1)
         key = group, partition.topic_id, partition.index
@@ -76,7 +76,7 @@ class SharePartitions:
             self._forget(share)
 
     def forget_group(self, group: str) -> None:
-        """Forget a group's share partitions, as it has no members left here. What is stored stays."""
+        """Forget a group's share partitions, as it has no members left here. The stored state stays."""
         for share in self.all():
             if share.group == group:
                 self._forget(share)
@@ -98,7 +98,7 @@ class SharePartitions:
         self._broker.share_fetch_purgatory.check_and_complete(share)
 
     def _reset_offset(self, share: SharePartition) -> int:
-        """Return where a group starts without stored state, by `share.auto.offset.reset`."""
+        """Return the offset at which a group starts without stored state, by `share.auto.offset.reset`."""
         log, where = share.partition.log, share.settings.reset
         if where == "earliest":
             return log.start_offset
@@ -111,6 +111,6 @@ class SharePartitions:
 
 
 def release_all(shares: Iterable[SharePartition], member: str, lost: SharePartitions) -> None:
-    """Make available what a member has acquired of these."""
+    """Release the records that a member has acquired in these share partitions."""
     for share in shares:
         share.release(member, partial(lost.lost, share))

@@ -1,7 +1,7 @@
 """Read and write the state of share partitions, at their share coordinators. Kafka: `DefaultStatePersister`.
 
 A request is repeated while coordinators move, stop or load. The changes of one share partition are written in order:
-what changes while a write is on its way goes into the next one.
+changes during a write go into the next one.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def ask_coordinator(
 
 
 class Persisted(Protocol):
-    """A share partition, as far as it is persisted."""
+    """The fields of a share partition that are persisted."""
 
     group: str
     partition: Partition
@@ -105,7 +105,7 @@ class Persisted(Protocol):
 
     @property
     def delivery_complete(self) -> int:
-        """Return how many records from the start on are never delivered again."""
+        """Return the number of records from the start on that are never delivered again."""
 
 
 class Persister:
@@ -117,7 +117,7 @@ class Persister:
         self._writing = False
 
     def read(self, share: Persisted, then: OnResult) -> None:
-        """Read the stored state, and tell the coordinator the epoch of this leader."""
+        """Read the stored state, and send this leader's epoch to the coordinator. `then` gets an error for clients."""
         row = Message(partition=share.partition.index, leader_epoch=share.leader_epoch)
 
         def read(error: ApiError | None, result: Any) -> None:

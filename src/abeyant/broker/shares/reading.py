@@ -20,7 +20,7 @@ class Demand:
     def __init__(
         self, member: str, client_id: str, max_bytes: int, records: int, batch_size: int, *, strict: bool
     ) -> None:
-        """Want at most `max_bytes` of each, and so many `records` in all; see `Acquisition` for the others."""
+        """Limit the fetch to `max_bytes` per share partition and `records` in all; see `Acquisition` for the rest."""
         self.member = member
         self.client_id = client_id
         self.max_bytes = max_bytes
@@ -30,7 +30,7 @@ class Demand:
 
 
 def read(share: SharePartition, demand: Demand) -> tuple[bytes, list[AcquiredRecords]]:
-    """Acquire available records, and return the batches that contain them. What was acquired reduces the demand."""
+    """Acquire available records; return the batches that contain them, and their offsets. Reduce `demand.records`."""
     partition = share.partition
     log = partition.log
     share.move_start(log.start_offset)

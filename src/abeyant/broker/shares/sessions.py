@@ -1,4 +1,4 @@
-"""Share sessions: what a member fetches here, and the epoch of its next request. Kafka: `ShareSessionCache`.
+"""Share sessions: a member's partitions here, and the epoch of its next request. Kafka: `ShareSessionCache`.
 
 A session ends with the connection that began it; then the member's records become available to others.
 """
@@ -35,10 +35,10 @@ class ShareSession:
         self.connection = connection
         self.epoch = 1
         self.partitions: dict[TopicPartition, bool] = dict.fromkeys(partitions, False)
-        """Those to fetch; True for one that the next response has to include."""
+        """The partitions to fetch; True for one that the next response has to include."""
 
     def advance(self) -> None:
-        """Go on to the next epoch."""
+        """Advance to the next epoch."""
         self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
 
 
@@ -89,7 +89,7 @@ class ShareSessions:
             release_all([share for share in found if share is not None], member, self._shares)
 
     def disconnected(self, connection: Connection) -> None:
-        """End the session that a connection has begun, unless it has ended. Forget a group without any left."""
+        """End the session that a closed connection began, unless it has ended. Forget a group without sessions."""
         session = self._begun_by.pop(connection, None)
         if session is None:
             return

@@ -22,19 +22,19 @@ class ShareSettings:
 
     @property
     def lock_seconds(self) -> float:
-        """Return how long a lock lasts, in seconds."""
+        """Return the duration of a lock in seconds."""
         milliseconds: int = self._value("record.lock.duration.ms")
         return milliseconds / 1000
 
     @property
     def delivery_limit(self) -> int:
-        """Return how often a record is delivered at most."""
+        """Return the maximum number of deliveries of a record."""
         limit: int = self._value("delivery.count.limit")
         return limit
 
     @property
     def max_locks(self) -> int:
-        """Return how many records of a partition may be in flight."""
+        """Return the maximum number of records in flight of a partition."""
         limit: int = self._value("partition.max.record.locks")
         return limit
 
@@ -52,6 +52,6 @@ class ShareSettings:
 
     @property
     def reset(self) -> str:
-        """Return where a group without stored state starts: earliest, latest or by_duration:..."""
+        """Return the start of a group without stored state: earliest, latest or by_duration:DURATION (ISO 8601)."""
         where: str = self._value("auto.offset.reset")
         return where

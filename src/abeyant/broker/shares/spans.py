@@ -42,7 +42,7 @@ class Span:
 
     `deliveries` counts how often it was delivered. While acquired it has a `member` and a `lock`. `batch` is the first
     and last offset of the batch in which it was first acquired. While a change is being written, `previous` is the
-    member from before; a span without its lock then has timed out meanwhile.
+    former member; if there is no `lock` then, it has expired meanwhile.
     """
 
     __slots__ = ("batch", "deliveries", "first", "last", "lock", "member", "previous", "state")
@@ -69,13 +69,13 @@ class Span:
         return self.state is RecordState.AVAILABLE and self.previous is None
 
     def unlock(self) -> None:
-        """Let go of its lock, which is cancelled once no span has it."""
+        """Release its records from their lock, which is cancelled once it has none left."""
         lock, self.lock = self.lock, None
         if lock is not None:
             lock.release(len(self))
 
     def stored(self) -> StateBatch:
-        """Return what is stored of it."""
+        """Return the span as the share coordinator stores it."""
         return StateBatch(self.first, self.last, self.state.value, self.deliveries)
 
 
@@ -121,7 +121,7 @@ class Spans:
         return upper
 
     def drop_before(self, offset: int) -> None:
-        """Forget everything before `offset`, and its locks. O(spans)."""
+        """Drop all records before `offset`, and release their locks. O(spans)."""
         gone = 0
         for span in self._spans:
             if span.first >= offset:
@@ -136,7 +136,7 @@ class Spans:
         del self._spans[:gone]
 
     def drop_settled(self) -> int | None:
-        """Forget the leading spans whose records are never delivered again. Return the offset after them, or None."""
+        """Drop the leading spans whose records are never delivered again. Return the offset after them, or None."""
         gone = 0
         for span in self._spans:
             if not span.state.terminal or span.previous is not None:
@@ -149,7 +149,7 @@ class Spans:
         return self._spans[0].first if self._spans else after
 
     def clear(self) -> None:
-        """Forget everything, and all locks."""
+        """Drop all spans, and release their locks."""
         for span in self._spans:
             span.unlock()
         self._spans.clear()

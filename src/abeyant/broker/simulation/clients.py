@@ -1,6 +1,6 @@
-"""What of unmodified aiokafka a simulation needs: what it hands to the program, and a clock that it reads in C.
+"""Adapt unmodified aiokafka to a simulation: record what its clients send and deliver, and replace a clock read in C.
 
-Only the calls of users are looked at; nothing that they do is changed, but for one thing: the compiled record builder
+Only the methods that users call are wrapped, and they behave as before, with one exception: the compiled record builder
 reads the machine's clock for a record without a timestamp, so it is given one.
 """
 
@@ -24,11 +24,11 @@ class Consumers:
     def __init__(self, loop: SimulationLoop, history: History) -> None:
         self._loop = loop
         self._history = history
-        self._assignments: dict[int, tuple[int, Any]] = {}  # the object is kept, so that its id is its own
+        self._assignments: dict[int, tuple[int, Any]] = {}  # the object is kept, so that no other gets its id()
         self._names: dict[int, tuple[str, Any]] = {}
 
     def handed(self, consumer: Any, records: Any) -> None:
-        """Note what a consumer hands out."""
+        """Record the records that a consumer delivers to the program."""
         number, name = self._assignment(consumer), self._name(consumer)
         for one in records:
             item = Item(_bytes(one.key), _bytes(one.value))
@@ -40,20 +40,23 @@ class Consumers:
             )  # fmt: skip
 
     def sought(self, consumer: Any, partition: Any, offset: int) -> None:
-        """Note that a program sets a position."""
+        """Record that a program seeks to `offset`; -1 for the beginning, the end or the committed offset."""
         number, name = self._assignment(consumer), self._name(consumer)
         place = partition.topic, partition.partition
         after = len(self._history.handed)
         self._history.sought.append(Sought(self._loop.now, name, _process(), number, *place, offset, after))
 
     def sent(self, producer: Any, topic: str, item: Item, future: Any) -> None:
-        """Note that a producer has taken a record."""
+        """Record that a producer has accepted a record; `future` completes when it is acknowledged."""
         self._history.sent.append(
             Sent(self._loop.now, self._name(producer), topic, item, lambda: _acknowledged(future))
         )
 
     def end(self) -> None:
-        """Let go of clients, so that they go with the run: an error in a future has frames that hold them."""
+        """Replace the producers' futures by their results, and release all clients, so that they are freed.
+
+        An error in a future has frames that refer to its client.
+        """
         self._names.clear()
         self._assignments.clear()
         results = [one.result() for one in self._history.sent]
@@ -98,13 +101,13 @@ def _process() -> str:
 
 
 def _bytes(value: object) -> bytes | None:
-    """Return a record's own bytes; of what a deserializer has made of them, its text."""
+    """Return a record's bytes or None as they are; the encoded repr of any other object, which a serializer takes."""
     return value if value is None or isinstance(value, bytes) else repr(value).encode()
 
 
 @contextmanager
 def watched_clients(consumers: Consumers) -> Iterator[None]:
-    """Watch what aiokafka's consumers hand out, for the length of the block; nothing where it is not imported."""
+    """Record the calls of aiokafka's consumers and producers within the block. Do nothing if it is not imported."""
     if "aiokafka" not in sys.modules:
         yield
         return

@@ -1,7 +1,7 @@
 """A corpus: the seeds of each test that reached something new, kept in a file from run to run (`--kafka-corpus`).
 
-It is run first, so that what a long search has reached once is reached again by each short one. The file is JSON, in
-the order of tests and seeds, for a repository.
+These seeds run first, so that each short search reaches again what a long one has reached once. The file is JSON, in
+the order of tests and seeds, so that it can be kept in a repository.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from abeyant.pages.document import write_whole
 from abeyant.simulation.errors import SimulationError
 
 Corpus = dict[str, dict[int, list[str]]]
-"""By test and seed, what that seed was the first to reach."""
+"""By test and seed, the names of the errors and states that this seed was the first to reach."""
 
 
 def read_corpus(path: Path) -> Corpus:
-    """Return the corpus of a file; an empty one where there is none. Raises SimulationError for another file."""
+    """Return the corpus in a file; an empty one if there is no file. Raises SimulationError if it is invalid."""
     if not path.exists():
         return {}
     try:
@@ -32,7 +32,7 @@ def read_corpus(path: Path) -> Corpus:
 
 
 def write_corpus(path: Path, corpus: Corpus) -> None:
-    """Write a corpus. Raises SimulationError where that fails."""
+    """Write a corpus. Raises SimulationError if that fails."""
     ordered = {test: {str(seed): seeds[seed] for seed in sorted(seeds)} for test, seeds in sorted(corpus.items())}
     try:
         write_whole(json.dumps(ordered, indent=1) + "\n", path)

@@ -1,8 +1,8 @@
-"""Faults by name: planned from the seed before a run begins, and done at their times.
+"""Faults by name: planned from the seed before a run begins, and injected at their times.
 
-Which kinds a run has, and how often, is drawn first (swarm testing): a run with one kind only goes where a run with all
-of them never does. At most one broker is down at a time, and one is stopped only while every replica is in sync: what
-Kafka promises to survive. A stopped broker comes back with an empty disk.
+The kinds of a run and their weights are drawn first (swarm testing): a run with only one kind reaches states that a run
+with all kinds never reaches. At most one broker is down at a time, and one is stopped only while every replica is in
+sync: what Kafka promises to survive. A stopped broker comes back with an empty disk.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ _ERRORS: Final = {
 
 @dataclass(frozen=True)
 class PlannedFault:
-    """One fault of a simulation's plan, done once to whatever is there at its time.
+    """One fault of a simulation's plan, injected once. Its target is chosen among those that exist at its time.
 
-    The same by hand are the methods of a `Cluster`: "pause" is `pause`, "stop" `stop`, "lose" `drop`, "lose answer"
+    `Cluster` has methods for the same faults: "pause" is `pause`, "stop" `stop`, "lose" `drop`, "lose answer"
     `drop(response=True)`, "delay" `delay`, "fail" `fail`, "disconnect" `drop_connections`, "expire" `expire_member`.
     """
 
@@ -68,7 +68,7 @@ class PlannedFault:
     """Seconds since the run began."""
     kind: str
     where: float
-    """Which broker, process or member, as a part of those that there are then: from 0 to 1."""
+    """Position of the target among the brokers, processes, members or leader moves that exist then: 0 to below 1."""
     seconds: float
     api: str
     error: str
@@ -79,7 +79,7 @@ Fault = PlannedFault  # its former name
 
 
 def plan(stream: Stream, horizon: float, kinds: Sequence[str] = KINDS, most: int = _MOST) -> list[PlannedFault]:
-    """Return a run's faults by time: none to `most`, within `horizon` seconds. Raises SimulationError for no kind."""
+    """Return 0 to `most` faults by time, within `horizon` seconds. Raises SimulationError for an unknown kind."""
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise SimulationError(f"there is no fault {unknown[0]!r}: there are {', '.join(KINDS)}")
@@ -106,7 +106,7 @@ def _weighted(stream: Stream, weights: Sequence[tuple[str, float]]) -> str:
 
 
 class FaultRunner:
-    """Does the faults of a plan to a cluster and its processes, and undoes them."""
+    """Injects the faults of a plan into a cluster and its processes, and ends them."""
 
     def __init__(
         self, loop: SimulationLoop, kafka: Cluster, processes: Callable[[], list[Process]], history: History
@@ -121,10 +121,10 @@ class FaultRunner:
         self._killed: list[Process] = []
         self.quiet = False
         self.struck: Callable[[Any, str], None] | None = None
-        """Called with each request that a fault hits, and what happens to it."""
+        """Callback for each request that a fault hits, with a text on the effect."""
 
     async def run(self, faults: Sequence[PlannedFault]) -> None:
-        """Do each fault at its time."""
+        """Inject each fault at its time."""
         for fault in faults:
             await asyncio.sleep(max(fault.at - self._loop.now, 0.0))
             if self.quiet:
@@ -136,7 +136,7 @@ class FaultRunner:
         await act(fault)
 
     def end(self) -> None:
-        """End all faults: resume, start again, let everything through."""
+        """End all faults: resume or start the broker that is down, restart killed processes, unclog the network."""
         self.quiet = True
         self._note(THE_FAULTS_END, "")
         self._loop.network.unclog()
@@ -209,7 +209,7 @@ class FaultRunner:
         self._move_leader(fault, [name for name in self._kafka.controller.topics if name in INTERNAL])
 
     def _move_leader(self, fault: PlannedFault, topics: Sequence[str]) -> None:
-        """Let another in-sync replica lead a partition of these topics, if one can."""
+        """Make another in-sync replica the leader of a partition of these topics, if there is one."""
         controller = self._kafka.controller
         moves = [
             (state, broker)
@@ -311,10 +311,10 @@ def _times(fault: PlannedFault) -> str:
 
 
 def errors_of(kind: str) -> dict[str, tuple[str, ...]]:
-    """Return the APIs whose requests a fault of this kind may hit, each with the errors that it may answer."""
+    """Return the client APIs that a fault of this kind may hit, each with the errors of its responses ("" for none)."""
     return dict(_ERRORS) if kind == "fail" else dict.fromkeys(_APIS, ("",))
 
 
 def longest(kind: str) -> float:
-    """Return for how many seconds a fault of this kind may last."""
+    """Return the maximum duration of a fault of this kind in seconds."""
     return _LONGEST.get(kind, 1.0)

@@ -1,6 +1,6 @@
-"""What the pytest plugin does with a test that takes the fixture `simulation`: runs it by each seed, shrinks, tells.
+"""Run a test with the fixture `simulation` for the pytest plugin: with each seed, then shrink and report a failure.
 
-Where hashes differ from process to process, as they do by default, the test runs in a child in which they are fixed.
+If string hashes differ between processes, as they do by default, the test runs in a child in which they are fixed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Order:
     seconds: float | None = None
     """Real seconds after which no further seed begins."""
     stories: Path | None = None
-    """Where to write the timeline of a failure: a folder."""
+    """The folder for the timeline of a failure; None to write none."""
 
 
 @dataclass
@@ -49,18 +49,18 @@ class Report:
     failed: str | None = None
     tried: int = 0
     seen: dict[str, int] = field(default_factory=dict)
-    """How often what was reached: "API ERROR", "group FROM to TO" and so on."""
+    """Count of each error and state change that was reached: "API ERROR", "group FROM to TO" and so on."""
     first: dict[str, list[str]] = field(default_factory=dict)
-    """Which seeds reached something that no earlier one of these had, and what: the corpus of this test."""
+    """By seed, what it reached that no earlier seed had: the corpus of this test."""
     skipped: list[str] = field(default_factory=list)
-    """Why it was skipped, for each seed with which it called `pytest.skip`."""
+    """Reasons for skipping, one for each seed with which the test called `pytest.skip`."""
     xfailed: list[str] = field(default_factory=list)
-    """Why it is expected to fail, for each seed with which it called `pytest.xfail`: one is enough."""
+    """Reasons for expected failures, one for each seed with which the test called `pytest.xfail`: one is enough."""
     misused: str | None = None
-    """What a child says of misuse."""
+    """The message of a child process about a misuse of the fixture or its options."""
 
     def add(self, seed: int, seen: Mapping[tuple[str, str], int]) -> None:
-        """Add what a run has reached."""
+        """Add the errors and state changes that a run has reached, with their counts."""
         new = []
         for (what, reached), count in sorted(seen.items()):
             name = f"{what} {reached}"
@@ -72,7 +72,7 @@ class Report:
 
 
 def options_of(marked: Mapping[str, Any]) -> Options:
-    """Return a test's options from its marker. Raises SimulationError for what a simulation has not."""
+    """Return a test's options from its marker. Raises SimulationError for an unsupported or invalid one."""
     given = dict(marked)
     settings = given.pop("settings", {})
     for name in ("clock", "security", "users"):
@@ -89,7 +89,7 @@ def options_of(marked: Mapping[str, Any]) -> Options:
 
 
 def run_here(test: Callable[..., Any], name: str, options: Options, order: Order) -> Report:
-    """Run a test by each seed in this process, and shrink the first failure."""
+    """Run a test in this process with each seed, and shrink the first failure; or run only `order.repeat`."""
     report = Report()
     with ExitStack() as stack:
         trace = None if order.trace is None else stack.enter_context(order.trace.open("a", encoding="utf-8"))
@@ -116,7 +116,7 @@ def run_here(test: Callable[..., Any], name: str, options: Options, order: Order
 
 
 def _tell(test: Test, outcome: RunResult, which: RunId, tried: int, name: str, options: Options, order: Order) -> str:
-    """Return the story of a failure; write its timeline, if a folder for it is given."""
+    """Return the description of a failure; write its timeline, if there is a folder for it."""
     command = f"pytest {shlex.quote(name)}"
     if order.stories is None:
         return story(outcome, which, tried, command)
@@ -142,7 +142,7 @@ def _write(trace: IO[str] | None, outcome: RunResult, name: str) -> None:
 
 
 def run_in_child(name: str, root: Path, arguments: Sequence[str], order: Order) -> Report:
-    """Run a test in a child with fixed hashes; `arguments` are pytest's. Raises SimulationError where none begins."""
+    """Run a test in a child with fixed hashes; `arguments` are pytest's. Raises SimulationError without its report."""
     with tempfile.TemporaryDirectory(prefix="abeyant-") as folder:
         path = Path(folder) / "report.json"
         asked = ["--kafka-seeds", written(order.seeds), "--kafka-report", str(path)]
@@ -163,14 +163,14 @@ def run_in_child(name: str, root: Path, arguments: Sequence[str], order: Order) 
 
 
 def write_report(path: Path, report: Report) -> None:
-    """Write what came of a test where the parent reads it."""
+    """Write the report of a test to the file that the parent process reads."""
     path.write_text(json.dumps(vars(report)), encoding="utf-8")
 
 
 def parse_seeds(text: str, option: str = "--kafka-seeds") -> list[int]:
-    """Return the seeds of "200", the first 200, of "100:300", or of several with commas: "17:18,100:300".
+    """Return the seeds in a text: "200" for 0 to 199, "100:300" for 100 to 299, or several: "17:18,100:300".
 
-    Raises SimulationError for other text, which the `option` has.
+    Raises SimulationError, which names the `option`, for other text.
     """
     seeds: list[int] = []
     for part in text.split(","):

@@ -1,4 +1,4 @@
-"""Writes the history of a run: from the brokers' responses, and at the end from what can be read."""
+"""Record the history of a run: from the brokers' responses, and at the end from the cluster's state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from abeyant.simulation import SimulationLoop
 
 _NO_PRODUCER: Final = -1, -1
-_MOST_DEEP: Final = 3  # lists in lists that an error code may stand in
+_MOST_DEEP: Final = 3  # levels of nested lists that are searched for error codes
 
 
 class Recorder:
@@ -39,8 +39,7 @@ class Recorder:
         self.history = history
         self._kafka = kafka
         self.seen: dict[tuple[str, str], int] = {}
-        """What the run has reached, and how often: each API with each error, and for "group", "transaction" and
-        "replicas" the steps from state to state."""
+        """Count of each error by API, and for "group", "transaction" and "replicas" of each change of state."""
         self.watcher: Watcher | None = None
         self._states: dict[tuple[str, str], str] = {}
         self._loop = loop
@@ -68,12 +67,12 @@ class Recorder:
             self.watcher.responded(call, errors, process)
 
     def log_replica_fetch(self, broker: Any, fetch: Any, answer: Any, since: float) -> None:
-        """Let the watcher look, if there is one: replication is not what a client sees."""
+        """Update the watcher, if there is one. Clients do not see replication, so the history omits it."""
         if self.watcher is not None:
             self.watcher.look()
 
     def log_isr_change(self, broker: Any, before: Any, after: Any) -> None:
-        """Count it."""
+        """Count the change of an in-sync set."""
         self._count("replicas", "one falls out of sync" if len(after.isr) < len(before.isr) else "one is in sync again")
 
     def close(self) -> None:
@@ -83,7 +82,7 @@ class Recorder:
         self.seen[what, reached] = self.seen.get((what, reached), 0) + 1
 
     def _follow_states(self) -> None:
-        """Count each step of a group or a transaction from one state to another."""
+        """Count each change of a group's or a transaction's state."""
         states = [("group", group.id, group.state.value) for _, group in groups(self._kafka)]
         states += [("transaction", one.id, one.now.state.shown) for _, one in transactions(self._kafka)]
         for what, name, state in states:
@@ -129,7 +128,7 @@ class Recorder:
                 )  # fmt: skip
 
     def _in_sync(self, call: Any, topic: Any, partition: int) -> tuple[int, int] | None:
-        """Return how many replicas the leader knows to be in sync, and how many acks=all needs."""
+        """Return the number of in-sync replicas that the leader knows, and the number that acks=all needs."""
         name = self._topic(call, topic)
         replica = call.broker.partitions.get((name, partition))
         if replica is None:
@@ -234,7 +233,10 @@ class Recorder:
         )  # fmt: skip
 
     def take_stock(self, kafka: Cluster) -> History:
-        """Read what is there now: records, committed offsets, groups and transactions. O(all of it)."""
+        """Read the cluster's current records, committed offsets, groups, transactions and replicas into the history.
+
+        Return the history. O(all that is read).
+        """
         history = self.history
         history.now = self._loop.now
         names = [name for name in kafka.topics() if name not in INTERNAL]

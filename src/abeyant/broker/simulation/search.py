@@ -1,7 +1,8 @@
-"""Search over seeds, and shrink what is found: first the faults, then the chance of the network.
+"""Search seeds for a failure, and shrink it: first the faults, then the random latencies of the network.
 
-A run is named by an id: "17" is seed 17; "17:0,3" the same with its faults 0 and 3 only; "17:0,3:quiet" with a network
-whose latencies are the least; "17:0,3:round" with times rounded. A shrunk run fails for the same reason (S5).
+A run is named by an id: "17" is seed 17; "17:0,3" the same with its faults 0 and 3 only; "17:0,3:quiet" with minimal
+latencies; "17:0,3:round" with the faults' times rounded; "17:0,3:short" with faults that hit one request each. A shrunk
+run fails for the same reason (S5).
 """
 
 from __future__ import annotations
@@ -19,17 +20,18 @@ from abeyant.simulation.errors import SimulationError
 _QUIET: Final = {"link": 0, "handshake": 0, "executor": 0}
 _WAYS: Final = ("quiet", "round", "short")
 _MOST_RUNS: Final = 80
-_MOST_BESIDE: Final = 5  # runs tried, to find one that passes
+_MOST_BESIDE: Final = 5  # runs tried without one fault, and earlier seeds tried, to find one that passes
 
 
 @dataclass(frozen=True)
 class RunId:
-    """The name of a run, which repeats it: its seed, and what of it is left out."""
+    """The id of a run, with which it can be repeated: its seed, the faults kept, and its simplifications."""
 
     seed: int
     kept: tuple[int, ...] | None = None
-    """Which of the seed's faults, by number; None for all."""
+    """Numbers of the seed's faults to keep; None for all."""
     ways: frozenset[str] = frozenset()
+    """Simplifications: "quiet", "round", "short"."""
 
     def __str__(self) -> str:
         parts = [str(self.seed)]
@@ -148,7 +150,7 @@ def shrink(test: Test, found: RunResult, options: Options, *, any_hashes: bool =
 def passing_beside(
     test: Test, which: RunId, options: Options, *, any_hashes: bool = False
 ) -> tuple[RunId, RunResult] | None:
-    """Return the nearest run that passes, watched: the same without one of its faults, else an earlier seed."""
+    """Return the nearest run that passes, watched: without one of the faults, else of an earlier seed; else None."""
     kept = tuple(range(len(planned(which.seed, options)))) if which.kept is None else which.kept
     fewer = [replace(which, kept=tuple(one for one in kept if one != left_out)) for left_out in kept[:_MOST_BESIDE]]
     earlier = [RunId(seed) for seed in range(which.seed - 1, max(which.seed - 1 - _MOST_BESIDE, -1), -1)]

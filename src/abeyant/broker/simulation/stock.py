@@ -1,4 +1,4 @@
-"""Reads what is in a cluster at the end of a run, for its history: groups, transactions and replicas."""
+"""Read a cluster's groups, transactions and replicas at the end of a run, for its history."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALL = 1 << 30  # bytes
 
 
 def groups(kafka: Cluster) -> dict[str, Group]:
-    """Return all groups, with what each member has. O(members and partitions)."""
+    """Return all groups, with each member's topics and partitions. O(members and partitions)."""
     found: dict[str, list[tuple[int, Any]]] = defaultdict(list)
     for number, broker in _running(kafka):
         for shard in broker.group_coordinator.loaded():
@@ -46,7 +46,7 @@ def _member(kafka: Cluster, group: Any, member: Any) -> tuple[frozenset[str], tu
 
 
 def transactions(kafka: Cluster) -> dict[str, Transaction]:
-    """Return all transactional ids. O(them)."""
+    """Return the states of all transactional ids. O(transactional ids)."""
     found: dict[str, list[tuple[int, Any]]] = defaultdict(list)
     for number, broker in _running(kafka):
         for shard in broker.transaction_coordinator.loaded():

@@ -1,4 +1,4 @@
-"""The story of a failure, for the terminal: what was broken, what was done, how to repeat it. Ten lines or so."""
+"""Describe a failure for the terminal: the violation, the faults, how to repeat the run. About ten lines."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _STEPS: Final = {"group": "groups", "transaction": "transactions", "replicas": "
 
 
 def story(outcome: RunResult, which: RunId, tried: int, command: str, page: Path | None = None) -> str:
-    """Return the story of a shrunk run, found after `tried` seeds, 0 for one that is repeated.
+    """Return the description of a shrunk run, found after `tried` seeds; 0 for a repeated run.
 
-    `command` repeats it, `page` has its timeline.
+    `command` is pytest's, which repeats it; `page` is the file with its timeline.
     """
     failure = outcome.failure
     assert failure is not None
@@ -37,7 +37,7 @@ def story(outcome: RunResult, which: RunId, tried: int, command: str, page: Path
 
 
 def coverage(seeds: int, seen: Collection[str], first: Mapping[str, int]) -> list[str]:
-    """Return what `seeds` runs have reached, in lines; `first` is how many seeds of each test reached something new."""
+    """Return lines on the coverage of `seeds` runs. `first`: by test, the seeds that reached something new."""
     by_kind: dict[str, list[str]] = {}
     apis = set()
     for one in sorted(seen):

@@ -32,14 +32,14 @@ def faults(
 ) -> SearchStrategy[list[PlannedFault]]:
     """Return a strategy of plans: none to `most` faults of these kinds, which begin within `horizon` seconds, by time.
 
-    They shrink to fewer, earlier and shorter ones. Raises SimulationError for a kind that there is not, and
-    AbeyantError where Hypothesis is missing.
+    They shrink to fewer, earlier and shorter ones. Raises SimulationError for an unknown kind, and AbeyantError if
+    Hypothesis is not installed.
     """
     try:
         from hypothesis import strategies as st
     except ImportError:
         raise AbeyantError("these strategies need Hypothesis: pip install hypothesis") from None
-    plan(Chance(0).stream("faults"), horizon, kinds)  # refuses what is no kind
+    plan(Chance(0).stream("faults"), horizon, kinds)  # raises for an unknown kind
 
     @st.composite
     def fault(draw: Any) -> PlannedFault:
@@ -59,10 +59,10 @@ def faults(
 def simulate(
     test: Test, *, faults: Sequence[PlannedFault] = (), seed: int = 0, options: Options | None = None
 ) -> RunResult:
-    """Run `test` by a seed with these faults in place of the seed's own; return the outcome.
+    """Run `test` by a seed with these faults in place of the seed's own; return the result.
 
-    Raises AssertionError with the failure's message, and the faults as they happened. The hashes of strings are those
-    of this process: the same plan is the same run in it, and not in another, unless PYTHONHASHSEED is fixed.
+    Raises AssertionError if the run fails, with the failure's message and the events of the run. String hashes are
+    those of this process: the same plan repeats a run within it, and in another only if PYTHONHASHSEED is fixed.
     """
     outcome = run_seed(test, seed, options or Options(), faults=faults, any_hashes=True)
     if outcome.failure is not None:

@@ -1,4 +1,4 @@
-"""A watched run as lanes of marks over time: what its page draws. It knows no HTML."""
+"""Turn a watched run into lanes of marks over time, which its page draws. Without HTML."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from abeyant.broker.simulation.world import RunResult
 
 THE_TEST: Final = "the test"
 _LONGEST: Final = 40  # characters of a value that is shown
-_MARGIN: Final = 1.04  # of the time in which something happens
-_LEADER: Final = Level._fields.index("leader")  # from there on a level is of the leader, not of the log
-_RECORDS: Final = 3  # whose story is told
+_MARGIN: Final = 1.04  # factor for the time of the last mark
+_LEADER: Final = Level._fields.index("leader")  # from here on the fields describe the leader, before the log
+_RECORDS: Final = 3  # at most, of a failure, whose history is listed
 
 
 class Mark(NamedTuple):
-    """Something in a lane: at a moment, or with `until` for a while."""
+    """A mark in a lane: at one time, or with `until` for a period. Times are seconds of the run."""
 
     at: float
     until: float | None
     kind: str
-    """What it is, for its look: "acknowledged", "handed", "committed", "down", "waited", ..."""
+    """The kind of event, which is its CSS class: "acknowledged", "handed", "committed", "down", "waited", ..."""
     about: str
-    """A sentence on it."""
+    """A description for readers."""
 
 
 @dataclass
@@ -39,27 +39,27 @@ class Lane:
     name: str
     marks: list[Mark] = field(default_factory=list)
     high_watermark: list[tuple[float, int]] = field(default_factory=list)
-    """Of a partition: (time, high watermark) at each change; -1 without a leader."""
+    """For a partition, (time, high watermark) at each change; -1 without a leader."""
     end: list[tuple[float, int]] = field(default_factory=list)
-    """Of a partition: its leader's log end offset."""
+    """For a partition, (time, the leader's log end offset) at each change; -1 without a leader."""
 
 
 @dataclass
 class Timeline:
-    """One run, drawn."""
+    """The lanes and events of one run."""
 
     lanes: list[Lane]
     events: list[Mark]
-    """What was done to the cluster and its programs."""
+    """Faults and other events of the cluster and its programs."""
     until: float
-    """When the last thing happened, in seconds."""
+    """The end of the drawn time: the last mark, with a margin, in seconds."""
 
 
 PARTS: Final = ("Programs", "Brokers", "Partitions", "Groups", "Transactions")
 
 
 def timeline(outcome: RunResult) -> Timeline:
-    """Return a watched run's timeline. O(what happened)."""
+    """Return a watched run's timeline. O(n log n) for n marks."""
     watched, history = outcome.watched, outcome.history
     assert watched is not None
     lanes: dict[tuple[str, str], Lane] = {}
@@ -134,7 +134,7 @@ def _hit(watched: Watcher) -> Iterator[tuple[str, float, None, str, str]]:
 
 
 def _down(history: History) -> Iterator[tuple[str, str, float, float, str]]:
-    """Yield when brokers and programs were down, or cut off."""
+    """Yield the periods in which brokers and programs were down, or cut off."""
     for one in history.events:
         until = _until(one, history)
         if until is not None and one.subject:
@@ -143,7 +143,7 @@ def _down(history: History) -> Iterator[tuple[str, str, float, float, str]]:
 
 
 def _until(event: Event, history: History) -> float | None:
-    """Return when an event was over: a fault with the end of all faults, if it was not before."""
+    """Return the end of an event; for a fault, no later than the end of all faults."""
     ends = next((one.at for one in history.events if one.what == THE_FAULTS_END), math.inf)
     if event.until is None or event.at > ends or " ended with " in event.what:
         return event.until
@@ -167,14 +167,14 @@ def _phases(phases: Sequence[Phase], end: float) -> Iterator[Mark]:
 
 
 def _look(state: str) -> str:
-    """Return how a phase of a group or transaction looks: at rest, at work, or settled."""
+    """Return the look of a group's or transaction's phase: "rest", "busy" or "settled"."""
     if state in ("Stable", "CompleteCommit"):
         return "settled"
     return "rest" if state in ("Empty", "Dead", "CompleteAbort") else "busy"
 
 
 def _last(lanes: Sequence[Lane], events: Sequence[Mark], end: float) -> float:
-    """Return when the last thing happened, with a little margin: what follows is only waited through."""
+    """Return the time of the last mark plus a margin of 4 %, at most the run's end."""
     moments = [0.5]
     for lane in lanes:
         moments += [one.at if one.until in (None, end) else one.until or 0.0 for one in lane.marks]
@@ -204,7 +204,7 @@ def _all_marks(run: Timeline) -> Iterator[tuple[float, str, str, str]]:
 
 
 def record_stories(history: History, message: str) -> dict[str, list[tuple[float, str]]]:
-    """Return what became of the records that a failure names, by value: when, and what. At most three of them."""
+    """Return the history of each record that a failure names, by value: (time, text). At most three records."""
     values = {item.value for made in history.produced for item in made.items if item.value}
     named = [one for one in sorted(values) if repr(one) in message or repr(one.decode(errors="replace")) in message]
     return {_text(value): _became(history, value) for value in named[:_RECORDS]}

@@ -1,6 +1,7 @@
-"""The story of a failure as one HTML page: what was done, what became of the record, and the run as a timeline.
+"""Describe a failure on one HTML page: the faults, the history of the records, and the run as a timeline.
 
-The last passing run stands beside it, lane by lane. The page has no picture and no library in it, and loads nothing.
+The nearest passing run, if one is known, is beside it, lane by lane. The page has no picture and no library in it, and
+loads nothing.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ def _axis(until: float) -> str:
 
 
 def _step(least: float) -> float:
-    """Return the first of 1, 2, 5, 10, ... that is no less, in seconds, and for less than a second their tenths."""
+    """Return the smallest distance of ticks of at least `least` seconds: 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(least))
     return float(next((power * one for one in _STEPS if power * one >= least), power * 10))
 
@@ -173,7 +174,7 @@ def _lines(lane: Lane, until: float) -> str:
 
 
 def _steps(levels: Sequence[tuple[float, int]], top: int, until: float) -> str:
-    """Return the path of a number that changes in steps; it is interrupted where it is less than 0."""
+    """Return the SVG path of a number that changes in steps. It is interrupted where the number is negative."""
     path, drawn = [], False
     for number, (at, offset) in enumerate(levels):
         if at > until:

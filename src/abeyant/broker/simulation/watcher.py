@@ -1,7 +1,7 @@
-"""What waited where in one run, for its timeline: requests, partitions, groups and transactions as they change.
+"""Record one run for its timeline: waiting requests, and partitions, groups and transactions as they change.
 
-It looks whenever a broker responds or replicates, and has no timer of its own: a watched run is
-the same run, to the byte.
+The watcher runs whenever a broker responds or replicates, and has no timer of its own: a watched run is the same run,
+to the byte.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from abeyant.simulation import SimulationLoop
 
 _SHORT: Final = 0.02  # seconds: a request that is answered sooner has not waited
-_POLLS: Final = ("Fetch", "Heartbeat", "ConsumerGroupHeartbeat")  # they wait, or recur, where nothing happens
+_POLLS: Final = ("Fetch", "Heartbeat", "ConsumerGroupHeartbeat")  # they wait, or recur, while nothing happens
 
 
 class Request(NamedTuple):
@@ -27,7 +27,7 @@ class Request(NamedTuple):
 
     since: float
     at: float
-    """When it was answered."""
+    """Time of the response."""
     broker: int
     process: str
     api: str
@@ -43,7 +43,7 @@ class Level(NamedTuple):
     """The log end offset."""
     high_watermark: int
     leader: int
-    """-1 while there is none."""
+    """The leader's broker id; -1 while there is none."""
     epoch: int
     in_sync: tuple[int, ...]
 
@@ -67,7 +67,7 @@ class Strike(NamedTuple):
 
 
 class Watcher:
-    """The watched part of one run."""
+    """The requests and state changes of one run, recorded for its timeline. Times are seconds of the run."""
 
     def __init__(self, loop: SimulationLoop, kafka: Cluster) -> None:
         self.requests: list[Request] = []
@@ -76,7 +76,7 @@ class Watcher:
         self.groups: dict[str, list[Phase]] = {}
         self.transactions: dict[str, list[Phase]] = {}
         self.waiting: list[Waiting] = []
-        """Requests that still waited at the end, with times of the loop."""
+        """Requests that are pending at the end, with times on the loop's clock."""
         self._loop = loop
         self._kafka = kafka
 

@@ -1,4 +1,4 @@
-"""One run: a cluster, programs, faults and checks on one loop, from a seed. What the fixture `simulation` gives."""
+"""One run from a seed: a cluster, programs, faults and checks on one loop; and the fixture `simulation`."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from abeyant.simulation.ports import OWNER, Life
 
 Test = Callable[["Simulation"], Awaitable[None]]
 
-_LOOK_EVERY: Final = 0.5  # seconds, while what is missing may come
-_STEADY: Final = 1.0  # seconds after which, without a change, all is taken to have come
-_RESTART: Final = 1.0  # seconds until a program that has failed is begun again, as a supervisor does
-_LIMIT: Final = 900.0
+_LOOK_EVERY: Final = 0.5  # seconds between checks after the faults have ended
+_STEADY: Final = 1.0  # seconds for which all checks have to pass
+_RESTART: Final = 1.0  # seconds until a failed program is restarted, as by a supervisor
+_LIMIT: Final = 900.0  # seconds of virtual time
 _LOGGERS: Final = {"aiokafka": logging.CRITICAL + 1, "asyncio": logging.CRITICAL + 1, "abeyant": logging.ERROR}
 _SMALL: Final = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
 
@@ -47,7 +47,7 @@ class Options:
     horizon: float = 10.0
     """Seconds within which faults begin."""
     converge: float = 120.0
-    """Seconds after the end of the faults within which checks must be content."""
+    """Seconds after the end of the faults within which all checks must pass."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ class Failure:
     """The failure of a run."""
 
     reason: str
-    """What stays the same when the run is shrunk (S5): the check, or the error and where it was raised."""
+    """The check, or the error and where it was raised. Shrinking a run keeps it (S5)."""
     message: str
     text: str
-    """The traceback of an error."""
+    """The traceback of an error; "" for a failed check."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ class RunResult:
     failure: Failure | None
     history: History
     seen: Mapping[tuple[str, str], int]
-    """How often each API answered with each error, and each step of groups and transactions was seen."""
+    """Count of each error by API, and of each change of state of groups, transactions and in-sync replicas."""
     seconds: float
-    """Of virtual time."""
+    """Duration in virtual time."""
     watched: Watcher | None = None
-    """What waited where, if it was watched."""
+    """The `Watcher` of a watched run."""
 
 
 Outcome = RunResult  # its former name
@@ -90,7 +90,7 @@ class Simulation:
         self.kafka = kafka
         """The cluster: topics, records, and faults of the test's own."""
         self.history = history
-        """What has happened so far, as checks read it."""
+        """The run's history so far, as checks read it."""
         self.seed = loop.chance.seed
         """The seed of this run."""
         self.bootstrap = kafka.bootstrap
@@ -105,10 +105,10 @@ class Simulation:
         name: str | None = None,
         restart: bool = True,
     ) -> Process:
-        """Start `main(*args)` as a process that faults may kill and begin again; return it.
+        """Start `main(*args)` as a process that faults may kill and restart. Return the process.
 
-        Where an error ends it, it is begun again after a second, as by a supervisor, unless `restart` is False: then
-        the error fails the run.
+        If an error ends it, it is restarted after a second, as by a supervisor, unless `restart` is False: then the
+        error fails the run.
         """
         called = name or str(getattr(main, "__name__", "process"))
         taken = {one.name for one in self.loop.processes}
@@ -136,7 +136,7 @@ class Simulation:
             await self.loop.create_future()  # its connections and tasks end with it, as the system's do
 
     def _begin_anew(self, life: Life | None) -> None:
-        """End what is left of a program that has failed, and start it again after a second."""
+        """Kill the rest of a program that has failed, and restart it after a second."""
         for process in self.loop.processes:
             if process.life is life:
                 process.kill()
@@ -145,21 +145,21 @@ class Simulation:
 
     @staticmethod
     def _start_again(process: Process) -> None:
-        if not process.running:  # a fault may have begun it again meanwhile
+        if not process.running:  # a fault may have restarted it meanwhile
             process.start()
 
     def check(self, *checks: Check) -> None:
-        """Register checks, to be made at the end, once the faults have ended: in time they must all be content."""
+        """Register checks for the end of the run. All have to pass within `converge` seconds after the faults' end."""
         for one in checks:
             _require_check(one)
         self.checks += checks
 
     def ledger(self) -> Ledger:
-        """Return a list for what programs have done: it outlives them, and notes when each entry came."""
+        """Return a list for the effects of programs. It outlives them, and records when each entry was first added."""
         return Ledger(lambda: self.loop.now)
 
     def uniform(self, least: float, most: float) -> float:
-        """Return a random number from `least` to `most`, of the seed's choice, as `random.uniform` does."""
+        """Return a random number from `least` to `most`, as `random.uniform` does, but determined by the seed."""
         return self.loop.chance.stream("test").between(least, most)
 
     def choose(self, least: float, most: float) -> float:
@@ -177,9 +177,9 @@ def run_seed(
     any_hashes: bool = False,
     watch: bool = False,
 ) -> RunResult:
-    """Run `test` by a seed; `faults` and `tape` in place of the seed's own, for shrinking.
+    """Run `test` with a seed. `faults` and `tape` replace the seed's own, for shrinking.
 
-    `watch` notes what waited where, for a timeline; the run is the same.
+    `watch` records requests and state changes for a timeline; the run is the same.
     """
     story = _Story(test, seed, options, faults, watch)
     with _quiet_loggers():
@@ -188,7 +188,7 @@ def run_seed(
 
 
 class _Story:
-    """A run in the making."""
+    """One run while it is in progress."""
 
     def __init__(
         self, test: Test, seed: int, options: Options, faults: Sequence[PlannedFault] | None, watch: bool
@@ -229,7 +229,7 @@ class _Story:
                     consumers.end()
                     if self._watcher is not None:
                         self._watcher.end()
-                        recorder.watcher = None  # what the cluster does as it closes is not of the run
+                        recorder.watcher = None  # closing the cluster is not part of the run
             recorder.take_stock(kafka)
 
     async def _converge(self, simulation: Simulation, recorder: Recorder) -> None:
@@ -275,7 +275,7 @@ class _Story:
 
 
 class _Cluster(Cluster):
-    """A cluster that notes whose session a fault or the test itself expires: checks allow it."""
+    """A cluster that records the session expiries that a fault or the test forces, which checks allow."""
 
     def __init__(self, loop: SimulationLoop, history: History, brokers: int, settings: Mapping[str, object]) -> None:
         super().__init__(brokers, settings=settings)
@@ -283,7 +283,7 @@ class _Cluster(Cluster):
         self._run = loop
 
     def expire_member(self, group: str, member: str) -> None:
-        """Expire a member's session, and note it."""
+        """Expire a member's session, and record it in the history."""
         super().expire_member(group, member)
         what = f"the session of a member of {group} expires ({member})"
         self._events.append(Event(self._run.now, what, group))
@@ -303,7 +303,7 @@ def _require_check(one: object) -> None:
 
 
 def _swarm(loop: SimulationLoop) -> None:
-    """Draw how slow this run's network is."""
+    """Draw the latencies of this run's network from the seed."""
     stream = loop.chance.stream("network")
     most = 0.0005 * 40 ** stream.draw()  # seconds: half a millisecond to twenty
     loop.network.latency = Latency(0.0002, max(most, 0.0003), 0.02 * stream.draw(), max(most, 0.3 * stream.draw()))
@@ -327,7 +327,7 @@ def _text(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def _quiet_loggers() -> Iterator[None]:
-    """Silence the clients' loggers, which would report every injected fault."""
+    """Silence aiokafka's and asyncio's loggers, and ours below ERROR: they would report every injected fault."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger, level in zip(loggers, _LOGGERS.values(), strict=True):

@@ -1,7 +1,7 @@
-"""The clients that push metrics to one broker, and what they pushed (KIP-714).
+"""The clients that push metrics to one broker, and their last pushes (KIP-714).
 
-Kafka: `ClientMetricsManager`, `ClientMetricsInstance`. Its metrics go to a plugin; here they are counted, and the names
-of the last push are kept.
+Kafka: `ClientMetricsManager`, `ClientMetricsInstance`. Kafka passes the metrics on to a plugin; here pushes are
+counted, and the names in the last one are kept.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ ACCEPTED: Final = (ZSTD, LZ4, GZIP, SNAPPY)
 """Codecs of a push, in the order of preference."""
 
 _MOST: Final = 16_384  # clients at a time, as in Kafka
-_MOST_BYTES: Final = 16 << 20  # of what is kept of all pushes; the last push is kept in any case
-_BYTES_OF_TEXT: Final = 64  # beside its characters
+_MOST_BYTES: Final = 16 << 20  # of the kept texts of all clients; those of the last push are kept in any case
+_BYTES_OF_TEXT: Final = 64  # of a str, without its characters
 _EXPIRY: Final = 60.0  # seconds after which a silent client is forgotten, at least
 _RESERVED: Final = 2  # ids below this are not a client's
 _MAY_ASK_AGAIN: Final = (ErrorCode.unknown_subscription_id, ErrorCode.unsupported_compression_type)
@@ -46,7 +46,7 @@ class Timer(Protocol):
 
 
 class PushedMetrics(NamedTuple):
-    """What one client has pushed to one broker."""
+    """One client's pushes of metrics to one broker."""
 
     broker: int
     client_instance_id: str
@@ -55,22 +55,22 @@ class PushedMetrics(NamedTuple):
     software: tuple[str, str]
     """The client's name and version."""
     pushes: int
-    """Accepted ones."""
+    """Number of accepted pushes."""
     size: int
-    """Bytes of all pushes, as they came."""
+    """Bytes of all accepted pushes, compressed as they were sent."""
     metrics: tuple[str, ...]
-    """Names in the last push, sorted."""
+    """Names of the metrics in the last push, sorted."""
     terminated: bool
     """Whether the client has sent its last push."""
 
     @property
     def memory(self) -> int:
-        """Return about how many bytes its texts take. O(metrics)."""
+        """Return the approximate size of its texts in memory, in bytes. O(metrics)."""
         return sum(_BYTES_OF_TEXT + len(text) for text in (self.client_id, *self.software, *self.metrics))
 
 
 class ClientInstance:
-    """One client as this broker knows it: what it is asked for, and when it asked and pushed."""
+    """One client as this broker knows it: the metrics to push, and the times of its last requests."""
 
     __slots__ = (
         "connection", "expiry", "fields", "id", "interval", "last_error", "last_get", "last_push", "metrics",
@@ -81,7 +81,7 @@ class ClientInstance:
         self, client: uuid.UUID, connection: Connection, fields: Mapping[str, str], subscriptions: Subscriptions
     ) -> None:
         self.id = client
-        self.connection = connection  # with which it is forgotten
+        self.connection = connection  # the client is forgotten when this one closes
         self.fields = fields
         self.version = subscriptions.version
         self.metrics, self.interval = subscriptions.wanted(fields)
@@ -94,14 +94,17 @@ class ClientInstance:
         self.expiry: Stoppable | None = None
 
     def may_get(self, now: float) -> bool:
-        """Return whether it may ask now. Record that it did."""
+        """Return whether the client may request its subscription now. If so, record the time. `now` is in seconds."""
         if now - max(self.last_get, self.last_push) < self.interval:
             return False
         self.last_get = now
         return True
 
     def may_push(self, now: float) -> bool:
-        """Return whether it may push now: once after it asked, then once an interval. Record that it did."""
+        """Return whether the client may push now. If so, record the time. `now` is in seconds.
+
+        It may push once after each request for its subscription, then once per interval.
+        """
         if self.last_get <= self.last_push and now - self.last_push < self.interval:
             return False
         self.last_push = now
@@ -114,7 +117,7 @@ class TelemetryClients:
     def __init__(
         self, broker: int, subscriptions: Subscriptions, max_bytes: int, timer: Timer, now: Callable[[], float]
     ) -> None:
-        """`max_bytes` of a push; `now` returns seconds on the broker's clock."""
+        """`max_bytes` is the maximum size of a push; `now` returns seconds on the broker's clock."""
         self.max_bytes = max_bytes
         self._broker = broker
         self._subscriptions = subscriptions
@@ -133,16 +136,16 @@ class TelemetryClients:
         return len(self._clients)
 
     def pushed(self) -> list[PushedMetrics]:
-        """Return what each client has pushed, those that are gone included, the least recent first.
+        """Return each client's pushes, including disconnected clients, the least recent first.
 
-        The least recent are forgotten beyond 16,384 clients, and beyond 16 MB of names.
+        The least recent are dropped beyond 16,384 clients, and beyond 16 MB of names.
         """
         return list(self._pushed.values())
 
     def get(self, client: uuid.UUID | None, connection: Connection) -> ClientInstance:
-        """Return the client, with what it is asked to push; without an id, a new one.
+        """Return the client, with the metrics that it has to push; without an id, a new client.
 
-        Raises ApiError if it asks again too early.
+        Raises ApiError if its last request was too recent.
         """
         known = self._client(client or uuid.uuid4(), connection)
         may = known.may_get(self._now())
@@ -161,7 +164,7 @@ class TelemetryClients:
         *,
         terminating: bool,
     ) -> None:
-        """Count a client's metrics. Raises ApiError, as Kafka's broker refuses them."""
+        """Record a client's push. Raises ApiError if Kafka's broker would refuse it."""
         if client is None or client.int < _RESERVED:
             raise self._refusal(ErrorCode.invalid_request)
         known = self._client(client, connection)
@@ -205,7 +208,7 @@ class TelemetryClients:
     # -- inside
 
     def _client(self, client: uuid.UUID, connection: Connection) -> ClientInstance:
-        """Return a client, anew if the subscriptions have changed."""
+        """Return a client and restart its expiry. Create it if it is unknown or the subscriptions have changed."""
         known = self._clients.pop(client, None)
         if known is None or known.version < self._subscriptions.version:
             if known is not None and known.expiry is not None:
@@ -263,7 +266,7 @@ def kafka_form(client: uuid.UUID) -> str:
 
 
 def _fields(client: uuid.UUID, connection: Connection) -> dict[str, str]:
-    """Return what subscriptions can match."""
+    """Return the client's fields that subscriptions can match."""
     address, _, port = connection.peer.rpartition(":")
     return {
         "client_instance_id": kafka_form(client),

@@ -29,7 +29,7 @@ def _values(message: memoryview, path: tuple[int, ...]) -> Iterator[memoryview]:
 
 
 def _fields(message: memoryview, wanted: int) -> Iterator[memoryview]:
-    """Yield the values of a field of bytes."""
+    """Yield the values of the length-delimited field with the number `wanted`. Raises ValueError."""
     at = 0
     while at < len(message):
         tag, at = _varint(message, at)

@@ -1,4 +1,4 @@
-"""Which metrics clients are asked to push, and how often: the CLIENT_METRICS resources (KIP-714).
+"""Subscriptions to clients' metrics, with the interval of pushes: the CLIENT_METRICS resources (KIP-714).
 
 Kafka: `ClientMetricsConfigs`; the messages are its own.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from abeyant.broker.metadata_store import MetadataStore
 
 ALL: Final = "*"
-"""Subscribes to all metrics."""
+"""Prefix that subscribes to all metrics."""
 
 _SOURCE: Final = 7  # DescribeConfigs' number for such a resource as the source of a value
 _METRICS, _INTERVAL, _MATCH = "metrics", "interval.ms", "match"
@@ -37,10 +37,10 @@ class Subscription(NamedTuple):
     interval: float
     """Seconds between pushes."""
     match: tuple[tuple[str, re.Pattern[str]], ...]
-    """Fields of the client, with the expressions that all have to match them; of one field, the last, as in Kafka."""
+    """Client fields with regular expressions, which all have to match. Of several for one field the last counts."""
 
     def matches(self, client: Mapping[str, str]) -> bool:
-        """Return whether it is for this client."""
+        """Return whether the subscription is for a client with these fields."""
         return all(pattern.fullmatch(client[field]) for field, pattern in self.match)
 
 
@@ -60,7 +60,7 @@ class Subscriptions:
         self._settings = dict(store.client_metrics())
         self._parsed = {name: _parse(settings) for name, settings in self._settings.items()}
         self.version = 0
-        """Rises with each change."""
+        """Number of changes since the start."""
 
     def names(self) -> list[str]:
         """Return the names of all subscriptions."""
@@ -86,7 +86,7 @@ class Subscriptions:
         self.version += 1
 
     def wanted(self, client: Mapping[str, str]) -> Wanted:
-        """Return what a client with these fields is asked to push. O(subscriptions)."""
+        """Return the metrics that a client with these fields has to push, and how often. O(subscriptions)."""
         found = [one for one in self._parsed.values() if one.matches(client)]
         default = int(definition("client-metrics", _INTERVAL).default or 0) / 1000
         names = {name for one in found for name in one.metrics}
@@ -132,6 +132,6 @@ def _pattern(text: str) -> tuple[str, re.Pattern[str]]:
     try:
         if field in _CLIENT_FIELDS and expression and "=" not in expression:
             return field, re.compile(expression)
-    except (re.error, ValueError, OverflowError, RecursionError, FutureWarning):  # a warning where they are errors
+    except (re.error, ValueError, OverflowError, RecursionError, FutureWarning):  # the last if warnings are errors
         pass
     raise ApiError(ErrorCode.invalid_config, f"Illegal client matching pattern: {text}")

@@ -210,13 +210,13 @@ class TransactionShard(Shard):
             due, interval, do = now.started_ms + now.timeout_ms, self._abort_interval_ms, self._time_out
         elif now.state in ENDING:
             return
-        else:  # -1, as an id expires exactly then, and not after it
+        else:  # -1: a scan at the expiration itself already removes the id
             due, interval, do = now.updated_ms + self._expiration_ms - 1, self._expiration_interval_ms, self._expire
         delay = until_scan(self.broker.started_ms, interval, due, self.broker.now_ms())
         self._timers[transaction.id] = self.broker.timer.call_later(delay, do, transaction)
 
     def _time_out(self, transaction: Transaction) -> None:
-        """Abort the transaction. If a change is pending, its end restarts the timer."""
+        """Abort the transaction. If a change is pending, the timer restarts when it completes."""
         if not self._ended:
             self._fence(transaction, self._spare_id(transaction), lambda _: None)
 

@@ -74,7 +74,7 @@ class Status(NamedTuple):
 
     @property
     def bumps(self) -> bool:
-        """Return whether every transaction bumps the epoch."""
+        """Return whether the end of every transaction bumps the epoch."""
         return self.version >= BUMPS_SINCE
 
     @property
@@ -88,7 +88,7 @@ class Status(NamedTuple):
         return self.state is State.PREPARE_COMMIT
 
 
-BUMPS_SINCE = 2  # the transaction version
+BUMPS_SINCE = 2  # transaction version: from it on, the end of every transaction bumps the epoch
 
 
 class Producer(NamedTuple):
@@ -239,7 +239,9 @@ class Transaction:
         raise ApiError(ErrorCode.invalid_txn_state)
 
     def fence(self, new_id: int, now_ms: int) -> Status | None:
-        """Abort the open transaction with a new epoch, unknown to its producer. Return None while a change is pending.
+        """Abort the open transaction with a new epoch, unknown to its producer.
+
+        Return None if no transaction is open, or while a change is pending.
 
         `new_id` is used if this producer id has no epochs left: it gets epoch 0 when the abort completes, as after
         every transaction, so the new producer starts with epoch 1.

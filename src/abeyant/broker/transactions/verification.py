@@ -24,7 +24,7 @@ class VerificationRequest(NamedTuple):
     producer_epoch: int
     keys: Sequence[Key]
     adds: bool
-    """Whether to add those that are not, as clients of transaction.version 2 expect."""
+    """Whether to add partitions that are not part of it, as clients of transaction.version 2 expect."""
     knows_abortable: bool
     """Whether the client knows TRANSACTION_ABORTABLE."""
 

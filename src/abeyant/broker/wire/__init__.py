@@ -1,1 +1,1 @@
-"""Bytes and messages: framing, headers, API versions, and kio's schemas behind one layer. Knows no topics."""
+"""Bytes and messages: framing, headers, API versions, and kio's schemas behind one layer. Independent of topics."""

@@ -38,7 +38,7 @@ def checked_reader(
 ) -> Callable[[memoryview, int], Any]:
     """Return a function that walks a request in a frame, then reads it with `read`, kio's reader.
 
-    It does not walk what `fits`, a quicker check of the most common form.
+    It skips the walk if `fits`, a quicker check of the most common form, returns True.
 
     The function raises ValueError, or what kio raises, for an invalid request. It ignores trailing bytes, as Kafka
     does: librdkafka 2.15 appends three to some Metadata requests.

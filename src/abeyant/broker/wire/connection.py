@@ -86,7 +86,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer = "?"
         self.host = ""  # our address that the client connected to
         self.client_id = ""  # of the last request
-        self.certificate: Mapping[str, Any] | None = None  # the client's, of TLS
+        self.certificate: Mapping[str, Any] | None = None  # the client's TLS certificate, if any
         self.login: Login | None = None  # the authentication in progress
         self.session: SaslSession | None = None  # once authenticated by SASL
         self.user = "ANONYMOUS"  # until authenticated
@@ -154,7 +154,7 @@ class Connection(asyncio.BufferedProtocol):
         self._receiver.connected(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Release the buffers and tell the receiver."""
+        """Release the buffers and notify the receiver."""
         self._transport = None
         self._frame = None
         self._backlog = b""

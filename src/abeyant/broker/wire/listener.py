@@ -26,7 +26,7 @@ _PAUSE = 1.0  # seconds without accepting after an error of `accept`
 
 
 class Listener:
-    """One socket that listens. Use from the loop's thread only."""
+    """A listening socket. Use from the loop's thread only."""
 
     def __init__(
         self,

@@ -56,7 +56,7 @@ class Message(SimpleNamespace):
     """A response or a part of one, with the fields of all versions."""
 
     error_code: Any = ErrorCode.none
-    throttle_time: Any = NO_TIME  # no client is throttled
+    throttle_time: Any = NO_TIME  # unless a quota or a fault throttles the client
     error_message: Any = None
 
 

@@ -1,9 +1,9 @@
-"""Produce and Fetch of a single partition, which is what nearly all clients send, in one call each.
+"""A fast path for Produce and Fetch of a single partition, the form that nearly all clients send.
 
-In general a request is walked field by field (`bounds.py`), and a response is written so (`encoding.py`): some twenty
-and forty calls of Python functions. Here one function checks a request's lengths, and one packs a whole response. Both
-are for versions with compact strings, from Produce 9 and Fetch 12 on. What looks otherwise is left to the general way,
-with which tests compare this one.
+In general a request is walked field by field (`bounds.py`), and a response is written field by field (`encoding.py`):
+some twenty and forty calls of Python functions. Here one function checks a request's lengths, and one packs a whole
+response. Both are for versions with compact strings, from Produce 9 and Fetch 12 on. Any other form takes the general
+path, with which tests compare this one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FETCH: Final = 1
 PRODUCE_SINCE: Final = 9
 """The version of Produce from which requests and responses can be read and written here."""
 FETCH_SINCE: Final = 12
-"""The same of Fetch."""
+"""The version of Fetch from which requests and responses can be read and written here."""
 
 _IDS_SINCE: Final = 13  # topic ids in place of names, in both APIs
 _WITHOUT_REPLICA: Final = 15  # Fetch: the replica id is a tagged field from here on
@@ -33,8 +33,10 @@ _FETCH_HEAD = Struct(">iBihiB").pack
 _FETCH_PARTITION = Struct(">BihqqqBi").pack
 
 Fits = Callable[[memoryview, int], bool]
-"""Takes a frame and the position of the request in it. Returns whether it has the expected form, all lengths of which
-fit into the frame. False or an IndexError says nothing but that it looks otherwise."""
+"""A check that a request, at a position in a frame, has the expected form with all lengths within the frame.
+
+False or an IndexError means only that the request needs the general check: it may still be valid.
+"""
 
 
 def request_fits(key: int, version: int) -> Fits | None:
@@ -70,7 +72,7 @@ def _produce_fits(*, with_ids: bool) -> Fits:
 
 
 def _fetch_fits(count: int, *, with_ids: bool) -> Fits:
-    """`count` is where the array of topics begins."""
+    """Return the check for Fetch. The array of topics begins `count` bytes after the start of the request."""
 
     def fits(data: memoryview, position: int) -> bool:
         position += count
@@ -103,7 +105,7 @@ def compact_name(name: str) -> bytes:
 def produce_response(
     correlation_id: int, topic: bytes, index: int, base_offset: int, append_time_ms: int, start_offset: int
 ) -> list[bytes]:
-    """Return the response to a successful append, in parts. `topic` is its compact name, or from 13 on its id."""
+    """Return the response to a successful append, in parts. `topic` is its compact name, from version 13 on its id."""
     tail = _PRODUCE_TAIL(2, index, 0, base_offset, append_time_ms, start_offset, 1, 0, 0, 0, 0, 0)
     return [_PRODUCE_HEAD(correlation_id, 0, 2), topic, tail]
 
@@ -118,10 +120,10 @@ def fetch_response(
     *,
     committed: bool,
 ) -> list[bytes]:
-    """Return the response with a partition's records, in parts. `topic` is its compact name, or from 13 on its id.
+    """Return the response with a partition's records, in parts. `topic` is its compact name, from version 13 on its id.
 
-    `marks` are high watermark, last stable offset and log start. No aborted transaction is among the records, which
-    only the response to a `committed` reader, one of read_committed, lists.
+    `marks` are high watermark, last stable offset and log start. The list of aborted transactions is empty for a
+    `committed` reader (read_committed), so none may be among its records; for others it is null.
     """
     return [
         _FETCH_HEAD(correlation_id, 0, 0, 0, session, 2),

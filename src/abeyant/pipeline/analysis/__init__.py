@@ -1,4 +1,4 @@
-"""What waited, for how long, and how it ended: every analysis takes a DataFrame and returns one.
+"""Analyses of operations: waits, outcomes, keys and incidents. Each takes a DataFrame and returns one.
 
 All are exact. They work in columns, in Spark's Python workers: each task counts its own operations, Spark sorts the
 counts, and a task takes whole groups of them (`columns`, `ranked`).

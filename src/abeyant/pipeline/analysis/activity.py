@@ -1,4 +1,4 @@
-"""What clients did near incidents, counted by second: what the rules for suspects read."""
+"""Operations near incidents, counted by second: the input of the rules for suspects."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def incidents_of(table: pa.Table) -> list[Incident]:
 
 
 def activity_of(operations: pa.Table, incidents: Sequence[Incident]) -> pa.Table:
-    """Count what was done near the incidents by operations in memory, with the columns of `observed`."""
+    """Count the operations near the incidents (`ACTIVITY`), given an in-memory table with the columns of `observed`."""
     return in_order(count_near(operations, times_near(incidents))) if incidents else ACTIVITY.empty_table()
 
 
@@ -132,7 +132,7 @@ def times_near(incidents: Iterable[Incident]) -> list[tuple[int, int]]:
 
 
 def count_near(operations: pa.Table, times_us: Sequence[tuple[int, int]]) -> pa.Table:
-    """Count what operations did in `times_us` (`ACTIVITY`, in no order). O(n)."""
+    """Count the operations that started in `times_us` (`ACTIVITY`, in no order). O(n)."""
     started = operations.filter(operations["start_us"].is_valid())
     start = started["start_us"].to_numpy()
     before = np.searchsorted([begin for begin, _ in times_us], start, side="right") - 1
@@ -160,7 +160,7 @@ def count_near(operations: pa.Table, times_us: Sequence[tuple[int, int]]) -> pa.
 
 
 def _groups(rows: pa.Table) -> pa.Array:
-    """Return the consumer group that a request is about where it joins one (`join-G`, `sync-G`), else null."""
+    """Return the consumer group of each JOIN_GROUP and SYNC_GROUP, from its key (`join-G`, `sync-G`); else null."""
     joins = pc.is_in(rows["kind"], pa.array(["JOIN_GROUP", "SYNC_GROUP"])).to_numpy().nonzero()[0]
     groups: list[str | None] = [None] * rows.num_rows
     for row, keys in zip(joins.tolist(), rows["keys"].take(pa.array(joins)).to_pylist(), strict=True):
@@ -169,6 +169,6 @@ def _groups(rows: pa.Table) -> pa.Array:
 
 
 def merge_activity(rows: pa.Table) -> pa.Table:
-    """Return counts with one row for each group and second."""
+    """Merge counts to one row for each distinct `_GROUP`, which includes the second."""
     merged = rows.group_by(list(_GROUP), use_threads=False).aggregate(list(_MERGED.items()))
     return merged.rename_columns([*_GROUP, *_MERGED]).select(ACTIVITY.names).cast(ACTIVITY)

@@ -1,4 +1,4 @@
-"""Counts by slices of time, from which the report makes its tables and figures anew for a part of the log.
+"""Counts by slices of time, from which the report recomputes its tables and figures for a part of the log.
 
 A slice is one of `SLICES` equal parts of the time from the first start to the last. So these tables are small however
 long the log is, and a part of it is known to that precision.
@@ -32,7 +32,7 @@ __all__ = [
 
 SLICES: Final = 48
 KEYS_A_KIND: Final = 8
-"""How many keys of each instance and kind are counted over time, by each of three measures."""
+"""Number of keys of each instance and kind that are counted over time, by each of `_MEASURES`."""
 
 _SERIES: Final = ("instance", "kind")
 _MEASURES: Final = ("p95_ms", "total_waited_ms", "expired")
@@ -49,15 +49,15 @@ class Slices:
 
     @property
     def width_us(self) -> int:
-        """Return the length of a slice."""
+        """Return the length of a slice, in µs."""
         return -(-((self.last_us or 0) - (self.first_us or 0) + 1) // self.slices)
 
     def number(self, at_us: Integers) -> Integers:
-        """Return the slice, from 0, in which each time lies; what lies outside is of the first, or the last."""
+        """Return the slice, from 0, in which each time lies. Times outside count to the first or the last one."""
         return np.clip((at_us - (self.first_us or 0)) // self.width_us, 0, self.slices - 1)
 
     def begin(self, at_us: Integers) -> pa.Array:
-        """Return when the slice begins in which each time lies."""
+        """Return the time at which the slice of each time begins."""
         if self.first_us is None or self.last_us is None:
             return pa.nulls(len(at_us), pa.timestamp("us", "UTC"))
         return pa.array(self.first_us + self.number(at_us) * self.width_us).cast(pa.timestamp("us", "UTC"))
@@ -69,23 +69,23 @@ def waits_by_time(operations: pa.Table, slices: Slices) -> pa.Table:
 
 
 def keys_by_time(operations: pa.Table, slices: Slices, first: pa.Table) -> pa.Table:
-    """Count the same by key (`KEYS_BY_TIME`), of those of the `first` keys."""
+    """Count operations as `waits_by_time` does, but by key, and only for the keys in `first` (`KEYS_BY_TIME`)."""
     watched = with_keys(operations.select([*_SERIES, "keys", "start_us", "wait_us", "outcome"]))
     return _counted(watched.filter(_among(watched, first)), slices, KEY, KEYS_BY_TIME.fieldNames())
 
 
 def _among(watched: pa.Table, first: pa.Table) -> pa.Array:
-    """Return for each row whether its key is in `first`. It compares few numbers, where a join would compare texts."""
+    """Return for each row whether its key is in `first`. Compares numbers, where a join would compare texts."""
     row, wanted = np.zeros(watched.num_rows, np.int64), np.zeros(first.num_rows, np.int64)
     for name in KEY:
         number, values = codes(watched[name])
-        known = pc.index_in(first[name], values).fill_null(len(values)).to_numpy()  # which no row has
+        known = pc.index_in(first[name], values).fill_null(len(values)).to_numpy()  # a number that no row has
         row, wanted = row * (len(values) + 1) + number, wanted * (len(values) + 1) + known
     return pa.array(np.isin(row, wanted))
 
 
 def first_keys(by_key: pa.Table) -> pa.Table:
-    """Return the keys that are first in `by_key` by one measure or other: (instance, kind, key)."""
+    """Return the `KEYS_A_KIND` highest keys of each instance and kind by any of `_MEASURES`: (instance, kind, key)."""
     found = []
     for measure in _MEASURES:
         ranked = by_key.sort_by(
@@ -98,13 +98,13 @@ def first_keys(by_key: pa.Table) -> pa.Table:
 
 
 def requests_by_time(requests: pa.Table, slices: Slices) -> pa.Table:
-    """Add up requests (instance, api, at_us, requests, waited) by the operations' slices (`REQUESTS_BY_TIME`)."""
+    """Sum counted requests (instance, api, at_us, requests, waited) by slice (`REQUESTS_BY_TIME`)."""
     table = requests.drop_columns(["at_us"]).append_column("at", slices.begin(requests["at_us"].to_numpy()))
     return added_up(table, REQUESTS_BY_TIME.fieldNames(), ("requests", "waited"))
 
 
 def added_up(rows: pa.Table, columns: Sequence[str], counts: Sequence[str]) -> pa.Table:
-    """Add up the `counts` of rows that are otherwise alike; columns in this order."""
+    """Sum the columns `counts` over rows that are equal in the others. The result has `columns`, in that order."""
     group = [name for name in columns if name not in counts]
     sums = rows.group_by(group, use_threads=False).aggregate([(name, "sum") for name in counts])
     return sums.rename_columns([*group, *counts]).select(list(columns))

@@ -1,4 +1,4 @@
-"""An incident and what was done near it: what the rules for suspects look at, and the suspects that they name."""
+"""An incident with the activity near it, which the rules for suspects read, and the suspects that they name."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Suspect:
-    """Who or what an incident is put down to: a row of the table `suspects` (`schemas.SUSPECTS`)."""
+    """A probable cause of an incident: a row of the table `suspects` (`schemas.SUSPECTS`)."""
 
     incident: int
     """The incident's number, from 1, in the order of the table `incidents`."""
     suspect: str
-    """`broker 2`, `group payments`, `client app-b`."""
+    """Its name, such as `broker 2`, `group payments` or `client app-b`."""
     kind: str
     """The rule that named it: `silent_broker`, ..."""
     evidence: str
-    """One sentence: what the log shows, when and how long."""
+    """A sentence on what the log shows, when and for how long."""
     confidence: float
     """From 0 to 1, by the rule."""
     first: datetime
-    """Begin of the suspect's behaviour; `last` is its end."""
+    """Beginning of the suspect's behaviour; `last` is its end."""
     last: datetime
 
 
 class NearRows:
-    """The rows of `ACTIVITY` near an incident, made when they are needed: mostly few are."""
+    """The rows of `ACTIVITY` near an incident, made only when a rule needs them, which is seldom."""
 
     def __init__(self, activity: pa.Table) -> None:
         self._activity = activity
@@ -51,7 +51,7 @@ class NearRows:
         self._at = 0
 
     def between(self, begin: int, end: int) -> list[Activity]:
-        """Return rows, of which the next call's are mostly a part: those are kept for it."""
+        """Return rows `begin` to `end`, and keep them, as those of the next call mostly overlap."""
         if not self._at <= begin <= self._at + len(self._rows):
             self._rows, self._at = [], begin
         made = self._at + len(self._rows)
@@ -63,15 +63,15 @@ class NearRows:
 
 @dataclass(frozen=True)
 class Case:
-    """An incident, and what was done near it."""
+    """An incident, and the activity near it."""
 
     incident: Incident
     near: pa.Table
-    """What was done near it (`ACTIVITY`), in order of time; and the second of each row, and which these are."""
+    """Activity near it (`ACTIVITY`), in order of time; `second` is each row's second, `near_seconds` their range."""
     second: Integers
     near_seconds: range
     calm_rows: Callable[[], list[Activity]]
-    """Makes the rows of these that were done outside of every incident."""
+    """Returns the rows of `near` outside of every incident."""
     fetching: Fetching
     silences: Sequence[Silence]
     brokers: dict[str, int]
@@ -79,33 +79,33 @@ class Case:
 
     @cached_property
     def seconds(self) -> range:
-        """The seconds from the incident's beginning to its end."""
+        """Return the seconds from the incident's beginning to its end."""
         return range(self.incident.first_us // 1_000_000, self.incident.last_us // 1_000_000 + 1)
 
     @cached_property
     def during(self) -> list[Activity]:
-        """The operations that started in `seconds`."""
+        """Return the rows of operations that started in `seconds`."""
         return self.started_in(self.seconds)
 
     def started_in(self, seconds: range) -> list[Activity]:
-        """Return what started in some seconds near the incident."""
+        """Return the rows of operations that started in `seconds`, near the incident."""
         begin, end = map(int, np.searchsorted(self.second, [seconds.start, seconds.stop]))
         return list(activity_rows(self.near.slice(begin, end - begin)))
 
     @cached_property
     def calm(self) -> list[Activity]:
-        """What was done near the incident, outside of every one. Costs far more than `during`: look at that first."""
+        """Return the rows of `near` outside of every incident. Costs far more than `during`: check that first."""
         return self.calm_rows()
 
     @cached_property
     def silent(self) -> list[Silence]:
-        """The silences that overlap the incident."""
+        """Return the silences that overlap the incident."""
         first_us, last_us = self.incident.first_us, self.incident.last_us
         return [one for one in self.silences if one.first_us < last_us and one.last_us > first_us]
 
     @cached_property
     def still(self) -> set[int]:
-        """The brokers that fetched nowhere while their own log was silent too: they stood still."""
+        """Return the brokers that hung: no fetches from a live leader while their own log was silent too."""
         logs = {broker: instance for instance, broker in self.brokers.items()}
         elsewhere = [one for one in self.silent if not self.is_silent(one.instance, one)]
         talked = {one.replica for one in elsewhere if not self.is_silent(logs.get(one.replica), one)}
@@ -113,7 +113,7 @@ class Case:
 
     @cached_property
     def deserted(self) -> set[str]:
-        """Leaders' logs from which every follower (two or more) stopped fetching: the leader is at fault, not they."""
+        """Return the leaders' logs from which all followers (two or more) stopped fetching: the leader is at fault."""
         followers: dict[str, set[int]] = defaultdict(set)
         for instance, replica in self.fetching.pairs_in(self.near_seconds):
             followers[instance].add(replica)
@@ -132,23 +132,23 @@ class Case:
         return began
 
     def is_silent(self, instance: str | None, one: Silence) -> bool:
-        """Return whether nothing started in a log during the silence, but in its first and last second."""
+        """Return whether no operation started in a log during the silence, except in its first and last second."""
         inside = range(one.first_us // 1_000_000 + 1, one.last_us // 1_000_000)
         return instance in self._began and bool(inside) and self._began[instance].isdisjoint(inside)
 
     def broker(self, instance: str) -> str:
-        """Return a broker's name in words, by its id where it is known."""
+        """Return `broker N` for the broker that wrote a log, or the log's name if its id is unknown."""
         return f"broker {self.brokers[instance]}" if instance in self.brokers else instance
 
     def named(self, broker: int) -> str:
-        """Return a broker's name in a sentence, with that of its log where this has another number or none."""
+        """Return `broker N` for a sentence, with its log's name if that has another number or none."""
         logs = [instance for instance, its in self.brokers.items() if its == broker]
         if len(logs) != 1 or re.findall(r"\d+", logs[0])[-1:] == [str(broker)]:
             return f"broker {broker}"
         return f"broker {broker} (its log is {logs[0]})"
 
     def named_log(self, instance: str) -> str:
-        """Return the name in a sentence of the broker that wrote a log."""
+        """Return the name for a sentence of the broker that wrote a log, as `named` does."""
         return self.named(self.brokers[instance]) if instance in self.brokers else instance
 
     def suspect(self, name: str, rule: str, evidence: str, confidence: float) -> Suspect:
@@ -175,12 +175,12 @@ def affected(incident: Incident) -> str:
 
 
 def longest(case: Case) -> str:
-    """Return the longest wait of the incident's kind."""
+    """Return the longest wait of the incident's kind, in words."""
     return ms(max((row.longest_us for row in case.during if row.kind == case.incident.kind), default=0))
 
 
 def clock(case: Case) -> str:
-    """Return when the incident began."""
+    """Return the time at which the incident began, as HH:MM:SS in UTC."""
     return f"{moment(case.incident.first_us):%H:%M:%S}"
 
 
@@ -190,5 +190,5 @@ def ms(us: float) -> str:
 
 
 def moment(us: int) -> datetime:
-    """Return microseconds since 1970 as a time."""
+    """Return microseconds since 1970 as a time in UTC."""
     return _EPOCH + timedelta(microseconds=us)

@@ -1,4 +1,4 @@
-"""Operations as columns, and rows summed by group: what every analysis in Spark's Python workers begins with."""
+"""Operations as columns, and sums by group: the first steps of every analysis in Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ __all__ = [
 Integers = npt.NDArray[np.int64]
 
 TIMES: Final = ("local_ms", "send_ms", "throttle_ms")
-"""What a request spent beside its wait."""
+"""Columns with the other times of a request than its wait, in ms."""
 
 _NEEDED: Final = ("instance", "kind", "start", "outcome", "waited_ms")
-_KEYS: Final = "watches.list.element.key"  # in Parquet's words
+_KEYS: Final = "watches.list.element.key"  # its name in Parquet
 
 LogRows = PackedRows | PartRows
 """The operations of a log, which have all columns."""
@@ -93,13 +93,13 @@ def observed_columns(more: Iterable[str]) -> list[str]:
 
 
 def microseconds(column: pa.ChunkedArray) -> Integers:
-    """Return milliseconds as whole microseconds; null is none."""
+    """Return milliseconds as whole microseconds; null as 0."""
     found: Integers = np.rint(column.fill_null(0).to_numpy() * 1000).astype(np.int64)
     return found
 
 
 def tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Join batches to tables that are worth the calls, none of them empty."""
+    """Join batches to tables large enough for calls to be cheap, none of them empty."""
     return (pa.Table.from_batches([chunk]) for chunk in chunks(batches))
 
 
@@ -111,7 +111,7 @@ def codes(column: pa.Array | pa.ChunkedArray) -> tuple[Integers, pa.Array]:
 
 
 def run_starts(columns: Sequence[npt.NDArray[Any]]) -> Integers:
-    """Return where a row differs from the row before it in some column: the first row always does."""
+    """Return the indices of rows that differ from the row before in some column; the first row always does."""
     rows = len(columns[0])
     differs = np.zeros(rows, bool)
     differs[:1] = True
@@ -132,7 +132,7 @@ def sum_rows(columns: Sequence[Integers], values: Sequence[Integers]) -> tuple[l
 
 
 def _one_number(columns: Sequence[Integers]) -> Integers | None:
-    """Return numbers that sort as the rows of `columns` do, in one sort in place of several; None beyond 63 bits."""
+    """Return a number for each row that sorts as the rows of `columns` do; None if that takes more than 63 bits."""
     if not len(columns[0]):
         return None
     least = [int(column.min()) for column in columns]
@@ -146,7 +146,7 @@ def _one_number(columns: Sequence[Integers]) -> Integers | None:
 
 
 def keys_of(table: pa.Table) -> tuple[Integers, pa.Array]:
-    """Return each operation's distinct keys: the row of the operation, and the key. Null is none."""
+    """Return each operation's distinct keys, as (row of the operation, key), without nulls."""
     lists = table["keys"].combine_chunks()
     rows, keys = pc.list_parent_indices(lists), pc.list_flatten(lists)
     at = rows.to_numpy(zero_copy_only=False).astype(np.int64)

@@ -1,4 +1,4 @@
-"""How brokers behaved as followers near incidents: when they did not fetch, and how slowly they did.
+"""Followers' fetches near incidents: the times in which a follower sent none, and the gaps between them.
 
 Followers are known by `client_id` (`broker-3-fetcher-0`); the id of the broker that wrote a log is the only one that
 fetches elsewhere and never from it.
@@ -36,7 +36,7 @@ _FETCHER: Final = re.compile(r"broker-(\d+)-fetcher-\d+$")
 _SECOND_US: Final = 1_000_000
 
 Pair = tuple[str, int]
-"""A leader's log, and the broker that fetches from it."""
+"""The instance that is a leader's log, and the id of the broker that fetches from it."""
 
 
 class Silence(NamedTuple):
@@ -50,7 +50,7 @@ class Silence(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """How long a follower took from the end of a fetch to its next one, on average, in µs; and how many it sent."""
+    """A follower's mean time from the end of a fetch to the start of its next one, in µs, and its number of fetches."""
 
     gap_us: float
     fetches: int
@@ -84,18 +84,18 @@ class Fetching:
         self._is_calm = is_calm[rows]
 
     def pairs_in(self, seconds: range) -> list[Pair]:
-        """Return each pair that fetched in some seconds."""
+        """Return the pairs that fetched in `seconds`."""
         return [self.pairs[number] for number in np.unique(self.pair[self._slice(seconds)])]
 
     def gaps(self, seconds: range, *, calm: bool = False) -> dict[Pair, Gap]:
-        """Return the gaps of each pair that fetched in some seconds; with `calm` outside of every incident."""
+        """Return the gap of each pair that fetched in `seconds`; with `calm`, only outside of every incident."""
         rows, number = self._slice(seconds), len(self.pairs)
         some = self._is_calm[rows] if calm else slice(None)
         pair, second = self.pair[rows][some], self._second[rows][some]
         fetches, busy_us = (
             np.bincount(pair, column[rows][some], number) for column in (self._operations, self._busy_us)
         )
-        # A second in which nothing started has no share: a follower that is silent is not slow.
+        # Count only seconds in which a fetch started: a follower that is silent is not slow.
         seconds_of = np.bincount(np.unique(second * number + pair) % number, minlength=number) if number else pair
         return {
             self.pairs[at]: Gap(max(_SECOND_US * int(seconds_of[at]) - int(busy_us[at]), 0) / int(count), int(count))
@@ -121,14 +121,14 @@ def silences(fetching: Fetching, end_us: int) -> list[Silence]:
     found = [
         Silence(*pairs[int(pair[at])], int(reached[at - 1]), int(first[at])) for at in ends[np.argsort(order[ends])]
     ]
-    # What waits when the log ends is not in the log: allow it a second turn.
+    # A fetch that waits when the log ends is not in the log: allow as long again for it.
     allowed = end_us - least
     reaches = [int(reached[end - 1]) for end in edges[1:]]
     return found + [Silence(*one, at, allowed) for one, at in zip(pairs, reaches, strict=True) if allowed - at >= least]
 
 
 def broker_ids(fetching: Fetching) -> dict[str, int]:
-    """Return the broker that wrote each log."""
+    """Return the id of the broker that wrote each log, for the logs where it is certain."""
     there: dict[str, set[int]] = defaultdict(set)
     for instance, replica in fetching.pairs:
         there[instance].add(replica)
@@ -139,6 +139,6 @@ def broker_ids(fetching: Fetching) -> dict[str, int]:
 
 @lru_cache(1024)
 def replica_of(client_id: str | None) -> int | None:
-    """Return the broker whose fetcher has this client id, None where it is no follower's."""
+    """Return the id of the broker whose fetcher has this client id; None if it is no follower's."""
     fetcher = _FETCHER.match(client_id or "")
     return int(fetcher[1]) if fetcher else None

@@ -27,17 +27,17 @@ _NUMBERS: Final = ("incident", "start_us", "wait_us", "timeout_ms")
 FOUND: Final = pa.schema(
     {**dict.fromkeys(_NAMES, pa.string()), **dict.fromkeys(_NUMBERS, pa.int64()), "own": pa.bool_()}
 )
-"""Rows before those that are drawn have been chosen. `own`: of the incident's kind."""
+"""Schema of the waits from which the drawn ones are chosen. `own`: the wait is of the incident's kind."""
 
 
 def worst(incidents: Sequence[Incident]) -> list[Incident]:
-    """Return the incidents that are drawn: with most expiries, then operations. O(n log n)."""
+    """Return the `MOST_INCIDENTS` incidents to draw: those with most expiries, then most operations. O(n log n)."""
     waited = [incident for incident in incidents if incident.trouble in _WAITED]
     return sorted(waited, key=lambda one: (-one.expired, -one.operations, one.number))[:MOST_INCIDENTS]
 
 
 def waits_during(operations: pa.Table, incidents: Sequence[Incident]) -> Iterator[pa.Table]:
-    """Yield for each of the `worst` incidents which of the operations waited during it (`FOUND`).
+    """Yield for each of the `worst` incidents the operations that waited during it (`FOUND`), at most `MOST_WAITS`.
 
     `operations` have the columns of `observed`, with `keys` and `timeout_ms`. O(operations) for each incident.
     """
@@ -68,7 +68,7 @@ def first_waits(found: pa.Table) -> pa.Table:
 
 
 def incident_waits(found: pa.Table) -> pa.Table:
-    """Return the table `incident_waits` of all rows that were found."""
+    """Return the table `incident_waits`, given the `FOUND` rows of all tasks."""
     rows, schema = first_waits(found), arrow_schema(INCIDENT_WAITS)
     made = {"start": rows["start_us"], "waited_ms": pc.divide(rows["wait_us"].cast(pa.float64()), 1000.0)}
     columns = {name: made[name] if name in made else rows[name] for name in schema.names}

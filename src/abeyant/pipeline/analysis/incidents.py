@@ -1,11 +1,11 @@
-"""Incidents: when, where and on what operations expired, or took far longer than their kind does, in bursts.
+"""Incidents: bursts of operations that expired, or took far longer than is usual for their kind.
 
 The rule. An operation *suffers* from the first trouble of these that it has:
 
     waited      it expired, unless it is a long poll (a fetch): for that, to expire is the ordinary end; or it waited
-                `LONG_TIMES` times as long as is usual for its kind, and at least `LONG_MS`. Usual is what 95 in 100 of
-                those that waited do not exceed; for what waits on replication at most three times the median, or
-                `LEAST_USUAL_MS`, so that a fault that lasts does not become the usual
+                `LONG_TIMES` times as long as is usual for its kind, and at least `LONG_MS`. Usual is the 95th
+                percentile of those that waited; for operations that wait on replication at most three times the
+                median, or `LEAST_USUAL_MS` if that is more, so that a lasting fault does not become usual
     throttled   a quota made its client pause for `LONG_MS`
     handled     its handling took `LONG_MS`
     sent        sending the response took `LONG_MS`
@@ -15,8 +15,8 @@ The rule. An operation *suffers* from the first trouble of these that it has:
 
 A *burst* is a run of operations of one kind and trouble, on any broker, in which no `GAP_S` whole seconds pass between
 the end of one and the end of the next; of pauses no `PAUSES_APART_S`. A burst of at least `LEAST` operations is an
-incident. Handling, sending and joining take so long for a few requests in a healthy cluster: of these `LEAST_MANY`,
-unless one took `STUCK_MS`, or `UNREAD_MS` to send: so long a client that reads leaves no response.
+incident. In a healthy cluster, too, handling, sending and joining take so long for a few requests: of these
+`LEAST_MANY` are needed, unless one took `STUCK_MS`, or `UNREAD_MS` to send, as only to a slow reader.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ LEAST_USUAL_MS: Final = 25
 STUCK_MS: Final = 10_000
 UNREAD_MS: Final = 2_000
 MOST_KEYS: Final = 5
-"""Keys that an incident names: those on which most of its operations waited."""
+"""Maximum keys that an incident names: those on which most of its operations waited."""
 
 LONG_WAITS: Final = StructType([StructField("kind", StringType()), StructField("long_us", DoubleType())])
 
@@ -87,7 +87,7 @@ SUFFERING: Final = pa.schema(
         **dict.fromkeys(("second", "first_us", "last_us", "longest_us", "operations", "expired"), pa.int64()),
     }
 )
-# How the counts of a second, or of a burst, come from its parts.
+# Aggregates that merge the counts of parts of a second, or of a burst.
 _MERGED: Final = {
     "first_us": "min",
     "last_us": "max",
@@ -102,7 +102,7 @@ _AGGREGATES: Final = ("_min", "_max", "_sum", "_distinct")
 def incidents(operations: DataFrame) -> DataFrame:
     """Return the incidents of a log (`schemas.INCIDENTS`): bursts of operations that expired or took very long.
 
-    A job finds from what wait on an operation of each kind suffers, at once; the rest is lazy.
+    A job runs at once, to find the shortest wait of each kind that counts as suffering; the rest is lazy.
     """
     rows = observed(operations, "keys", "error_code", "client_id", "size_bytes", *TIMES)
     waits = rows.select("kind", "wait_us", "outcome")
@@ -112,7 +112,7 @@ def incidents(operations: DataFrame) -> DataFrame:
 
 
 def long_waits(ranked: Ranked) -> pa.Table:
-    """Return from what wait on an operation suffers, of each kind: (kind, long_us)."""
+    """Return the shortest wait of each kind that counts as suffering, in µs: (kind, long_us)."""
     waited = ranked.operations * (ranked.wait_us > 0)
     upto = np.cumsum(waited)
     number = ranked.sums(waited)
@@ -120,7 +120,7 @@ def long_waits(ranked: Ranked) -> pa.Table:
     before = (upto - waited)[ranked.starts]
 
     def percentile(share: float) -> npt.NDArray[np.float64]:
-        """Return as `percentile` interpolates: between the two that are next to the place."""
+        """Return each kind's percentile of the waits, in µs, interpolated as Spark's `percentile` does."""
         place = (number - 1) * share
         below, above = (
             ranked.wait_us[np.searchsorted(upto, before + rank.astype(np.int64), side="right")[some]]
@@ -152,7 +152,7 @@ def suffering(operations: pa.Table, long_us: Mapping[str, float]) -> pa.Table:
     clients = np.array([name in _REFUSED for name in names], bool)[kind]
     refused = pc.is_in(operations["error_code"].cast(pa.int64()), pa.array(_REFUSALS)).to_numpy()
     none, limit = np.zeros(len(wait), np.int64), LONG_MS * 1000
-    troubles = {  # which operations have it, how long it took, and what of that is before and after the wait
+    troubles = {  # mask of operations that have it, its length, and the parts of that before and after the wait
         "waited": ((wait > 0) & (expires | (wait >= limits[kind])), wait, none, none),
         "throttled": (throttle >= limit, throttle, none, throttle),
         "handled": (local >= limit, local, local, none),
@@ -187,7 +187,7 @@ def suffering(operations: pa.Table, long_us: Mapping[str, float]) -> pa.Table:
 
 
 def paused(runs: pa.Table) -> pa.Table:
-    """Return the fetches that came late, as rows of `SUFFERING`, by the joined runs of all fetches (`READING`)."""
+    """Return the fetches that came late, as rows of `SUFFERING`, given the joined runs of all fetches (`READING`)."""
     late = pauses(runs)
     first, last = (late[name].to_numpy() for name in ("first_us", "last_us"))
     columns = {
@@ -203,7 +203,7 @@ def paused(runs: pa.Table) -> pa.Table:
 
 
 def gap_s(trouble: str) -> int:
-    """Return how many seconds without an operation of such trouble end a burst."""
+    """Return the number of whole seconds without such trouble that end a burst."""
     return PAUSES_APART_S if trouble == "paused" else GAP_S
 
 

@@ -1,4 +1,4 @@
-"""The pipeline's main job: a request log in, Parquet tables and a report out, whole or not at all."""
+"""The pipeline's main job: read a request log, and write Parquet tables and a report, all or nothing."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class AnalysisResult:
     rejected: int
     """Lines, and damaged ends of files, that could not be read."""
     folder: Path
-    """On this machine, until the process ends: the report, the tables that it draws, the marker."""
+    """Folder on this machine, until the process ends, with the report, the tables that it draws, and the marker."""
 
 
 def analyze(
@@ -105,12 +105,12 @@ def analyze(
 
     The command `abeyant analyze` does the same.
 
-    `out` (a directory that the driver and the workers share, or a URI) appears only when all of it is written; a
-    result of ours that is there is replaced when `overwrite` says so, and anything else never. `logs` are the `paths`
-    of `read_kafka_request_log`, which takes `timezone` and `instance`, too. Unless `quiet`, progress goes to the error
-    stream. `command` is what repeats this analysis, for the report to name; `title` replaces
-    the report's own. Raises
-    `AbeyantError` with one line for what the user can mend: paths, a log with no request in it, a full disk.
+    `out` (a directory that the driver and the workers share, or a URI) appears only when all of it is written.
+    An existing result of an analysis is replaced with `overwrite`, and anything else never. `logs` are the `paths` of
+    `read_kafka_request_log`, which takes `timezone` and `instance`, too. Unless `quiet`, progress goes to the error
+    stream. `command` is the command line that repeats this analysis, for the report to show; `title` replaces the
+    report's own. Raises `AbeyantError` with one line for errors that the user can fix: paths, a log with no request in
+    it, a full disk.
     """
     sink = sink_of(out)
     sink.check(overwrite=overwrite)
@@ -131,7 +131,7 @@ def analyze(
 
 
 class _Run:
-    """One analysis under way: its Spark jobs, all in one group, write one result."""
+    """A running analysis: its Spark jobs, all in one job group, write one result."""
 
     def __init__(self, spark: SparkSession, result: ResultWriter, steps: Steps) -> None:
         self._spark = spark
@@ -142,7 +142,7 @@ class _Run:
         self.small: Final[dict[str, pa.Table]] = {}
 
     def apart(self, work: Callable[[], None]) -> None:
-        """Do work that talks to Spark in a thread of its own.
+        """Run `work`, which calls Spark, in a thread of its own.
 
         Ctrl-C interrupts the main thread: in the middle of a call to the JVM it would break the connection.
         """
@@ -153,7 +153,7 @@ class _Run:
         with self._steps.step(f"surveying {counted_files(log.files)}"):
             if not log.survey.any_request:
                 raise AbeyantError(no_request(log.files))
-        # What is packed has few rows that are large: as many of them as so many bytes go to Python at once.
+        # Packed rows are few and large: limit the batches that go to Python by bytes.
         limit = self._spark.conf.get(_BATCH_BYTES)
         self._spark.conf.set(_BATCH_BYTES, "64m")
         written: WrittenLog | None = None
@@ -165,7 +165,7 @@ class _Run:
                     raise AbeyantError(f"no request in {named_files(log.files)} can be read: {self._first_reason()}")
             with self._step("analyzing"):
                 incidents, activity = self._small_tables(operations, times)
-                # Suspects are found in this process, which would else wait for Spark, and Spark for it.
+                # Find suspects in this process while Spark sweeps: neither waits for the other.
                 self._together(
                     lambda: self._suspects(incidents, activity, times["end"] or 0),
                     lambda: self._pending(operations, Span.of(times)),
@@ -176,7 +176,7 @@ class _Run:
             self._spark.conf.set(_BATCH_BYTES, limit or "64m")
 
     def _small_tables(self, operations: LogRows, times: Mapping[str, Any]) -> tuple[list[Incident], pa.Table]:
-        """Write the small tables; return the incidents, and what was done near them."""
+        """Write the small tables; return the incidents, and the activity near them (`ACTIVITY`)."""
         waits = waits_tables(operations, times["operations"])
         self._put(waits)
         slices = Slices(times["first"], times["last"])
@@ -190,7 +190,7 @@ class _Run:
         self._put({"suspects": suspect_rows(find_suspects(incidents, activity, end_us))})
 
     def _pending(self, operations: LogRows, span: Span) -> None:
-        """Write what was pending, and what of it is drawn."""
+        """Write the table `pending`, and `pending_plot`, its rows for the plot."""
         if self._stopping:
             return
         rows, times = pending_rows(observed(operations), span), (span.first_us, span.last_us)
@@ -199,13 +199,13 @@ class _Run:
         self._put({"pending_plot": plot_rows(pa.concat_tables(drawn), *times)})
 
     def _put(self, tables: Mapping[str, pa.Table]) -> None:
-        """Write those of the tables that belong to the result, sorted."""
+        """Write the tables that belong to the result, sorted; ignore the others."""
         for name in _SORTED_BY.keys() & tables.keys():
             self.small[name] = _sorted(tables[name], _SORTED_BY[name])
             put_table(self._result.folder / name, self.small[name])
 
     def counts(self) -> dict[str, int]:
-        """Count what was written."""
+        """Return the numbers of requests, operations and rejected lines of the result."""
         return {
             "requests": pc.sum(self.small["requests_by_kind"]["requests"]).as_py() or 0,
             "operations": self._result.rows("operations"),
@@ -214,12 +214,12 @@ class _Run:
 
     @contextmanager
     def failures_explained(self, out: Out) -> Iterator[None]:
-        """Say in one line what the user can mend."""
+        """Raise AbeyantError with one line for failures that the user can fix."""
         try:
             with explained():
                 yield
         except Exception as error:
-            # The cause is all that Spark says of its failure.
+            # Spark's own message is in the cause.
             if any(full in f"{error} {error.__cause__}" for full in _FULL):
                 raise AbeyantError(
                     f"the disk is full, of {os.path.dirname(out)} or of Spark's temporary files: {out} was not written"
@@ -242,7 +242,7 @@ class _Run:
         self._run([partial(grouped, job) for job in jobs])
 
     def _run(self, works: Sequence[Callable[[], None]]) -> None:
-        """Run works in threads; when one fails, or this thread is interrupted, stop the rest and wait for it."""
+        """Run `works` in threads; if one fails, or this thread is interrupted, stop the others and wait for them."""
         pool = ThreadPoolExecutor(min(len(works), _JOBS_AT_ONCE), thread_name_prefix="abeyant-analyze")
         futures = [pool.submit(work) for work in works]
         try:
@@ -257,11 +257,11 @@ class _Run:
             pool.shutdown()
 
     def _stop(self, futures: Sequence[Future[None]]) -> None:
-        """Cancel our jobs until the threads that start them have ended: what they write to will be removed."""
+        """Cancel our jobs until the threads that start them have ended: their folder is removed next."""
         self._stopping = True
         while not all(future.done() for future in futures):
-            # Again and again: Spark cancels what runs now, not what is being planned. If the JVM is gone, so are
-            # its jobs, and the threads fail by themselves.
+            # Repeat: Spark cancels jobs that run now, not those being planned. If the JVM is gone, so are its jobs, and
+            # the threads fail without help.
             with suppress(Exception):
                 cancel_jobs(self._spark, self._group)
             time.sleep(_CANCEL_SECONDS)

@@ -1,7 +1,8 @@
-"""How far followers were behind: how long each had sent no fetch to a leader, by slices of time.
+"""Follower lag: the longest time for which each follower sent no fetch to a leader, by slices of time.
 
 The *lag* of a follower at a moment is the time since its last fetch from a leader ended; while a fetch waits at the
-leader it is 0. A slice of time has the longest. This is lag in time, not in records: the log has no leader's end.
+leader it is 0. Each slice of time has its longest lag. This is lag in time, not in records: request logs have no log
+end offsets.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from abeyant.pipeline.spark.arrow import arrow_schema
 __all__ = ["FETCH_RUNS", "LAG_SLICES", "fetch_runs", "joined", "lag_rows"]
 
 LAG_SLICES: Final = 192
-"""Finer than what is counted by kind and key: there are few followers."""
+"""Number of slices for lags: more than `SLICES`, as there are few followers."""
 
 FETCH_RUNS: Final = pa.schema(
     {
@@ -37,7 +38,7 @@ _GROUP: Final = ("instance", "replica", "slice")
 
 
 def fetch_runs(operations: pa.Table, slices: Slices) -> pa.Table:
-    """Return the fetches of followers, put together by slice (`FETCH_RUNS`). O(n log n)."""
+    """Return the fetches of followers, joined by follower, leader and slice (`FETCH_RUNS`). O(n log n)."""
     fetches = operations.filter(
         pc.and_(pc.equal(operations["kind"], "FETCH_FOLLOWER"), operations["start_us"].is_valid())
     )
@@ -57,7 +58,7 @@ def fetch_runs(operations: pa.Table, slices: Slices) -> pa.Table:
 
 
 def joined(runs: pa.Table) -> pa.Table:
-    """Put the runs of each follower, leader and slice together, and count the pauses between them."""
+    """Join the runs of each follower, leader and slice, with the longest pause within and between them."""
     runs = runs.sort_by([(name, "ascending") for name in (*_GROUP, "first_us")])
     if not runs.num_rows:
         return runs
@@ -65,7 +66,7 @@ def joined(runs: pa.Table) -> pa.Table:
     first, last, pause = (runs[name].to_numpy() for name in ("first_us", "last_us", "pause_us"))
     reached = np.concatenate([np.maximum.accumulate(last[one:end]) for one, end in pairwise([*begins, len(last)])])
     between = first - np.concatenate([first[:1], reached[:-1]])
-    between[begins] = 0  # what lies between slices is for `lag_rows`
+    between[begins] = 0  # `lag_rows` adds the pauses between slices
     columns = {
         **{name: runs[name].take(pa.array(begins)) for name in _GROUP},
         "first_us": first[begins],
@@ -87,7 +88,7 @@ def lag_rows(runs: pa.Table, slices: Slices, end_us: int) -> pa.Table:
                 _lengthen(lag_us, slices, reached, first_us)
             lag_us[number] = max(lag_us.get(number, 0), pause_us)
             reached = last_us if reached is None else max(reached, last_us)
-        # What waits when the log ends is not in the log: a fetch may be.
+        # A fetch that waits when the log ends is not in the log, so a short silence at the end is no lag.
         if reached is not None and end_us - reached > SILENT_MS * 1000:
             _lengthen(lag_us, slices, reached, end_us)
         found += [(instance, replica, slice_, lag / 1000) for slice_, lag in sorted(lag_us.items())]
@@ -98,7 +99,7 @@ def lag_rows(runs: pa.Table, slices: Slices, end_us: int) -> pa.Table:
 
 
 def _lengthen(lag_us: dict[int, int], slices: Slices, reached: int, until: int) -> None:
-    """Add a gap between fetches to each slice that it overlaps, with its length up to the slice's end."""
+    """Raise the lag of each slice that a gap between fetches overlaps to the gap's length up to the slice's end."""
     first, last = slices.number(np.array([reached, max(until, reached)])).tolist()
     for number in range(first, last + 1):
         end_us = until if number == last else (slices.first_us or 0) + (number + 1) * slices.width_us

@@ -1,4 +1,4 @@
-"""The keys of operations that expired, and counts of outcomes that cannot be read as files: with Spark."""
+"""Count with Spark the keys of operations that expired, and outcomes that cannot be read as files."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from abeyant.pipeline.results.waits import BINS_PER_E, COUNTED_BY, MOST_KEYS
 __all__ = ["binned", "expired_keys", "most_expired"]
 
 _FEW: Final = 100
-"""Operations whose keys are counted in this process."""
+"""Maximum expired operations whose keys are counted in this process."""
 
 
 def binned(outcomes: DataFrame) -> DataFrame:
-    """Return the same counts, made by Spark in one job: for outcomes that cannot be read as files.
+    """Count outcomes by `COUNTED_BY` in one Spark job, with the longest wait: for those that cannot be read as files.
 
-    What is pending for ever has no length: its `bin` is null.
+    An operation that stays pending has no `waited_ms`: its `bin` is null.
     """
     length = F.floor(F.log1p(F.col("waited_ms") * 1000) * BINS_PER_E).alias("bin")
     rows = outcomes.select(F.coalesce("kind", F.lit("")).alias("kind"), "outcome", length, "waited_ms")
@@ -31,7 +31,7 @@ def binned(outcomes: DataFrame) -> DataFrame:
 def expired_keys(ended: Ended, operations: DataFrame) -> pa.Table:
     """Return the keys on which most operations expired: (instance, key, expired, one_in), at most `MOST_KEYS`.
 
-    One scan of the `operations`. Where only one in `one_in` was looked up, `expired` is an estimate. An operation with
+    One scan of the `operations`. Where only one in `one_in` was sampled, `expired` is an estimate. An operation with
     several watches counts on each of its keys.
     """
     if ended.sample is None:
@@ -44,8 +44,8 @@ def expired_keys(ended: Ended, operations: DataFrame) -> pa.Table:
 
 
 def _keys_of_few(ended: Ended, expired: pa.Table, operations: DataFrame) -> pa.Table:
-    """Count the keys of a few operations here: for Spark it would be four stages, half a second in a small command."""
-    # The ids stand in the query. Of all that it finds, some may have one operation's instance and another's id.
+    """Count the keys of a few operations in this process: Spark would take four stages, half a second."""
+    # The query lists instances and ids, so it may also find one operation's instance with another's id.
     of_them = [F.col(name).isin(expired[name].unique().to_pylist()) for name in SAMPLED]
     found = operations.where(of_them[0] & of_them[1]).select(*SAMPLED, "watches.key").toArrow()
     return keys_of(ended, found)
@@ -54,7 +54,7 @@ def _keys_of_few(ended: Ended, expired: pa.Table, operations: DataFrame) -> pa.T
 def most_expired(struck: DataFrame, one_in: float = 1.0) -> DataFrame:
     """Return the keys of operations that expired, those of most first: (instance, key, expired, one_in)."""
     keys = F.explode("watches.key").alias("key")  # so that Spark reads nothing else of the watches
-    # A key twice in an operation, and an operation that is there twice, count once.
+    # A key that an operation names twice, and a duplicate operation, count once.
     found = struck.select("instance", "op_id", keys).where(F.col("key").isNotNull()).distinct()
     return (
         found.groupBy("instance", "key")

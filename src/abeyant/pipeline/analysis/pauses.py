@@ -108,9 +108,10 @@ def unfinished(runs: pa.Table, before_us: int) -> pa.Table:
 
 
 def longest_pauses(activity: Iterable[Activity]) -> dict[str, list[int]]:
-    """Return the lengths of each consumer's pauses at any broker, in µs, the longest first; none without a pause.
+    """Return the lengths of each consumer's pauses at any broker, in µs, the longest first.
 
-    `activity` is in order of time. Whether records waited is not known here.
+    `activity` is in order of time. A consumer without a pause has an empty list. Pauses count whether or not records
+    waited: `activity` does not show that.
     """
     found: dict[str, list[int]] = defaultdict(list)
     reached: dict[tuple[str, str], int] = {}
@@ -124,7 +125,7 @@ def longest_pauses(activity: Iterable[Activity]) -> dict[str, list[int]]:
 
 
 def _pauses(runs: pa.Table) -> tuple[Integers, Integers, npt.NDArray[np.bool_], Integers]:
-    """Return for each run when the pause before it began and ended, whether there was one, and its group of pauses."""
+    """Return each run's preceding pause: begin, end, whether the run found records at once, and its group of pauses."""
     first, last = (runs[name].to_numpy() for name in ("first_us", "last_us"))
     found = runs["found"].to_numpy(zero_copy_only=False).astype(bool)
     begins = np.concatenate([first[:1], last[:-1]])

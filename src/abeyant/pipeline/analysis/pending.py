@@ -1,7 +1,7 @@
-"""How many operations were pending at any time: an exact sweep, not samples.
+"""Count the operations pending at any time: an exact sweep, not samples.
 
-Time is cut into slices, each a shard: all of its instances are swept, and their sum. What was pending when a slice
-begins is counted before, where operations are read.
+Time is cut into slices, each a shard, in which a task sweeps each instance and then all together. The numbers pending
+when a slice begins are counted earlier, by the tasks that read the operations.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["PLOT_POINTS", "Span", "drawn_rows", "pending_over_time", "pending_pl
 PLOT_POINTS: Final = 2000
 
 _BEFORE: Final = -(1 << 63)
-"""The time of what was pending when the slice begins."""
+"""Stands for the time in rows with the number pending when the slice begins."""
 
 
 class Span(NamedTuple):
@@ -100,7 +100,7 @@ def plot_rows(pending: pa.Table, first_us: int, last_us: int, points: int = PLOT
     at, number = pending["at"].cast(pa.int64()).to_numpy(), pending["pending"].to_numpy()
     place = np.floor((at - first_us) * bins / (last_us - first_us + 1)).astype(np.int64)
     one, other = kind[1:] * (1 << 20) + instance[1:], kind[:-1] * (1 << 20) + instance[:-1]
-    if ((one > other) | ((one == other) & (at[1:] >= at[:-1]))).all():  # as the sweep leaves them
+    if ((one > other) | ((one == other) & (at[1:] >= at[:-1]))).all():  # in order already, as the sweep writes them
         order = np.arange(len(at))
     else:
         order = np.lexsort((at, place, kind, instance))
@@ -120,7 +120,7 @@ def plot_rows(pending: pa.Table, first_us: int, last_us: int, points: int = PLOT
 
 
 def drawn_rows(pending: pa.Table, *, times: tuple[int, int]) -> pa.RecordBatch:
-    """Return `plot_rows` packed. It is here for workers: what it is imported with, each of them imports."""
+    """Return `plot_rows`, packed. It is in this module since workers import all that its module imports."""
     return packed_rows("pending_plot", plot_rows(pending, *times))
 
 

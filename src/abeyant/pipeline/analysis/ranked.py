@@ -1,4 +1,4 @@
-"""Waits counted by length and ranked: what percentiles, the histogram and the time-out curve are made from.
+"""Count waits by length and rank them, for the percentiles, the histogram and the time-out curve.
 
 Every task counts its own waits; equal ones become one row. These are dealt to shards by group (`shards`). A shard is
 sorted once, and ranks are running totals over its columns. A group has at most as many rows as distinct waits.
@@ -57,7 +57,7 @@ class Ranked:
     before: Integers
     """Operations of the same group that waited less."""
     total: Integers
-    """How many operations each group has."""
+    """Number of operations of each group."""
 
     @property
     def ends(self) -> Integers:
@@ -87,7 +87,7 @@ def known_groups(table: pa.Table, group: Sequence[str]) -> pa.Table:
 
 
 def count_waits(table: pa.Table, group: Sequence[str]) -> pa.Table:
-    """Count rows of (group, wait_us, outcome): one for each that differs, and how many `operations` they were."""
+    """Return a row for each distinct (group, wait_us, outcome), with the number of its rows as `operations`."""
     counts = table.group_by([*group, "wait_us", "outcome"], use_threads=False).aggregate([([], "count_all")])
     return counts.rename_columns([*group, "wait_us", "outcome", "operations"])
 
@@ -100,9 +100,9 @@ def by_ranks(
     *,
     all_instances: bool = False,
 ) -> DataFrame:
-    """Return what `make` makes of the ranked waits of whole groups, given rows of (group, wait_us, outcome).
+    """Rank the waits of each group, given rows of (group, wait_us, outcome); return the rows that `make` returns.
 
-    With `all_instances` each counts a second time, for the instance `*`.
+    `make` gets whole groups. With `all_instances` each operation counts a second time, for the instance `*`.
     """
     shards = shard_count(waits.sparkSession)
     # All instances of a kind are in one shard, which adds them up.

@@ -1,6 +1,6 @@
 """Rows dealt to shards as packed columns: Spark moves them without looking inside, and a task takes whole shards.
 
-Spark would make a row of its own of each, hash it and sort it, which takes longer than all that is counted. A shard is
+Given single rows, Spark would copy, hash and sort each of them, which takes longer than the counting itself. A shard is
 held in memory, so there are more of them where there are more operations.
 """
 
@@ -47,13 +47,13 @@ def by_shard(
 
 @dataclass(frozen=True)
 class ShardRows:
-    """The rows that are made of each shard; more may be made of them in the same worker, so that Spark moves fewer."""
+    """The rows that `make` returns for each shard. `mapInArrow` reduces them in the same worker: Spark moves fewer."""
 
     dealt: DataFrame
     make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]]
 
     def mapInArrow(self, work: Work, schema: StructType | str) -> DataFrame:  # noqa: N802 - as of a DataFrame
-        """Return what `work` makes of the rows of each partition."""
+        """Return the rows that `work` returns for the rows of each partition."""
         return self.dealt.mapInArrow(partial(_worked, make=self.make, work=work), schema)
 
     def table(self, schema: StructType | str) -> DataFrame:
@@ -73,7 +73,7 @@ def dealt_to_shards(
 
 
 def shard_count(spark: SparkSession, operations: int | None = None) -> int:
-    """Return how many shards `operations` need; without that number, as many as a shuffle has partitions."""
+    """Return the number of shards for that many operations; for None, the number of shuffle partitions."""
     partitions = shuffle_partitions(spark)
     if operations is None:
         return partitions
@@ -99,7 +99,7 @@ def by_group(table: pa.Table, group: Sequence[str], shards: int) -> Integers:
 def _deal(batches: Iterable[pa.RecordBatch], deal: Callable[[pa.Table], Iterable[Dealt]]) -> Iterator[pa.RecordBatch]:
     for table in tables(batches):
         for name, rows, shard in deal(table):
-            if not rows.num_rows:  # as of operations that name no key
+            if not rows.num_rows:  # for example if no operation names a key
                 continue
             order = np.argsort(shard, kind="stable")
             ordered = rows.take(pa.array(order))

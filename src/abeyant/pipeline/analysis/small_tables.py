@@ -1,8 +1,8 @@
-"""The tables of an analysis that are small however long the log is: counted in three jobs, collected here as Arrow.
+"""The tables of an analysis that are small however long the log is: counted in three jobs, returned as Arrow.
 
 1. `waits_tables`: waits are counted by group, sorted once, and ranked.
-2. `time_tables` needs the first for what it counts by time: the keys that come first, and what is a long wait.
-3. `incident_tables` needs the second for when the incidents were; where there is none, it is no job.
+2. `time_tables` needs from the first the keys that it counts by time, and the waits that are long.
+3. `incident_tables` needs from the second the times of the incidents. Without incidents it runs no job.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "keys_by_time": ("operations",),
     "requests_by_time": ("requests", "waited"),
 }
-"""Tables by time, and what is added up in them."""
+"""Tables by time, and the columns that are summed in each."""
 _JOINED: Final[Mapping[str, Callable[[pa.Table], pa.Table]]] = {"fetch_runs": joined, "reading": joined_reading}
 
 
 def waits_tables(operations: LogRows, number: int) -> dict[str, pa.Table]:
-    """Return the tables of ranked waits of so many operations, and `long_waits`: one job."""
+    """Return the tables of ranked waits, and `long_waits`: one job. `number` is that of the operations."""
     shards = shard_count(operations.sparkSession, number)
     rows = by_shard(observed(operations, "keys"), partial(_counts, shards=shards), shards, _of_shard, PACKED)
     schemas = {name: arrow_schema(TABLES[name]) for name in ("summary", "waits", "timeout_curve", "by_key")}
@@ -62,9 +62,9 @@ def waits_tables(operations: LogRows, number: int) -> dict[str, pa.Table]:
 
 
 def time_tables(operations: LogRows, slices: Slices, waits: Mapping[str, pa.Table], end_us: int) -> dict[str, pa.Table]:
-    """Return the tables by time, `requests_by_kind`, and `incidents`: one job, by what `waits_tables` returned.
+    """Return the tables by time, `requests_by_kind`, `incidents` and `lags`: one job, given `waits_tables`.
 
-    With the `operations` are the log's requests, counted; `end_us` is when the last operation ended.
+    The log's counted requests come with the `operations`; `end_us` is the end of the last operation.
     """
     long_us = dict(zip(*(waits["long_waits"][name].to_pylist() for name in LONG_WAITS.names), strict=True))
     count = partial(_by_time, slices=slices, first=first_keys(waits["by_key"]), long_us=long_us)
@@ -107,7 +107,7 @@ def _tables(shard: dict[str, pa.Table]) -> Iterator[Packed]:
 
 
 def incident_tables(operations: LogRows, incidents: Sequence[Incident]) -> dict[str, pa.Table]:
-    """Return what was done near incidents (`activity`), and `incident_waits`: one job."""
+    """Return the counts near incidents (`activity`), and `incident_waits`: one job, or none without incidents."""
     schemas = {"activity": ACTIVITY, "incident_waits": FOUND}
     found = {name: schema.empty_table() for name, schema in schemas.items()}
     if incidents:

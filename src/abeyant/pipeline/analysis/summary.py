@@ -1,4 +1,4 @@
-"""Counts, shares and percentiles by instance and kind, and how the waits are spread."""
+"""Counts, shares and percentiles by instance and kind, and the histogram of waits."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _NO_STEP: Final = -1
 
 
 def steps(wait_us: Integers) -> Integers:
-    """Return the bin of each wait: those of 10 ** (step / 10) us and more; -1 for no wait."""
+    """Return the bin of each wait: bin `step` begins at 10 ** (step / 10) µs; -1 for no wait."""
     return np.searchsorted(_EDGES_US, wait_us, side="right") - 1
 
 

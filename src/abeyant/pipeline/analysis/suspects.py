@@ -1,4 +1,4 @@
-"""Suspects: who or what an incident is put down to, by stated rules, each with its evidence and its confidence.
+"""Suspects: the probable causes of an incident, by the rules below, each with its evidence and its confidence.
 
 An incident with no suspect has no row: a log without evidence names nobody. *Usual* is what holds within a minute of
 the incident, outside of every incident.
@@ -22,8 +22,8 @@ the incident, outside of every incident.
     incidents of slow sending: where nine tenths of the time were spent on one client's responses, and those of two
     others and more were sent in less than 20 ms on average, that client does not read (0.75).
 `seldom_polls`
-    Of incidents of late fetches: a consumer that had `LEAST_PAUSES` or more pauses between its fetches, each ended by a
-    fetch that found records waiting (0.75; 0.55 where every other consumer had as many).
+    Of incidents of late fetches: a consumer that had `LEAST_PAUSES` or more pauses between its fetches (0.75; 0.55
+    where every other consumer had as many). Pauses count here whether or not records waited.
 `quota`
     A quota made a client pause: of incidents of throttled requests (0.9).
 `moved_leader`, `moved_coordinator`
@@ -70,7 +70,7 @@ SLOW_TIMES: Final = 5
 _SLOW_US: Final = 20_000
 _LONG_US: Final = 100_000
 _LEAST: Final = 5
-"""Of fewer requests a mean says little."""
+"""Minimum requests for a mean: of fewer it says little."""
 _FEW: Final = 3
 _READER_SHARE: Final = 0.9
 _HUGE_BYTES: Final = 500_000
@@ -82,9 +82,9 @@ _GROUPS: Final = frozenset({"JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "OFFSET_COM
 def find_suspects(incidents: Iterable[Incident], activity: pa.Table, end_us: int) -> list[Suspect]:
     """Return the suspects of each incident, the likeliest first; `end_us` is the end of the log.
 
-    `activity` has the rows of `ACTIVITY`. O(n) in it, and for each incident O(n log n) in what was near it. What was
-    done during an incident says which rules may hold: only for those what is usual is looked at, row by row. Memory:
-    a few columns of the table, and the rows of the busiest incident.
+    `activity` has the rows of `ACTIVITY`. O(n) in it, and for each incident O(n log n) in the rows near it. Rows
+    outside of incidents, which show what is usual, are read only for rules that the rows during the incident may
+    satisfy. Memory: a few columns of the table, and the rows of the busiest incident.
     """
     incidents = list(incidents)
     second = activity["second"].to_numpy()
@@ -240,9 +240,9 @@ def _seldom_polls(case: Case) -> Iterator[Suspect]:
 
 
 def _slower(case: Case, name: str, which: Callable[[Activity], bool]) -> dict[str, tuple[float, float]]:
-    """Return the mean time of requests at each instance where it is far above the usual one: both, in µs.
+    """Return (mean, usual mean) of requests' times in µs, for each instance whose mean is far above the usual one.
 
-    An instance whose broker stood still is left out: what was under way then took as long as that.
+    Leave out an instance whose broker hung: requests under way then took as long as that.
     """
     means = {
         instance: mean

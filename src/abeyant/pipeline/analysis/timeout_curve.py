@@ -1,7 +1,7 @@
-"""What share of operations would expire had the time-out been T: Kaplan and Meier's estimate.
+"""Estimate the share of operations that would have expired with a time-out of T: Kaplan and Meier's estimator.
 
-An operation that expired would have completed later, nobody knows when: its wait is censored, a lower bound, and
-not a known time to completion. So is the wait of an operation whose outcome is unknown.
+An operation that expired would have completed later, at an unknown time: its wait is censored, a lower bound of the
+time to completion. So is the wait of an operation whose outcome is unknown.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def timeout_curve_rows(ranked: Ranked, most_points: int | None = None) -> pa.Tab
     """Return the rows of `TIMEOUT_CURVE` of whole groups."""
     at_risk = ranked.total[ranked.group] - ranked.before
     left = at_risk - ranked.completed
-    # A product of (1 - completed/at_risk) as a sum of logarithms. The last factor may be 0, and nothing comes
-    # after it: it is left out of the sums and put in at its row.
+    # A product of (1 - completed/at_risk) as a sum of logarithms. Only the last factor may be 0: it is left out of
+    # the sums and put in at its row.
     some = left > 0
     factor = np.log1p(np.where(some, -ranked.completed / at_risk, 0.0))
     variance = np.where(some, ranked.completed / np.where(some, at_risk * left, 1), 0.0)
@@ -78,12 +78,12 @@ def timeout_curve_rows(ranked: Ranked, most_points: int | None = None) -> pa.Tab
 
 
 def _running(values: Floats, ranked: Ranked) -> Floats:
-    """Return the running sum within each group: of its own values alone, so that none loses digits to another's."""
+    """Return the running sum within each group, summed separately so that no group loses digits to another."""
     return np.concatenate([np.cumsum(part) for part in np.split(values, ranked.starts[1:])])
 
 
 def _thinned(ranked: Ranked, kept: npt.NDArray[np.int64], most_points: int) -> npt.NDArray[np.bool_]:
-    """Say of each row kept whether it stays: of a series with more than `most_points` waits, the last of its bucket."""
+    """Return which kept rows stay: in series of more than `most_points` waits, only the last row of each bucket."""
     points = (ranked.ends - ranked.starts)[ranked.group[kept]]
     bucket = np.floor(np.log1p(ranked.wait_us[kept].astype(np.float64)) * _BUCKETS_PER_E)
     last = np.zeros(len(kept), bool)

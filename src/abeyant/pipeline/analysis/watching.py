@@ -1,9 +1,9 @@
-"""Incidents of a log that grows: after each batch of operations, what `analyze` would say of the log so far.
+"""Incidents of a growing log: after each batch of operations, those that `analyze` would find in the log so far.
 
-Notices are what differs from the look before. An incident `begins`. It `ends` when nothing of its kind has suffered for
-as long as ends a burst (`incidents.gap_s`). It is `changed` when later lines have added to it or to the evidence, which
-is complete `NEAR_S` after its end. It is `withdrawn` when such waits have turned out to be usual. An incident that
-ended `KEPT_S` ago is final.
+Notices are the changes since the previous call of `look`. An incident `begins`. It `ends` when none of its kind has
+suffered for the time that ends a burst (`incidents.gap_s`). It is `changed` when later lines have added to it or to the
+evidence, which is complete `NEAR_S` after its end. It is `withdrawn` when such waits have turned out to be usual. An
+incident that ended `KEPT_S` ago is final.
 
 Waits are counted from the log's beginning, so that what is usual is known exactly. Operations are kept for `KEPT_S`,
 longer bursts as sums. So memory is bounded by what happens in a quarter of an hour, and the number of distinct waits.
@@ -32,7 +32,7 @@ from abeyant.pipeline.spark.packed import pack, unpack
 __all__ = ["KEPT_S", "IncidentWatch", "Notice"]
 
 KEPT_S: Final = 900
-"""How long operations are kept, in seconds of the log's clock."""
+"""Seconds, by the log's clock, for which operations are kept."""
 
 _COUNTS: Final = pa.schema(
     {"kind": pa.string(), "wait_us": pa.int64(), "outcome": pa.string(), "operations": pa.int64()}
@@ -74,7 +74,7 @@ class IncidentWatch:
         self._topics: dict[str, str] = {}
 
     def add(self, operations: pa.Table, topics: Mapping[str, str] | None = None) -> None:
-        """Take operations (`GROWING`), in any order, and names of topic ids. O(n log n) in those and the waits."""
+        """Add operations (`GROWING`), in any order, and topic names by id. O(n log n) in them and the waits."""
         self._topics |= topics or {}
         operations = operations.select(GROWING.names).cast(GROWING)
         if not operations.num_rows:
@@ -90,7 +90,7 @@ class IncidentWatch:
                 self._clocks[instance] = max(end, self._clocks.get(instance, end))
 
     def look(self, idle_s: float = 0.0) -> list[Notice]:
-        """Return what is new, when all that the log has was added; it has been silent for `idle_s` seconds."""
+        """Return the notices since the last call. All of the log is added, and had no new line for `idle_s` seconds."""
         if not self._clocks:
             return []
         now = max(self._clocks.values()) + round(idle_s * _SECOND_US)
@@ -101,11 +101,11 @@ class IncidentWatch:
 
     @property
     def unsettled(self) -> bool:
-        """Return whether a notice may become due without new rows, just because time passes."""
+        """Return whether a notice may become due without new rows, as time passes."""
         return any(not one.ended or one.told != one.document() for one in self._known)
 
     def forget(self, now: int | None = None) -> None:
-        """Drop rows older than `KEPT_S`, as of `now`; by default, as of the log that is furthest behind."""
+        """Replace operations older than `KEPT_S` by sums, as of `now` (µs); by default, of the log furthest behind."""
         if now is None:
             now = min(self._clocks.values(), default=0)
         cut = now - KEPT_S * _SECOND_US
@@ -122,7 +122,7 @@ class IncidentWatch:
         self._reading = unfinished(runs, cut - 2 * KEPT_S * _SECOND_US)
 
     def packed(self) -> bytes:
-        """Return all of it, for `restored`."""
+        """Return the whole state as bytes, for `restored`."""
         known = [vars(one) for one in self._known]
         more = {
             "known": known,
@@ -136,11 +136,11 @@ class IncidentWatch:
 
     @classmethod
     def restored(cls, packed: bytes) -> IncidentWatch:
-        """Return what was `packed`."""
+        """Return the watch whose state `packed` returned."""
         made, row = cls(), unpack(packed).to_pylist()[0]
         more = json.loads(row["more"])
         made._counts, made._recent, made._folded = (unpack(row[name]) for name in ("counts", "recent", "folded"))
-        if "reading" in row:  # a state of before pauses has none
+        if "reading" in row:  # states from before pauses existed have none
             made._reading = unpack(row["reading"])
         made._known = [_Known(**one) for one in more["known"]]
         made._number, made._cut, made._clocks, made._topics = (
@@ -174,7 +174,7 @@ class IncidentWatch:
     def _with_earlier(
         self, incidents: list[Incident], rows: list[dict[str, Any]], suspects: list[list[dict[str, Any]]]
     ) -> list[list[dict[str, Any]]]:
-        """Keep the suspects of incidents near whose beginning operations were let go: they were found before that."""
+        """Keep the earlier suspects of incidents if operations near their beginning have been dropped since."""
         for number, one in enumerate(incidents):
             if one.first_us - NEAR_S * _SECOND_US < self._cut:
                 same = next((known for known in self._known if _overlap(known.row, rows[number])), None)
@@ -182,7 +182,7 @@ class IncidentWatch:
         return suspects
 
     def _compare(self, rows: list[dict[str, Any]], suspects: list[list[dict[str, Any]]], now: int) -> Iterator[Notice]:
-        """Yield what differs from what was reported."""
+        """Yield the differences from the last reports as notices."""
         left, kept = list(self._known), []
         for row, mine in zip(rows, suspects, strict=True):
             known = next((one for one in left if _overlap(one.row, row)), None)
@@ -221,7 +221,7 @@ def _ends(operations: pa.Table) -> pa.ChunkedArray:
 
 
 def _suspicious(operations: pa.Table) -> pa.Table:
-    """Return the operations that may suffer, whatever is usual."""
+    """Return the operations that may suffer, whatever waits turn out to be usual: a superset of `suffering`."""
     long = pc.greater_equal(operations["wait_us"], LONG_MS * 1000)
     for name in ("local_ms", "send_ms", "throttle_ms"):
         long = pc.or_(long, pc.greater_equal(operations[name].fill_null(0.0), LONG_MS - 1))
@@ -231,7 +231,7 @@ def _suspicious(operations: pa.Table) -> pa.Table:
 
 
 def _named(struck: pa.Table, topics: Mapping[str, str]) -> pa.Table:
-    """Return rows of suffering with the names of topics whose ids became known after a line with them was read."""
+    """Return rows of `SUFFERING` with names in place of topic ids that became known after their lines were read."""
     if not topics or not struck.num_rows:
         return struck
     keys = [_renamed(key, topics) for key in struck["key"].to_pylist()]
@@ -246,7 +246,7 @@ def _renamed(key: str | None, topics: Mapping[str, str]) -> str | None:
 
 
 def _summed_up(struck: pa.Table, cut: int) -> pa.Table:
-    """Put what a burst suffered before a second into one second, its last, and drop bursts that ended before."""
+    """Sum each burst into one second, its last; drop bursts that ended 2 * `KEPT_S` before `cut`, in seconds."""
     if not struck.num_rows:
         return struck
     ordered = struck.sort_by([(name, "ascending") for name in ("kind", "trouble", "second")]).combine_chunks()
@@ -285,6 +285,6 @@ def _us(text: str) -> int:
 
 
 def _overlap(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two rows are of one burst: it may have grown, or have been cut."""
+    """Return whether two rows are of one burst, which may have grown or been cut in between."""
     same = all(one[name] == other[name] for name in ("kind", "trouble"))
     return same and _us(one["first"]) <= _us(other["last"]) and _us(other["first"]) <= _us(one["last"])

@@ -38,26 +38,26 @@ _MERGED: Final = {
     **dict.fromkeys(("first", "first_us"), "min"),
     **dict.fromkeys(("last", "last_us", "end"), "max"),
 }
-"""How many operations there are, how many of them wait, how many lines were rejected, and how many counts of requests
-there are; the first and last start, and the last end; the first and the last instant at which one waits, in
-microseconds."""
+"""The totals of a log, and how those of its parts are merged. Numbers of operations, of those that waited, of rejected
+lines, and of rows of counted requests; times in microseconds: first and last start (`first`, `last`), last end (`end`),
+first and last instant at which an operation waits (`first_us`, `last_us`)."""
 
 _TOLD: Final = ", ".join(f"{name} long" for name in _MERGED)
 _GROUP_ROWS: Final = 1 << 17
-# Columns of few values: of the others a dictionary takes a third of the writing, and is then given up.
+# Columns of few distinct values. For others a dictionary takes a third of the time to write, and is then discarded.
 _REPEATED: Final = (
     *("instance", "kind", "timeout_ms", "condition", "outcome", "api", "error_code", "client_id"),
     "watches.list.element.key",
 )
 _COUNTED: Final = ".requests"
-"""Of the requests counted by the second, which are no table of the result."""
+"""Folder of the requests counted by the second, which are not a table of the result."""
 
 Tell = Callable[[pa.Table], pa.RecordBatch]
 
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of which workers write parts, into a folder that they share with this machine, and tell something."""
+    """A table that workers write in parts, into a folder shared with this machine; `tell` returns totals of a chunk."""
 
     tell: Tell
     schema: pa.Schema
@@ -65,16 +65,16 @@ class _Table:
 
 
 class WrittenLog:
-    """A log whose `operations` and `rejected` are written, to be analyzed; `close` it then.
+    """A log whose tables `operations` and `rejected` are written, for analyses to read. `close` it after them.
 
-    Into a directory that is shared with the workers these write the files, and analyses read them there. Elsewhere
-    Spark writes the tables, in a job more for each, and keeps the rows until `close`, in memory or on its disk.
+    If the result is a directory that the workers share, they write the files, and analyses read them there. Otherwise
+    Spark writes the tables, in one more job for each, and keeps the rows until `close`, in memory or on its disk.
     """
 
     operations: LogRows
-    """The operations; `requests` are beside them, counted by the second."""
+    """The operations, with the requests counted by the second as another name of `map_named`."""
     times: dict[str, Any]
-    """The numbers and times of `_MERGED`, null where none is known."""
+    """The totals of `_MERGED`. Times are None if none is known."""
 
     def __init__(self, result: ResultWriter, log: KafkaRequestLog) -> None:
         self._counted = _folder(result, _COUNTED)
@@ -100,7 +100,7 @@ class WrittenLog:
         self.times = {**found, "operations": found["operations"] or 0, "rejected": found["rejected"] or 0}
 
     def close(self) -> None:
-        """Forget what was kept for analyses."""
+        """Release the rows that Spark keeps for analyses, and remove the folder of counted requests."""
         if isinstance(self.operations, PackedRows):
             self.operations.packed.unpersist()
         if self._counted is not None:
@@ -108,9 +108,9 @@ class WrittenLog:
 
 
 def write_rows(result: ResultWriter, name: str, rows: ShardRows, schema: StructType, tell: Tell, told: str) -> pa.Table:
-    """Write a table, and return the rows that `tell` makes of its chunks; `told` is their schema.
+    """Write a table, and return the rows that `tell` returns for its chunks; `told` is their schema.
 
-    One job. Into a directory of this machine the workers write the files; elsewhere Spark does, in a second job.
+    One job. The workers write the files if the result is a directory; otherwise Spark does, in a second job.
     """
     table = _Table(tell, arrow_schema(schema), _folder(result, name))
     found = rows.mapInArrow(partial(_write, table=table), told).toArrow()
@@ -123,7 +123,7 @@ def _folder(result: ResultWriter, name: str) -> str | None:
 
 
 def _complete(result: ResultWriter, name: str, table: Callable[[], DataFrame], schema: StructType, rows: int) -> None:
-    """Let Spark write a table that the workers could not, or write one of no rows."""
+    """Write a table with Spark if the workers could not, or an empty one; else check that its folder is shared."""
     folder = _folder(result, name)
     if folder is None:
         result.write(name, table())
@@ -183,7 +183,7 @@ class _Part:
             yield self._flush()
 
     def close(self) -> Iterator[pa.RecordBatch]:
-        """Write the rest, and let the file appear."""
+        """Write the remaining rows, and rename the file into place."""
         if self._waiting:
             yield self._flush()
         if self._writer is not None and self._passing is not None and self._part is not None:
@@ -204,7 +204,7 @@ class _Part:
 
 
 def _number(rows: pa.Table, name: str) -> pa.RecordBatch:
-    """Return the number of rows, of the schema `_TOLD`."""
+    """Return the number of rows as the total `name`, in the schema `_TOLD`."""
     return _told({name: rows.num_rows})
 
 

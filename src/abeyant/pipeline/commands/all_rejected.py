@@ -1,4 +1,4 @@
-"""Refuse a result of which a table had only rejected rows: its outcomes answer nothing."""
+"""Report an error if all rows of a table were rejected: the outcomes are then meaningless."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class AllRejectedError(AbeyantError):
 
 
 def all_rejected(name: Name, files: Iterable[Path], out: Path | str) -> AllRejectedError:
-    """Return the error: how many rows, the commonest reason, an example. `files` are those of the rejected rows."""
+    """Return the error, with the number of rows, the commonest reason, an example. `files` have the rejected rows."""
     files = list(files)
     counts: Counter[str] = Counter()
     for reason, number in counted_reasons(files).items():
@@ -40,9 +40,9 @@ def all_rejected(name: Name, files: Iterable[Path], out: Path | str) -> AllRejec
 
 
 def all_rejected_by_stream(name: Name, rejected: Path) -> AllRejectedError | None:
-    """Return the error for a drained stream of whose table no row was valid; None if none was rejected either.
+    """Return the error for a table of a drained stream without a valid row; None if no row was rejected either.
 
-    `rejected` is the folder of the rows of both tables.
+    `rejected` is the folder with the rejected rows of both tables.
     """
     counts: Counter[str] = Counter()
     examples: dict[str, str] = {}
@@ -67,7 +67,7 @@ def _error(name: Name, rows: int, example: str, commonest: str, place: str) -> A
 
 
 def _example(files: Iterable[Path], commonest: str) -> str:
-    """Return a reason with its value, of the first row that has it."""
+    """Return the commonest reason, with the value in the first row that has it."""
     for file in files:
         for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS):
             place = pc.index(pc.starts_with(batch.column("reason"), commonest), True).as_py()

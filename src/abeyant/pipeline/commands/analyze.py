@@ -25,7 +25,7 @@ from abeyant.pipeline.spark.extra import check_extra
 
 __all__ = ["add_arguments", "run"]
 
-# Python does most of the work: up to so much log the JVM starts with few optimizations.
+# Python does most of the work: for logs up to this size the JVM starts with few optimizations.
 _BRIEF_BYTES: Final = 64 << 30
 
 _HELP: Final = "report which requests waited in Kafka brokers, from their logs"

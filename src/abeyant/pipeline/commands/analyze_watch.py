@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     out = args.out.absolute()
     with terminate_as_interrupt(), leased(stream_lease(out), out):
         follower = _Follower(args, out)
-        del args.overwrite  # `spark_for` takes it for a result written as a whole
+        del args.overwrite  # `spark_for` would expect a result that is written as a whole
         with spark_for(args, "abeyant analyze --watch", brief=True) as spark, stop_when_asked() as asked:
             follower.follow(spark, asked)
     if not args.quiet and not args.json:
@@ -91,7 +91,7 @@ class _Follower:
         options = {"paths": self._what["logs"], "instance": self._args.instance, "timezone": self._args.timezone}
         log = json.dumps({**options, "offsets": self._offsets})
         rows = spark.readStream.format(GrowingSource.name()).option("log", log).load()
-        # The position in the log is in our own state, with which it must agree. Spark's checkpoint is temporary.
+        # Our state has the position in the log, as both must agree. Spark's checkpoint is temporary.
         with tempfile.TemporaryDirectory(prefix="abeyant-watch-") as checkpoint:
             writer = rows.writeStream.foreachBatch(self._take).option("checkpointLocation", f"file://{checkpoint}")
             query = writer.trigger(processingTime=_TRIGGER).start()
@@ -119,7 +119,7 @@ class _Follower:
                 self._watch.forget()
 
     def _pass_time(self) -> None:
-        """Report incidents that end because the log is silent."""
+        """Report incidents that end because no line has come, at most once a second."""
         now = time.monotonic()
         if now - self._looked < 1 or not self._is_all or not self._watch.unsettled:
             return
@@ -143,7 +143,7 @@ class _Follower:
         self._save(always=bool(notices))
 
     def _tell_joined(self, paths: list[str]) -> None:
-        """Print which files are read from now on, to the error stream: the other one is for incidents."""
+        """Print on the error stream the files that are followed from now on; standard output is for incidents."""
         if paths and not self._args.quiet:
             also = "also " if self._offsets else ""
             print(visible(f"{also}following {_paths(paths)}"), file=sys.stderr, flush=True)

@@ -63,7 +63,7 @@ def add_logs(parser: argparse.ArgumentParser, or_table: str = "") -> None:
 
 
 def say_left_out(args: argparse.Namespace) -> Callable[[str], None] | None:
-    """Return what prints a note on the error stream unless `args` are quiet."""
+    """Return a function that prints a note on the error stream; None with --quiet."""
     return None if args.quiet else lambda sentence: print(f"abeyant: {sentence}", file=sys.stderr)
 
 
@@ -196,7 +196,7 @@ def are_small(*sources: Source) -> bool:
 
 
 def generate_java(args: argparse.Namespace, text: int) -> None:
-    """Let Spark generate Java for its queries if there are enough bytes of text for it to pay; --conf still wins."""
+    """Let Spark generate Java for its queries if `text` (bytes) is large enough to pay for it; --conf overrides it."""
     if text > _SMALL_BYTES:
         args.conf = [*GENERATED.items(), *args.conf]
 

@@ -15,7 +15,7 @@ _LONGEST_DAYS: Final = 3_652_500
 
 
 def milliseconds(text: str) -> Fraction:
-    """Return a duration, exactly. For argparse: raises its error, which names the text and what it may be."""
+    """Return a duration in milliseconds, exactly. Raises argparse's error for other texts, with valid examples."""
     exact = exact_microseconds(text)
     if exact is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 500ms, 10s, 5m, 2h or 1d")
@@ -26,7 +26,7 @@ def milliseconds(text: str) -> Fraction:
 
 
 def duration(text: str) -> float:
-    """Return a duration in seconds, to the last bit. Raises as `milliseconds` does."""
+    """Return a duration in seconds, correctly rounded. Raises as `milliseconds` does."""
     return float(milliseconds(text) / 1000)
 
 

@@ -1,4 +1,4 @@
-"""`abeyant expired`: list what expired in a result, by deadline, for a person as CSV or JSON. Needs no Spark."""
+"""`abeyant expired`: list the operations that expired in a result, by deadline, as text, CSV or JSON. No Spark."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what expired; return the exit status. Raises `AbeyantError` where DIR has no table `outcomes`."""
+    """Print the expired operations; return the exit status. Raises `AbeyantError` if DIR has no table `outcomes`."""
     if lacking := missing({"tables": ("pyarrow",)}):
         raise needs("expired", lacking)
     expired = read_expired(args.result)
@@ -115,7 +115,7 @@ def _print(shown: pa.Table, columns: Sequence[str]) -> None:
 
 
 def _in_words(expired: pa.Table) -> str:
-    """Return how many were late and how many never completed, if that is known."""
+    """Return a phrase with the numbers of operations completed later and never; "" without --later."""
     if "late_ms" not in expired.column_names:
         return ""
     never = expired["late_ms"].null_count
@@ -123,9 +123,9 @@ def _in_words(expired: pa.Table) -> str:
 
 
 def _with_later(expired: pa.Table, later: str) -> pa.Table:
-    """Add when each operation was completed in the result `later`, and how long after its deadline; null for never.
+    """Add the time at which the result `later` completed each operation, and ms after its deadline; null for never.
 
-    Raises `AbeyantError` as `read_expired` does, and where `later` lacks one of the operations, or ends it earlier.
+    Raises `AbeyantError` as `read_expired` does, and if `later` lacks one of the operations, or ends it earlier.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -187,7 +187,7 @@ def _files(result: str) -> list[Path]:
     if not outcomes.is_dir():
         raise AbeyantError(f"{result} is not the --out of abeyant resolve or stream: it has no folder 'outcomes'")
     inside = ((file, file.relative_to(outcomes).parts) for file in outcomes.rglob("*.parquet"))
-    # What begins with _ or . is not part of a table: Spark and our sinks write there first, and rename.
+    # Names that begin with _ or . are not part of a table: Spark and our sinks write there first, and rename.
     return sorted(file for file, parts in inside if not any(part.startswith(("_", ".")) for part in parts))
 
 

@@ -1,6 +1,6 @@
-"""Refuse small local input that holds nothing for a command, before Spark starts, which takes seconds.
+"""Refuse small local input that has nothing for a command, before Spark starts, which takes seconds.
 
-What is not refused here (large, on a store, or only for Spark to read) is refused by Spark's job, in the same words.
+Other input (large, on a store, or readable only by Spark) is refused by Spark's job, with the same message.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MOST_BYTES: Final = 1 << 20  # some milliseconds to read
 def check_log(
     args: argparse.Namespace, files: Sequence[LogFile], wanted: Callable[[ApiRequest], bool], why: str
 ) -> None:
-    """Raise `AbeyantError` if the files are small, and no request in them is wanted. Reads up to the first.
+    """Raise `AbeyantError(why)` if the files are small, and `wanted` is true of no request in them.
 
-    The error is `why`, unless no line looks like a request at all.
+    Reads up to the first that is wanted. If no line looks like a request at all, the error says that instead.
     """
     pieces = _small(files)
     if pieces is None:
@@ -62,7 +62,7 @@ def check_requests(files: Sequence[LogFile]) -> None:
 
 
 def _small(files: Sequence[LogFile]) -> list[Chunk] | None:
-    """Return the pieces of files that are small together."""
+    """Return the chunks of the files if they are small together; else None."""
     pieces = chunks(files)
     return pieces if sum(piece.cost for piece in pieces) <= _MOST_BYTES else None
 
@@ -94,13 +94,13 @@ def check_tables(operations: Input, events: Input | None, why: str) -> None:
 
 
 def check_outcome(name: str, columns: Sequence[str]) -> None:
-    """Raise `AbeyantError` unless a table of operations has outcomes, which it needs where no events are given."""
+    """Raise `AbeyantError` unless a table of operations, given without events, has outcomes."""
     if "outcome" not in columns:
         raise AbeyantError(f"{name} has no column 'outcome': give the table of events with --events")
 
 
 class _LaterError(Exception):
-    """Only Spark can tell."""
+    """Only Spark can check the table, so the check is left to its job."""
 
 
 def _small_table(given: Input) -> pa.Table:

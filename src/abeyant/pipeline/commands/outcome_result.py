@@ -30,7 +30,8 @@ def write_summary(
 ) -> None:
     """Write the tables `waits` and `expired_keys`, the marker, and the page.
 
-    `keys` are those on which most expired; None where nothing did, or they are not known: then `no_keys` says why.
+    `keys` are those on which most expired; None if nothing expired, or if they are unknown: `no_keys` is then
+    the reason.
     """
     put_table(directory / "waits", ended.waits)
     counts = {"completed": ended.count("completed"), "expired": ended.expired}

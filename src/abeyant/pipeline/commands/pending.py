@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _checkpoint(given: str) -> str:
-    """Return the checkpoint of a stream's --out; a checkpoint as it is."""
+    """Return the checkpoint of a stream's --out; return a checkpoint unchanged."""
     from abeyant.pipeline.commands.stream_run.description import DESCRIPTION
 
     described, inside = Path(given) / DESCRIPTION, Path(given) / "checkpoint"
@@ -101,7 +101,7 @@ def _checkpoint(given: str) -> str:
 
 
 def _named(description: bytes | str, place: object) -> str:
-    """Return the checkpoint that a stream's description names."""
+    """Return the checkpoint that a stream's description names. Raise `AbeyantError` if it is damaged."""
     try:
         return str(json.loads(description)["checkpoint"])
     except (ValueError, LookupError, TypeError) as error:
@@ -109,7 +109,7 @@ def _named(description: bytes | str, place: object) -> str:
 
 
 def _stored_checkpoint(spark: SparkSession, given: str) -> str:
-    """Return the checkpoint of a --out on a store; a checkpoint as it is."""
+    """Return the checkpoint of a --out on a store; return a checkpoint unchanged."""
     from abeyant.pipeline.commands.stream_run.description import DESCRIPTION
     from abeyant.pipeline.spark.connect import is_connect
     from abeyant.pipeline.spark.store import Store

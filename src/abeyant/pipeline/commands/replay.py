@@ -55,7 +55,7 @@ _MOST_KINDS: Final = 20
 _MOST_CLIENTS: Final = 20
 """Maximum clients of a kind in `--json`."""
 
-# Further time-outs cost nothing in what-if, and its curve needs them; up to a consumer's default for a rebalance.
+# More time-outs for what-if, whose curve needs them, at no cost; up to a consumer's default for a rebalance.
 _LADDER_MS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 
 _HELP: Final = "simulate other ticks, wheels and time-outs"
@@ -131,7 +131,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 
 
 class _Named(argparse.Action):
-    """Store the values, and that the user named them: the terminal shows wheels only where they are named."""
+    """Store the values, and that the user gave the option: the terminal lists wheels only then."""
 
     def __call__(self, parser: object, args: argparse.Namespace, values: object, option: object = None) -> None:
         setattr(args, self.dest, values)
@@ -196,7 +196,7 @@ def _nothing(args: argparse.Namespace) -> str:
 
 
 def _settings(args: argparse.Namespace) -> list[Configuration]:
-    """Return all combinations: wheels (the given ones and Kafka's) and, on Kafka's, purge intervals; by time-out."""
+    """Return all combinations of time-outs with wheels (given and Kafka's), and with purge intervals (on Kafka's)."""
     from abeyant.pipeline import grid
 
     try:
@@ -245,7 +245,7 @@ def _replay(
     if args.kind:
         operations = operations.where(F.col("kind").isin(*args.kind))
     operations = operations.persist()
-    under_own = F.expr("if(waited_ms > timeout_ms, 'expired', outcome)")  # with events, the outcome is of the longest
+    under_own = F.expr("if(waited_ms > timeout_ms, 'expired', outcome)")  # with events, `outcome` is under the longest
     tables = {
         "replay": replay(operations, None, settings, deadline=args.deadline),
         "pending": replay_pending(operations, None, settings, deadline=args.deadline),
@@ -345,7 +345,7 @@ def _found(out: Path) -> dict[str, Any]:
 
 
 def _summary(out: Path, *, wheels: bool) -> str:
-    """Return which time-out to set, and what expires; with `wheels` also a line of figures for each setting."""
+    """Return the text for the terminal: which time-out to set, what expires; with `wheels` a line for each setting."""
     from abeyant.pipeline.report.offers import read_clients
     from abeyant.pipeline.report.parts import read_table
     from abeyant.pipeline.report.replay_words import expiring_words, time_out_words, wheel_words

@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     """Resolve, print a summary and the result's path; return the exit status.
 
     Raises `AbeyantError` with a one-line message for errors that the user can fix: `AllRejectedError`, with the result
-    complete and printed, where every row of a table was rejected.
+    complete and printed, if every row of a table was rejected.
     """
     check_place(args)
     words = words_of(args)
@@ -161,7 +161,7 @@ class ResolveTables(Protocol):
         """Return the keys on which most operations expired."""
 
     def unmatched(self, ended: Ended) -> str | None:
-        """Return a warning if all operations expired, and no key of theirs occurs among the events."""
+        """Return a warning if all operations expired, and none of their keys occurs among the events."""
 
     def newest_event(self) -> int | None:
         """Return the greatest `at` of all events, in microseconds since 1970; None if there is none."""
@@ -173,8 +173,7 @@ class ResolveTables(Protocol):
 def _quick_tables(args: argparse.Namespace, words: Mapping[str, Any]) -> tuple[QuickTables | None, str]:
     """Return the tables if they can be resolved in this process; else None, and why Spark is needed.
 
-    Raises `AbeyantError` for what is wrong with the tables, where they need Spark in spite of --engine, and where
-    packages are missing.
+    Raises `AbeyantError` for errors in the tables, for --engine tables if they need Spark, and for missing packages.
     """
     if args.engine == "spark":
         return None, ""
@@ -231,7 +230,7 @@ def _write(args: argparse.Namespace, given: ResolveTables) -> tuple[ResultWriter
 
 
 def _unusable(result: ResultWriter, ended: Ended, given: ResolveTables, out: Path | str) -> AllRejectedError | None:
-    """Return the error if every row of a table was rejected. Looks for valid events where none had an effect."""
+    """Return the error if every row of a table was rejected. Looks for valid events only if none had an effect."""
     from abeyant.pipeline.commands.all_rejected import all_rejected
 
     if not ended.waits.num_rows and not ended.pending and result.rows("invalid_operations"):
@@ -243,7 +242,7 @@ def _unusable(result: ResultWriter, ended: Ended, given: ResolveTables, out: Pat
 
 
 def _rejected_rows(result: ResultWriter) -> dict[str, int]:
-    """Return how many rows were rejected for each reason."""
+    """Return the number of rows rejected for each reason."""
     from abeyant.pages.words import without_value
     from abeyant.pipeline.results.ended import counted_reasons
 

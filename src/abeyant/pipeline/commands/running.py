@@ -37,12 +37,12 @@ def spark_for(
 ) -> Iterator[SparkSession]:
     """Yield a session on `args.master` with `args.conf`; stop it afterwards unless it existed before.
 
-    `start` replaces `command_session`. A Spark failure becomes an `AbeyantError` of one line. Otherwise as
-    `result_held`.
+    `start` replaces `command_session`. A Spark failure becomes an `AbeyantError` of one line. Also does
+    what `result_held` does.
     """
     from abeyant.pipeline.spark.errors import explained, logged_nowhere_else
 
-    # From before the start until after the stop: Ctrl-C may come at any time, and Py4J would log a traceback.
+    # These enclose the session's start and stop: Ctrl-C may come at any time, and Py4J would log a traceback.
     with (
         result_held(args),
         logged_nowhere_else(),
@@ -92,12 +92,12 @@ def end_with(
 
 
 def _marker_of(out: Path | str) -> Mapping[str, Any]:
-    """Return the marker of a result in a directory; empty where there is none, and of a store, which needs Spark."""
+    """Return the marker of the result in a directory; empty if there is none, and for a store, which needs Spark."""
     return read_marker(Path(out)) if isinstance(out, Path) else {}
 
 
 def _java_options() -> str:
-    """Return the options of the JVM that this process's session runs in; "" where there is none, as with Connect."""
+    """Return the options of the JVM that this process's session runs in; "" if there is none, as with Connect."""
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context

@@ -1,4 +1,4 @@
-"""Both tables of `abeyant resolve` on Spark: read, mapped, resolved; and what its summary looks up in them."""
+"""Read, map and resolve both tables of `abeyant resolve` on Spark; look up what its summary needs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class SparkTables:
         return expired_keys(ended, self._operations)
 
     def unmatched(self, ended: Ended) -> str | None:
-        """Return a warning if all operations expired, and no key of theirs occurs among the events."""
+        """Return a warning if all operations expired, and none of their keys occurs among the events."""
         return unmatched_of(ended, self._operations, self._events, self._columns)
 
     def newest_event(self) -> int | None:

@@ -193,10 +193,10 @@ _positive: Final = partial(whole_number, least=1)
 def run(args: argparse.Namespace) -> int:
     """Run the stream; return the exit status: 0 if it was drained, or stopped between two batches.
 
-    130 if it was to end by itself (--drain, --trigger now) and was stopped before. Raises `AbeyantError` with a
-    one-line message for errors that the user can fix: `AllRejectedError`, with the result complete and printed, where a
-    drained stream rejected every row of a table. Raises KeyboardInterrupt if interrupted at once (a second Ctrl-C, or
-    one while Spark starts).
+    130 if it should have ended with its input (--drain, --trigger now) and was stopped before. Raises `AbeyantError`
+    with a one-line message for errors that the user can fix: `AllRejectedError`, with the result complete and printed,
+    if a drained stream rejected every row of a table. Raises KeyboardInterrupt if interrupted at once (a second Ctrl-C,
+    or one while Spark starts).
     """
     _check(args)
     check_extra("stream")
@@ -250,7 +250,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Check options before Spark starts, which takes seconds. Raise `AbeyantError` for those that cannot be."""
+    """Raise `AbeyantError` for invalid options and combinations, before Spark starts, which takes seconds."""
     if args.tick is not None and not 0 < args.tick <= 1:
         raise AbeyantError(f"--tick must be more than 0s and at most 1s, or off, not {args.tick:g}s")
     if args.time == "processing":

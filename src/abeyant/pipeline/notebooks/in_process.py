@@ -1,4 +1,4 @@
-"""Outcomes in a table with an Arrow interface, counted in this process. Imports no Spark."""
+"""Count the outcomes of a table with an Arrow interface, in this process. Imports no Spark."""
 
 from __future__ import annotations
 

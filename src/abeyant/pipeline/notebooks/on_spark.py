@@ -1,4 +1,4 @@
-"""Outcomes in a DataFrame, counted by Spark: only the counts come here."""
+"""Count the outcomes of a DataFrame with Spark, which returns only the counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from abeyant.pipeline.spark.notebook import watch_cells
 __all__ = ["MOST_COUNTS", "look"]
 
 MOST_COUNTS: Final = 1_000_000
-"""Counts that are collected at most. A kind has up to some 9,000."""
+"""Maximum counts that are collected. A kind has up to some 9,000."""
 
 
 def look(outcomes: DataFrame, operations: Any) -> Outcomes:

@@ -18,14 +18,14 @@ __all__ = ["Plots", "plots"]
 
 
 def plots(outcomes: Any, operations: Any = None) -> Plots:
-    """Return what became of operations, for a notebook to draw: how they ended by kind, and how long they waited.
+    """Return outcomes of operations for a notebook to draw: how they ended by kind, and how long they waited.
 
-    `outcomes` are what `pipeline.resolve` or `abeyant.tables.resolve` returned, or were read back: a DataFrame of
-    Spark, a table with an Arrow interface (pandas, Polars, DuckDB, pyarrow), or the path of a Parquet file or folder.
-    Given the `operations` too, in one of these forms, it shows the keys on which most of them expired.
+    `outcomes` are those that `pipeline.resolve` or `abeyant.tables.resolve` returned, or read back: a Spark DataFrame,
+    a table with an Arrow interface (pandas, Polars, DuckDB, pyarrow), or the path of a Parquet file or folder. Given
+    the `operations` too, in one of these forms, it shows the keys on which most of them expired.
 
-    Of a DataFrame, Spark counts the outcomes in one job, and the keys in a second: persist outcomes that are dear to
-    resolve twice. No row of either is collected, only counts. Percentiles are at most 0.5 % too long.
+    Spark counts the outcomes of a DataFrame in one job, and the keys in a second: persist outcomes that are expensive
+    to resolve twice. No row of either is collected, only counts. Percentiles are at most 0.5 % too long.
 
     Raises `SchemaError` for a table without the columns needed; `AbeyantError` for a stream, and for more than
     some hundred thousand different kinds; TypeError for an object that is not a table.
@@ -53,12 +53,12 @@ class Plots:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """The table of the page, a row for each kind: counts, and percentiles in milliseconds."""
+        """Return the page's table, a row for each kind: counts, and percentiles in milliseconds."""
         return self._found.summary.drop(columns=["instance", "unknown"])
 
     def _repr_html_(self) -> str:
         page = inline_page(self._found, kicker="what completed in time, and what expired")
-        # A frame, so that the notebook's style and ours do not touch. Our script makes it as high as what is in it.
+        # A frame keeps the notebook's styles and ours apart. Our script sets its height to that of its content.
         quoted = page.replace("&", "&amp;").replace('"', "&quot;")
         look = "display:block;width:100%;height:40rem;border:0"
         return f'<iframe srcdoc="{quoted}" title="{escaped(self._found.title)}" style="{look}"></iframe>'
@@ -76,6 +76,6 @@ class Plots:
 
 
 def _is_dataframe(table: Any) -> bool:
-    """Return whether it is a DataFrame of Spark, which is not imported for that: a Spark of 4.3 speaks Arrow, too."""
+    """Return whether it is a Spark DataFrame, without importing Spark. Those of 4.3 have an Arrow interface, too."""
     spark: Any = sys.modules.get("pyspark.sql")
     return spark is not None and isinstance(table, spark.DataFrame)

@@ -1,12 +1,12 @@
 # cython: nonecheck=True
-"""What Kafka's old and present purgatory share: watch lists, a timer, and a reaper.
+"""Base of Kafka's old and present purgatory: watch lists, a timer, and a reaper.
 
 They take the same operations as ours (`abeyant.DelayedOperation`), so that only the purgatory differs. An operation
 that has ended stays on the watch lists of its other keys until a check or a purge removes it (`_purge_lists`); in
 ours it leaves all lists at once (P4).
 
-A thread (reaper.py) or a virtual clock calls `turn`. `_lock` guards lists, timer and counts; compiled, it is the
-global interpreter lock, as in our purgatory, because no Python code runs in between. An exception of an operation's
+A thread (the lab's reaper.py) or a virtual clock calls `turn`. `_lock` guards lists, timer and counts; compiled, it is
+the global interpreter lock, as in our purgatory, because no Python code runs in between. An exception of an operation's
 code propagates to the caller, as in Kafka.
 """
 
@@ -38,7 +38,7 @@ class Reaped(Home):
     )  # fmt: skip
 
     def __init__(self, clock: Callable[[], int], purge_interval: int = PURGE_INTERVAL) -> None:
-        """Take a `clock` in nanoseconds, and how many ended operations may stay before a purge."""
+        """Take a `clock` in nanoseconds, and the number of ended operations that may stay before a purge."""
         self._clock = clock
         self._interval = purge_interval
         self._lists: dict[Hashable, list[DelayedOperation]] = {}
@@ -48,13 +48,13 @@ class Reaped(Home):
         self._expired = 0
         self._purges = 0
         self._visited = 0
-        self._sleeps_until = 0  # when the reaper wakes by itself
+        self._sleeps_until = 0  # ns: when the reaper wakes without a call of `wake`
         self._wake: Callable[[], object] | None = None
 
     # -- for users of the purgatory
 
     def try_complete_else_watch(self, operation: Any, keys: Iterable[Hashable]) -> bool:
-        """Try to complete `operation`; else watch it on `keys`, try again, and start its timer."""
+        """Try to complete `operation`; else watch it on `keys`, try again, start its timer. Return if it completed."""
         wanted: DelayedOperation = operation
         if wanted._dop_adopt(self, -1, False) == HAD_HOME:
             raise ValueError(f"{operation!r} was submitted before")
@@ -87,23 +87,23 @@ class Reaped(Home):
 
     @property
     def watched(self) -> int:
-        """Entries on the watch lists, including those of ended operations."""
+        """Return the number of entries on the watch lists, including those of ended operations."""
         return self._watched
 
     @property
     def delayed(self) -> int:
-        """Operations in the timer, including ended ones that are still there."""
+        """Return the number of operations in the timer, including ended ones that are still there."""
         return self._timed()
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
-        """Completed, expired, purges, and entries that purges visited."""
+        """Return the numbers of completed and expired operations, of purges, and of entries that purges visited."""
         return self._completed, self._expired, self._purges, self._visited
 
     # -- for the reaper
 
     def next_expiration(self) -> int | None:
-        """Return when the timer next has work, in nanoseconds."""
+        """Return the time at which the timer next has work, in nanoseconds; None if it has none."""
         raise NotImplementedError
 
     def turn(self, now: int) -> int:

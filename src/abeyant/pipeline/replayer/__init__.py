@@ -1,4 +1,4 @@
-"""Replay: the trace of each instance through the real engine, for every tick, wheel size and time-out asked for."""
+"""Replay the trace of each instance through the real engine, for every tick, wheel size and time-out requested."""
 
 from abeyant.pipeline.replayer.batch import replay, replay_pending
 from abeyant.pipeline.replayer.configurations import Configuration, grid

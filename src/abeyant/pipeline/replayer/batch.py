@@ -2,7 +2,7 @@
 
     operations, ends ── traces ── packed ── a copy for each share of the configurations ── by instance ── kernel
 
-One instance is one purgatory, so its trace stays whole; what is spread over the cores is the configurations.
+One instance is one purgatory, so its trace stays whole; the configurations are spread over the cores.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def replay(
 
     Outcomes follow the laws at exact deadlines (O1-O3). Lateness, cascades and wake-ups are the wheel's. Under a
     time-out other than its own, an operation that is only known to have expired counts as expired. `unknown` counts
-    those of them that would have waited longer than they were watched, and so may have completed. `left_out` counts
+    those of them that would have waited longer than they were observed, and so may have completed. `left_out` counts
     operations without a start, a known end, or, where each has its own, a time-out. With `events`,
     `rejected_operations` are rejected first and counted nowhere; with `outcomes` the ids must be unique.
 

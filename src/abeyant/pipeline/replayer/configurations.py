@@ -25,19 +25,19 @@ class Configuration:
     """
 
     tick_ms: float = 1.0
-    """In milliseconds; must be a whole number of microseconds."""
+    """Tick in milliseconds; must be a whole number of microseconds."""
     wheel_size: int = 20
     timeout_ms: int | None = None
-    """One time-out for every operation; None: each has its own."""
+    """Time-out in milliseconds for every operation; None: each has its own."""
     purge_interval: int | None = None
-    """Ended operations that may stay on watch lists, in Kafka's own design; None: that is not replayed."""
+    """Ended operations that Kafka's own purgatory leaves on watch lists until it purges; None: it is not replayed."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for what no purgatory can have."""
+        """Raise ValueError for a value that a purgatory cannot have."""
         whole = not isinstance(self.tick_ms, bool) and abs(self.tick_us - self.tick_ms * 1000) < 1e-6
         if not whole or not 0 < self.tick_us < _MOST_MS:
             raise ValueError(f"tick_ms must be a positive number of whole microseconds, not {self.tick_ms!r}")
-        TimingWheel(self.tick_us, self.wheel_size)  # says which sizes a wheel can have
+        TimingWheel(self.tick_us, self.wheel_size)  # raises ValueError for a size that a wheel cannot have
         _check("timeout_ms", self.timeout_ms, 0)
         _check("purge_interval", self.purge_interval, 1)
 
@@ -59,7 +59,7 @@ def grid(
     timeout_ms: Iterable[int | None] = (None,),
     purge_interval: Iterable[int | None] = (None,),
 ) -> list[Configuration]:
-    """Return every combination, each once. Raises ValueError for a value that no purgatory can have."""
+    """Return every combination, each once. Raises ValueError for a value that a purgatory cannot have."""
     return list(
         dict.fromkeys(Configuration(*choice) for choice in product(tick_ms, wheel_size, timeout_ms, purge_interval))
     )

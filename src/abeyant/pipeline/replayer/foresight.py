@@ -1,4 +1,4 @@
-"""Resolve operations with a longer time-out than their own, so that the results of shorter ones follow."""
+"""Resolve operations with a longer time-out than their own; the outcomes under shorter ones follow from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a trace through the engine, once for each configuration of a task's share; or count what was pending over time.
+"""Run a trace through the engine, once for each configuration of a task's share; or count the pending operations.
 
 Memory: the trace of one instance, 24 bytes an operation, and up to 45 more in the engine.
 """
@@ -33,7 +33,7 @@ class _Requested(NamedTuple):
     starts: Integers
     timeouts: Integers
     ends: Integers  # NEVER where the condition is not known to have come true
-    limits: Integers  # up to when it is known that it did not
+    limits: Integers  # until when it is known not to have come true
     kept: npt.NDArray[np.bool_]  # of the trace's rows
 
 
@@ -56,7 +56,7 @@ def replayed(
 ) -> Iterator[pa.RecordBatch]:
     """Yield a row for each configuration of the share, from sorted packed traces.
 
-    `foresees`: events after an operation's deadline are known, for at least a tick.
+    `foresees`: whether events after an operation's deadline are known, for at least a tick.
     """
     for share, trace in unpack(batches):
         purged: dict[tuple[int | None, int | None], Purges] = {}

@@ -1,9 +1,9 @@
-"""What forgetting late costs: a trace through Kafka's own design of a purgatory, purged by its estimate.
+"""Measure the cost of delayed purging: replay a trace in Kafka's own purgatory, which purges by an estimate.
 
 A completed operation stays on the watch lists of its other keys until a check of theirs, or a purge, comes across it.
 `KafkaPurgatory` does the work, operation by operation, on a virtual clock with Kafka's wheel: some hundred
-times as long as the wheel alone. The check that completes an operation comes on one of its keys; which, neither a log
-nor an outcome shows: it is drawn at random, the same for the same operation.
+times as long as the wheel alone. The check that completes an operation comes on one of its keys. Neither a log nor an
+outcome shows which, so it is chosen by the time of completion, the same in every run.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["NO_PURGES", "Purges", "purges"]
 
 
 class Purges(NamedTuple):
-    """Watches and purges; null without a purge interval."""
+    """Counts of watches and purges; None without a purge interval."""
 
     watched_most: int | None
-    """Entries on all watch lists, those of ended operations included."""
+    """Maximum number of entries on all watch lists, those of ended operations included."""
     purges: int | None
     purged_past: int | None
     """Entries that purges looked at."""
@@ -35,11 +35,11 @@ class Purges(NamedTuple):
 NO_PURGES = Purges(None, None, None)
 
 _LONGEST_US: Final = 50 * 365 * 86_400_000_000
-"""An operation in memory has at most a hundred years."""
+"""The longest time-out replayed, 50 years: longer ones are cut to it, as `DelayedOperation` has a limit."""
 
 _YEAR_US: Final = 365 * 86_400_000_000
 _MOST_YEARS: Final = 90
-"""From the first start to the last: so long a time, and the longest time-out after it, fit the wheel's nanoseconds."""
+"""Maximum years from the first start to the last: these and the longest time-out fit the wheel's nanoseconds."""
 
 
 class _Replayed(DelayedOperation):

@@ -1,4 +1,4 @@
-"""Traces on their way through Spark: packed into columns of 64-bit integers, thousands of operations a value.
+"""Pack traces for their way through Spark: columns of 64-bit integers, thousands of operations per value.
 
 So the shuffle moves a few values an instance, and copies of them are cheap: one for each task that replays a share of
 the configurations.
@@ -37,7 +37,7 @@ class Trace(NamedTuple):
     timeouts: Integers
     ends: Integers
     counts: Integers
-    """How many keys each operation watches; empty where keys are not wanted."""
+    """Number of keys of each operation; empty if the trace has no keys."""
     keys: Integers
 
 

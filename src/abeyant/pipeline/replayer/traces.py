@@ -1,8 +1,8 @@
 """Traces of operations for the engine: when each started, its time-out, and when its condition came true.
 
-`end_us` says what is known of an operation's end. From 0 on it is when the condition came true. A negative one is
-`~limit`: the condition had not come true by `limit`. A log that saw an operation expire after 500 ms says only that
-its condition took longer than 500 ms; under a longer time-out its outcome is unknown.
+`end_us` is what is known of an operation's end. A value from 0 on is the time at which the condition came true. A
+negative one is `~limit`: the condition had not come true by `limit`. If a log shows that an operation expired after
+500 ms, its condition took longer than 500 ms; under a longer time-out its outcome is unknown.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NEEDED: Final = {"instance", "start", "timeout_ms", "outcome", "waited_ms"}
 def traces(
     operations: DataFrame, ends: DataFrame | None, configurations: Sequence[Configuration], *, keys: bool
 ) -> DataFrame:
-    """Return a row an operation: `instance`, `start_us`, `timeout_us`, `end_us`, and with `keys` hashes of its keys.
+    """Return one row per operation: `instance`, `start_us`, `timeout_us`, `end_us`, and with `keys` hashes of its keys.
 
     `end_us` is null where the operation cannot be replayed: no start, a start before 1970, an end that is not known.
     """

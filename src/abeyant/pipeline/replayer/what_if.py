@@ -114,7 +114,7 @@ def _observed(operations: DataFrame) -> DataFrame:
 def _waits(outcomes: DataFrame, timeout_us: Column) -> DataFrame:
     """Return (instance, kind, wait_us, outcome): how long each was observed, and whether it had completed by then."""
     wait_us = F.round(F.col("waited_ms") * 1000).cast("long")
-    # A log that saw it expire by its own time-out saw it wait for all of that: Kafka fires up to 1 ms early.
+    # If it expired by its own time-out, it waited for all of that, whatever the log shows: Kafka is up to 1 ms early.
     watched = F.when(F.col("outcome") == "expired", F.greatest(wait_us, timeout_us)).otherwise(wait_us)
     return outcomes.select(
         *(F.coalesce(name, F.lit("")).alias(name) for name in _GROUP), watched.alias("wait_us"), "outcome"

@@ -1,1 +1,1 @@
-"""Kafka's high watermarks, rebuilt from the followers' fetches, and what they predict checked against the log."""
+"""Rebuild Kafka's high watermarks from the followers' fetches, and check what they predict against the log."""

@@ -1,4 +1,4 @@
-"""The model checked against Kafka: when each produce should have been answered, and when it was."""
+"""Compare the model with Kafka: when each produce should have completed, and when it did."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def compare_with_kafka(replication: DataFrame, watermarks: DataFrame | None = No
     """Predict when each produce with acks=all completes, and compare with what Kafka logged (`schemas.PREDICTIONS`).
 
     The prediction is `resolve` over the rebuilt `watermarks` (default: `high_watermarks(replication)`). `error_ms` is
-    the predicted wait less the logged one; `explanation` says of one beyond a millisecond where it comes from, as far
-    as the log can tell:
+    the predicted wait less the logged one; `explanation` is the cause of an error beyond a millisecond, as far as the
+    log shows it:
 
     * the log ends first: it completed, but its deadline is after the log's end, as is the fetch that completed it
     * another outcome: one expired, the other did not
     * expired early or late: both expired; the broker's timer was not on time
-    * a change of the replicas in sync: the controller's log has when it answered, not when the leader acted on it
-    * while the fetch was handled: the logged answer falls within the leader's handling of the fetch that decided, at
-      the end of which it is predicted
+    * a change of the replicas in sync: the log has the time of the controller's response, not of the leader's action
+    * while the fetch was handled: the logged response falls within the leader's handling of the deciding fetch; it is
+      predicted for the end of the handling
     * unexplained
 
     The command `abeyant model` reports it.
@@ -60,7 +60,7 @@ def compare_with_kafka(replication: DataFrame, watermarks: DataFrame | None = No
 
 
 def _with_cause(compared: DataFrame, watermarks: DataFrame) -> DataFrame:
-    """Add what moved the high watermark that completed each produce after its start."""
+    """Add cause, replica and handling time of the high watermark's move that completed each produce that waited."""
     why = ("cause", "replica", "handling_ms")
     moved = watermarks.select(
         "instance", "key", F.col("at").alias("_at"), F.struct("handling_ms", "cause", "replica").alias("_why")

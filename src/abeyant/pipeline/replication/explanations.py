@@ -1,4 +1,4 @@
-"""What a prediction's error is put down to, and the bins in which errors are counted. No Spark: reports read it."""
+"""Explanations of prediction errors, and the bins in which errors are counted. Without Spark, for reports."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ OUTCOME: Final = "another outcome"
 UNEXPLAINED: Final = "unexplained"
 
 CLOCK_MS: Final = 1.0
-"""A line's time has milliseconds: two of them may be so far apart from the truth."""
+"""Resolution of the log's clock: the difference of two of its times may be wrong by this much."""
 
 BIN_MS: Final = 0.25
 EDGE_MS: Final = 5.0
-"""Errors beyond are counted in the outermost bins."""
+"""Errors beyond this, in either direction, are counted in the outermost bins."""

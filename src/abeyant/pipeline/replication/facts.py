@@ -1,4 +1,4 @@
-"""The facts of a whole log as a table."""
+"""Read the replication facts of a whole log as a table."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def read_kafka_replication(
     timezone: str = "UTC",
     instance: str | Callable[[str], str] | None = None,
 ) -> DataFrame:
-    """Return what the request logs of a cluster show about its replication (`schemas.REPLICATION`).
+    """Return the facts about replication in the request logs of a cluster (`schemas.REPLICATION`).
 
     Takes and raises what `read_kafka_request_log` does. The logs should be those of all brokers of one cluster, and of
-    its controllers: only these know when the replicas in sync changed.
+    its controllers: only these show when the replicas in sync changed.
     """
     return KafkaRequestLog(spark, paths, timezone=timezone, instance=instance).mapped(_Facts, REPLICATION)
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """Turn pieces of a log into rows; skip lines without facts and unreadable ones."""
+    """Turns chunks of a log into rows; skips lines without facts and unreadable ones."""
 
     survey: Survey
     zone: ZoneInfo

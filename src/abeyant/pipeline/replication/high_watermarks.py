@@ -29,8 +29,8 @@ _ORDER: Final = ("key", "at", "what", "instance", "replica", "offset")
 def high_watermarks(replication: DataFrame, *, min_insync_replicas: int | None = None) -> DataFrame:
     """Return when each partition's high watermark went up, and why (`schemas.HIGH_WATERMARKS`): events for `resolve`.
 
-    Replicas in sync are those that the controllers' ALTER_PARTITION lines tell; before the first of them, or without
-    any, those of METADATA responses, which may be late; without any, all that ever fetch. `min.insync.replicas` is no
+    Replicas in sync are those in the controllers' ALTER_PARTITION lines; before the first of them, or without any,
+    those of METADATA responses, which may be late; without these, all that ever fetch. `min.insync.replicas` is no
     part of a request log: unless it is given, a topic's is taken for one more than were in sync when most of its
     produces were refused (NOT_ENOUGH_REPLICAS), and for 1 where none was. Times are the log's: milliseconds, of one
     clock for all brokers. Raises `SchemaError` for a table that lacks a column, ValueError for a
@@ -58,7 +58,7 @@ def _topic() -> Column:
 
 
 def _least_in_sync(replication: DataFrame) -> DataFrame:
-    """Say of each topic whose produces were refused how many replicas have to be in sync."""
+    """Return, for each topic with refused produces, how many replicas have to be in sync."""
     before = Window.partitionBy("key").orderBy("at")
     in_sync = F.last(F.size(F.when(F.col("what") == "isr", F.col("in_sync"))), ignorenulls=True).over(before)
     told = replication.where(F.col("what").isin("isr", "refused")).withColumn("_in_sync", in_sync)

@@ -1,8 +1,8 @@
-"""One partition of Kafka as its leader sees it: where followers are, who is in sync, and so the high watermark.
+"""Model a partition as its leader sees it: the followers' offsets, the replicas in sync, and the high watermark.
 
-The high watermark is the least log end of the replicas in sync (Kafka, `Partition.maybeIncrementLeaderHW`): what all of
-them have. A replica that is to come in counts from when the leader asks the controller, one that leaves until the
-controller has answered. With fewer replicas in sync than `min.insync.replicas` it does not move (KIP-966).
+The high watermark is the least log end offset of the replicas in sync (Kafka, `Partition.maybeIncrementLeaderHW`): what
+all of them have. A replica that is to join counts from the leader's request to the controller on, one that leaves until
+the controller has responded. With fewer replicas in sync than `min.insync.replicas` it does not move (KIP-966).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 __all__ = ["Moved", "Partition"]
 
-_NOTHING = -1  # a log end before the first
+_NOTHING = -1  # below every log end offset
 _UNKNOWN = -1  # a leader's id
 
 
@@ -25,7 +25,7 @@ class Moved(NamedTuple):
 
 
 class Partition:
-    """Facts in, in the order of time; high watermarks out. Each instance that leads it has its own view.
+    """Computes high watermarks from facts in order of time. Each instance that leads the partition has its own view.
 
     Memory: an integer for each replica and instance.
     """

@@ -1,9 +1,9 @@
-"""Where appended batches end, and the produces that wait for high watermarks to pass them.
+"""Find where appended batches end, and the produces that wait for high watermarks to pass them.
 
-A response has a batch's first offset, not its last. But wherever anything is seen to begin or end in a partition
-(another batch, a follower's fetch, a high watermark) some batch ends, for batches are fetched whole. So a batch ends at
-the least such offset after its first; or before that, and nobody ever stood in between: as good for a prediction.
-Nothing is seen after the last batch of a log that no follower fetched again: it gets one record.
+A response has a batch's first offset, not its last. But at every offset in the log at which something begins or ends
+(another batch, a follower's fetch, a high watermark) some batch ends, for batches are fetched whole. So a batch is
+taken to end at the least such offset after its first. If it ends before that, no fetch and no high watermark was ever
+in between, so the prediction is the same. If nothing follows a batch, as no follower fetched again, it gets one record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TELL_OFFSETS: Final = ("appended", "fetched", "watermark")
 
 
 def appended(replication: DataFrame) -> DataFrame:
-    """Return the facts `appended`, with `required`: the offset that follows the batch."""
+    """Return the facts `appended`, with `required`: the offset after the end of the batch."""
     check_table(replication, REPLICATION, "replication")
     seen = replication.where(F.col("what").isin(*_TELL_OFFSETS)).select("key", "offset").distinct()
     following = F.lead("offset").over(Window.partitionBy("key").orderBy("offset"))

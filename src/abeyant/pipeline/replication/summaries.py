@@ -1,4 +1,4 @@
-"""Predictions counted: by explanation, by error, predicted against logged, and the worst of them."""
+"""Count predictions by explanation, by error, and by logged and predicted wait; and list the worst."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def errors(predictions: DataFrame) -> DataFrame:
 
 
 def agreement(predictions: DataFrame) -> DataFrame:
-    """Count predictions by logged and by predicted wait, ten bins a decade; less than 0.1 ms counts as that."""
+    """Count predictions by logged and by predicted wait, ten bins per decade; less than 0.1 ms counts as 0.1 ms."""
 
     def middle(wait: str) -> Column:
         step = F.floor(F.log10(F.greatest(F.col(wait), F.lit(0.1))) * _BINS_A_DECADE)
@@ -44,6 +44,6 @@ def agreement(predictions: DataFrame) -> DataFrame:
 
 
 def outliers(predictions: DataFrame) -> DataFrame:
-    """Return the predictions that are furthest from the log."""
+    """Return the 100 predictions that are furthest from the log, beyond the resolution of its clock."""
     beyond = predictions.where(F.col("explanation") != CLOCK)
     return beyond.orderBy(F.abs("error_ms").desc(), "instance", "op_id").limit(_MOST_OUTLIERS)

@@ -1,4 +1,4 @@
-"""The tables of one analysis, as the report reads them: small, in memory, seen whole or by instance."""
+"""The tables of one analysis, as the report reads them: small, in memory, for all instances or for one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from abeyant.pipeline.report.what_happened import what_happened
 from abeyant.pipeline.results.directory import MARKER
 
 ALL: Final = "*"
-"""The scope of every instance together; the tables that sum over instances say so with this name."""
+"""The scope of all instances together, and the instance's name in rows that sum over instances."""
 
 MOST_SCOPES: Final = 24
 MOST_KEYS: Final = 8
@@ -54,23 +54,23 @@ _ADD_UP: Final = frozenset({"requests_by_kind", "pending_plot", "waits"})
 
 LEAST_DRAWN: Final = 20
 MOST_KINDS: Final = 8
-"""How many kinds the figures draw: what waits besides is in the tables."""
+"""Maximum number of kinds that figures draw; the tables have the others too."""
 
 
 class ReportError(AbeyantError):
-    """A report that cannot be written. The message says why in one line."""
+    """Raised if a report cannot be written. The message gives the reason in one line."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What the analysis of a request log found: its tables by name, and how it was made."""
+    """The result of the analysis of a request log: its tables by name, and the settings it was made with."""
 
     tables: Mapping[str, pd.DataFrame]
     made: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def instances(self) -> list[str]:
-        """All instances of the log, those with most requests first."""
+        """All instances of the log, by number of requests, most first."""
         requests = self.tables["requests_by_kind"]
         named = requests[requests["instance"] != ALL]
         totals = named.groupby("instance")["requests"].sum().sort_index()
@@ -104,13 +104,14 @@ class Analysis:
         return ([kind for kind in self.kinds if kind in many] or self.kinds)[:MOST_KINDS]
 
     def points(self, of: int) -> int:
-        """Return how many points each line of a figure gets if all lines of the page share `of`."""
+        """Return the points per line of a figure if all lines of the page share `of`; at least 45."""
         return max(of // max(len(self.scopes) * len(self.drawn), 1), 45)
 
     def within(self, table: str, scope: str) -> pd.DataFrame:
-        """Return a table's rows for one scope; for all of them, those that sum over instances.
+        """Return a table's rows for one scope; for ALL, the rows that sum over instances.
 
-        Where there are none such, counts can be added up here; percentiles and curves cannot.
+        If there are none, return the rows of every instance for tables of counts, which the caller can add up, and
+        where there is one instance only. Percentiles and curves cannot be added up: of these, return no rows.
         """
         rows = self.tables[table]
         chosen = rows[rows["instance"] == scope]
@@ -119,7 +120,7 @@ class Analysis:
         return chosen
 
     def incidents(self, scope: str) -> pd.DataFrame:
-        """Return the incidents that struck a scope, in their order in time."""
+        """Return the incidents of a scope, in order of time."""
         rows = self.tables["incidents"].sort_values(["first", "kind", "trouble"], kind="stable")
         if scope == ALL:
             return rows
@@ -132,7 +133,7 @@ class Analysis:
         return what_happened(self.tables["incidents"], self.tables["suspects"])
 
     def keys(self, scope: str) -> pd.DataFrame:
-        """Return the keys of one scope; a key lives in its instance, so all of them is no sum but a list."""
+        """Return the keys of one scope; for ALL, those of every instance: keys of two instances are never summed."""
         rows = self.tables["by_key"]
         return rows[rows["instance"] != ALL] if scope == ALL else rows[rows["instance"] == scope]
 
@@ -149,7 +150,7 @@ class Analysis:
 
     @cached_property
     def shown_keys(self) -> pd.DataFrame:
-        """Every (instance, kind, key) that the page names; a key's number is its row's."""
+        """Every (instance, kind, key) that the page names; the row's number identifies the key in the page."""
         parts = [some(scope) for scope in self.scopes for some in (self.longest_keys, self.expiring_keys)]
         return pd.concat(parts)[["instance", "kind", "key"]].drop_duplicates().reset_index(drop=True)
 
@@ -203,5 +204,5 @@ def _marker(tables: Path) -> Mapping[str, Any]:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Sort broker-2 before broker-10."""
+    """Return a sort key that puts broker-2 before broker-10."""
     return [(int(digits or 0), text) for text, digits in re.findall(r"([^0-9]*)([0-9]*)", name)]

@@ -1,4 +1,4 @@
-"""Counts over time for the page's script, packed: from them it makes tables and figures for a part of the log."""
+"""Packed counts over time, from which the page's script makes tables and figures for a part of the log."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from abeyant.pipeline.report.small_plots import milliseconds
 __all__ = ["CELLS", "by_time"]
 
 CELLS: Final = {"kinds": 7_000, "keys": 6_000, "apis": 2_500}
-"""How many counts of each sort a page carries, of 10 to 15 bytes each: slices are put together until they fit."""
+"""Maximum counts of each sort in a page, at 10 to 15 bytes each: slices of time are merged until they fit."""
 
 _OUTCOMES: Final = ("completed", "expired", "unknown")
 _STEPS: Final = 1_000
-"""A wait's step is written as a number from 0: no wait, else this much less than half of it."""
+"""Codes per outcome. A wait's step is written as the step plus half of this, and no wait as 0."""
 
 
 def by_time(analysis: Analysis) -> dict[str, Any] | None:
-    """Return the counts, by the kinds' order, the number of a key, and the API's order; None where there are none.
+    """Return the packed counts over time of kinds, keys and APIs; None if the log has no request with a time.
 
-    `order` has the kinds. Each sort has `first` and `width` of its slices, in seconds, and `cells`: rows of five
-    numbers one after the other, (instance, what, slice, code, count), the first three as differences to the row
-    before. An instance is its place among the page's scopes. `code` is 1000 times the outcome and the step of the
-    wait; of an API it is 0 for requests and 1 for those that waited.
+    `order` lists the kinds. `kinds`, `keys` and `apis` each have `first`, the start of the first slice, and `width`,
+    the length of a slice, in seconds, and `cells`: a flat list with five numbers per row, (instance, what, slice, code,
+    count), the first three as differences from the row before. `instance` is a position among the page's scopes; `what`
+    is a position in `order`, a key's number in `Analysis.shown_keys`, or a position in `Analysis.apis`. `code` is 1000
+    times the outcome's number plus the wait's step (`_STEPS`); of an API it is 0 for requests and 1 for those that
+    waited.
     """
     starts = pd.to_datetime(analysis.tables["requests_by_time"]["at"], utc=True)
     if starts.empty or starts.isna().all():
@@ -53,7 +55,7 @@ def _coded(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _packed(analysis: Analysis, rows: pd.DataFrame, most: int) -> dict[str, Any]:
-    rows = rows[rows["what"].notna()]  # a row of something that no table of the page has
+    rows = rows[rows["what"].notna()]  # drop rows of keys, kinds or APIs that are not in the page
     seconds = milliseconds(rows["at"]).to_numpy() / 1000
     first, width = _slices(analysis)
     places = {name: place for place, name in enumerate(analysis.scopes)}
@@ -79,7 +81,7 @@ def _packed(analysis: Analysis, rows: pd.DataFrame, most: int) -> dict[str, Any]
 
 
 def _slices(analysis: Analysis) -> tuple[float, float]:
-    """Return where the first slice begins, and how long each is, in seconds."""
+    """Return the start of the first slice, in seconds since 1970, and the length of a slice, in seconds."""
     parts = [pd.to_datetime(analysis.tables[name]["at"], utc=True) for name in ("waits_by_time", "requests_by_time")]
     begins = np.unique(milliseconds(pd.concat(parts))) / 1000
     apart = np.diff(begins)

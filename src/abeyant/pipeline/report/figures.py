@@ -1,4 +1,4 @@
-"""The figures by kind, one function each: a scope in, a figure out, or None where there is nothing."""
+"""The figures by kind: each function takes a scope and returns a figure, or None without data."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from abeyant.pipeline.report.steps import thinned, total
 
 PENDING_POINTS: Final = 20_000
 CURVE_POINTS: Final = 4_000
-"""Points of all lines together, so that a page stays small whatever the log: each line gets its share."""
+"""Maximum points of all lines of a figure together, to keep the page small; each line gets an equal share."""
 
 
 def pending(analysis: Analysis, scope: str) -> Figure | None:
-    """Operations pending over time: one row a kind, each on its own scale, on one axis of time; and the incidents."""
+    """Draw the operations pending over time, one row per kind, each on its own scale, and mark the incidents."""
     rows = analysis.within("pending_plot", scope)
     kinds = [kind for kind in analysis.drawn if (rows.loc[rows["kind"] == kind, "pending"] > 0).any()]
     if not kinds:
@@ -33,7 +33,7 @@ def pending(analysis: Analysis, scope: str) -> Figure | None:
 
 
 def waits(analysis: Analysis, scope: str) -> Figure | None:
-    """Return how long operations waited: one histogram a kind on a logarithmic axis, what expired told apart."""
+    """Draw how long operations waited: one histogram per kind on a logarithmic axis, in a colour per outcome."""
     rows = analysis.within("waits", scope)
     did_wait = rows[(rows["operations"] > 0) & (rows["high_ms"] > 0) & rows["kind"].isin(analysis.drawn)]
     kinds = [kind for kind in analysis.drawn if (did_wait["kind"] == kind).any()]
@@ -134,7 +134,7 @@ def timeout_curve(analysis: Analysis, scope: str) -> Figure | None:
 
 
 def _from(low: float, curve: pd.DataFrame) -> pd.DataFrame:
-    """Let a curve begin at the axis' edge: with what holds there, or with all, before anything completed."""
+    """Start a curve at the axis' edge `low`: with its value there, or with a share of 1 if it begins later."""
     before = curve[curve["timeout_ms"] <= low].tail(1)
     if before.empty:
         before = curve.head(1).assign(share_expiring=1.0, low=1.0, high=1.0)

@@ -1,4 +1,4 @@
-"""The findings in words: what a person would say first about the log."""
+"""The headline and the main findings of an analysis, in sentences."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from abeyant.pipeline.request_log.layout import KAFKAS
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 
 _MANY = 20
-"""Of fewer waits a 95th percentile says little."""
+"""Minimum number of waits for a meaningful 95th percentile."""
 _MOST_NAMED = 5
 
 
 def headline(analysis: Analysis) -> str:
-    """Return the page's title: what hurts; where nothing does, how much waited, and how it ended."""
+    """Return the page's title: the worst trouble or, without any, how many requests waited and how they ended."""
     requests = analysis.within("requests_by_kind", ALL)
     asked, waited = float(requests["requests"].sum()), float(requests["waited"].sum())
     if not asked:
@@ -29,7 +29,7 @@ def headline(analysis: Analysis) -> str:
 
 
 def _hurt(analysis: Analysis) -> str:
-    """Say what failed most, and in how many bursts; else how many bursts of long waits there were."""
+    """Return what failed most and in how many bursts, else the number of bursts of long waits; "" without either."""
     kinds, bursts = analysis.within("summary", ALL), analysis.incidents(ALL)
     failed = kinds[(kinds["expired"] > 0) & ~polls(kinds["kind"])]
     if not failed.empty:
@@ -66,7 +66,7 @@ _BURSTS: Final = {
     "refused": "refused requests",
     "paused": "late fetches",
 }
-"""What an incident's trouble is called in a headline."""
+"""The words for an incident's trouble in a headline."""
 
 
 def _requests(number: float) -> str:
@@ -86,7 +86,7 @@ def _harmless(analysis: Analysis, asked: float, waited: float) -> str:
 
 
 def polls(kinds: pd.Series[Any]) -> pd.Series[bool]:
-    """Return which of the kinds are fetches."""
+    """Return a mask that is True for kinds that are fetches."""
     return kinds.map(is_poll).astype(bool)
 
 
@@ -117,7 +117,7 @@ def happened(analysis: Analysis) -> list[str]:
 
 
 def note(analysis: Analysis) -> str:
-    """Return whose log it is, from when to when, what its lines look like, and how many were rejected; HTML."""
+    """Return a note on the log in HTML: its instances, time range, layout, and how many lines were rejected."""
     said = [_when(analysis), escaped(read_as(analysis))]
     reasons = analysis.tables["rejected"]["reason"]
     others = int((reasons == NOT_A_REQUEST).sum())
@@ -142,7 +142,7 @@ def _when(analysis: Analysis) -> str:
 
 
 def read_as(analysis: Analysis) -> str:
-    """Say what the lines look like, unless they are as Kafka itself writes them, and which files are of one broker."""
+    """Return the layout of the lines, unless it is Kafka's own, and which files were read as one broker."""
     found = [str(name) for name in analysis.made.get("layouts", ())]
     said = [f"Read as {'; '.join(found)}."] if found not in ([], [KAFKAS]) else []
     return " ".join([*said, *(f"{joined}." for joined in analysis.made.get("joined", ()))])
@@ -159,7 +159,7 @@ def _longest(analysis: Analysis, kinds: pd.DataFrame) -> str:
 
 
 def _expired(kinds: pd.DataFrame) -> list[str]:
-    """Say what expired, long polls apart: for them it is the ordinary end."""
+    """Return sentences on what expired; long polls, for which it is the ordinary end, get their own."""
     expired = kinds[kinds["expired"] > 0].sort_values("expired", ascending=False, kind="stable")
     if expired.empty:
         return [] if kinds["unknown"].any() else ["Nothing expired: every wait ended as its condition came true."]

@@ -1,4 +1,4 @@
-"""The worst incidents as they happened: the window's drawing of a wheel and a purgatory, with a slider over time."""
+"""Animation of the worst incidents: a timing wheel and a purgatory, drawn as in the window, with a time slider."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ operations that waited during an incident, those of its kind first.</p>"""
 
 
 def incident_drawing(analysis: Analysis) -> str:
-    """Return the drawing of the incidents of which the analysis kept operations, the worst first; HTML, or nothing."""
+    """Return the drawing, in HTML, of the incidents whose operations the analysis kept, worst first; "" for none."""
     waits, incidents = analysis.tables["incident_waits"], analysis.incidents(ALL)
     if waits.empty:
         return ""
@@ -64,12 +64,12 @@ def incident_drawing(analysis: Analysis) -> str:
 
 
 def drawing_script() -> str:
-    """Return what draws and plays the incidents."""
+    """Return the JavaScript that draws and plays the incidents."""
     return asset("wheel.js") + asset("incident.js")
 
 
 def drawing_style(analysis: Analysis) -> str:
-    """Return the drawing's style, with the colours that kinds have on the page."""
+    """Return the drawing's CSS, with the page's colours of the kinds."""
     numbered = enumerate(_kinds(analysis).values(), 1)
     of_kinds = "".join(f"#incident .kind-{number} {{ --kind: {colour}; }}\n" for number, colour in numbered)
     return asset("wheel.css") + _STYLE + of_kinds
@@ -90,13 +90,13 @@ def _legend(kinds: dict[str, str]) -> dict[str, str]:
 
 def _title(incident: dict[Any, Any]) -> str:
     number = counted(incident["operations"], "operation")
-    if incident["expired"]:  # no longer than fits on 400 px
+    if incident["expired"]:  # short enough for 400 px
         number = f"{incident['expired']:,} of {incident['operations']:,} expired"
     return escaped(f"{incident['first']:%H:%M:%S} {shortened(incident['kind'], 24)}: {number}")
 
 
 def _incident(incident: dict[Any, Any], waits: pd.DataFrame, kinds: list[str]) -> dict[str, Any]:
-    """Return what incident.js plays; times are milliseconds, those of operations since the incident's beginning."""
+    """Return the data that incident.js plays. Times are in milliseconds; operations start relative to `first`."""
     first = incident["first"]
     millisecond = pd.Timedelta(milliseconds=1)
     start = ((waits["start"] - first) / millisecond).round(3)

@@ -1,4 +1,4 @@
-"""Each kind of operation has one colour and one place in every figure and table, of every report."""
+"""The colour and the order of kinds of operation, the same in every figure and table of every report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from abeyant.pipeline.request_log.operation import LONG_POLLS
 
 __all__ = ["colours", "in_order", "is_poll"]
 
-# What Kafka's purgatories hold comes first, and in this order.
+# The kinds that Kafka's purgatories hold (`_FIRST`) come first, in this order.
 _OF_KIND: Final = {
     "PRODUCE": PALETTE[0],
     "FETCH": PALETTE[1],
@@ -30,7 +30,7 @@ _FIRST: Final = tuple(_OF_KIND)[:8]
 
 
 def in_order(kinds: Iterable[str], weight: Mapping[str, float]) -> list[str]:
-    """Return distinct kinds: those of Kafka's purgatories, then the others, those of most weight first."""
+    """Return distinct kinds: those of Kafka's purgatories, then the others by falling weight."""
     found = set(kinds)
     others = sorted(found.difference(_FIRST), key=lambda kind: (-weight.get(kind, 0.0), kind))
     return [kind for kind in _FIRST if kind in found] + others
@@ -44,8 +44,8 @@ def is_poll(kind: object) -> bool:
 def colours(kinds: Sequence[str]) -> dict[str, str]:
     """Return each kind's colour.
 
-    Those that Kafka has have their own. Another's hangs on its name, not on the others of the page, unless two of
-    a page would have the same.
+    Kafka's kinds have fixed colours. Another kind's follows from a hash of its name, so that it is the same on every
+    page, unless it is taken by another kind of this page.
     """
     chosen = {kind: _OF_KIND[kind] for kind in kinds if kind in _OF_KIND}
     every = [*PALETTE, *FURTHER]

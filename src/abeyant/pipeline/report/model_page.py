@@ -1,4 +1,4 @@
-"""The page of the model against Kafka: one HTML file, complete in itself."""
+"""The page that compares the model with Kafka: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from abeyant.pipeline.results.directory import read_marker
 __all__ = ["model_tiles", "write_model_report"]
 
 _LEAST_MS: Final = 0.1
-"""Where the axes of waits begin."""
+"""Lower end of the axes of waits, in ms."""
 
 MINUS: Final = "\N{MINUS SIGN}"
 _COLOURS: Final = {
@@ -39,7 +39,7 @@ _COLOURS: Final = {
 
 
 def write_model_report(tables: Path, destination: Path) -> None:
-    """Write the page of the comparison whose tables lie in `tables`; a reader never sees half of it."""
+    """Write the page of the comparison whose tables are in the directory `tables`; readers never see a partial file."""
     explanations = read_table(tables, "explanations").sort_values("produces", ascending=False)
     errors, agreement = read_table(tables, "errors"), read_table(tables, "agreement")
     total = int(explanations["produces"].sum())
@@ -83,7 +83,7 @@ _READ: Final = {
 
 
 def model_tiles(explanations: pd.DataFrame) -> list[Tile]:
-    """Return the numbers that a reader looks for first."""
+    """Return the tiles with the main numbers."""
     by = explanations.groupby("explanation")["produces"].sum()
     total = int(by.sum())
     if not total:
@@ -140,7 +140,7 @@ def _agreement(rows: pd.DataFrame) -> Figure | None:
                 "color": colour,
                 "opacity": 0.75,
                 "size": 3 + 2.2 * mine["produces"] ** 0.33,
-                "line": {"width": 0},  # plotly's is white, in the dark as well
+                "line": {"width": 0},  # plotly's default outline is white, also in dark mode
             },
             customdata=mine["produces"],
             hovertemplate="logged about %{x:,.2~r} ms, predicted about %{y:,.2~r} ms: %{customdata:,d}",
@@ -158,7 +158,7 @@ def _agreement(rows: pd.DataFrame) -> Figure | None:
 
 
 def _errors(rows: pd.DataFrame) -> Figure | None:
-    """One row an explanation, each on its own scale; what the log's clock cannot tell apart is a band."""
+    """Draw a histogram of errors per explanation, each on its own scale; a band marks the log clock's resolution."""
     if rows.empty:
         return None
     figure, kinds, titles = Figure(), list[str](), list[str]()

@@ -1,4 +1,4 @@
-"""The time-outs that a replay's report offers: of each kind the shortest under which few expire, and whom to change."""
+"""Time-outs that a replay's report suggests: per kind the shortest under which few expire, and clients to change."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Offer(NamedTuple):
 
     kind: str
     few: float
-    """The share that may expire: 1 in 100, or the share of today, where fewer expire today."""
+    """The largest acceptable share of expired operations: 1 in 100, or today's share if that is lower."""
     row: pd.Series[Any]
-    """Of the table `what_if`: the shortest time-out that is enough, or the longest tried."""
+    """Row of the table `what_if` with the shortest time-out that is long enough, or else the longest tried."""
     is_enough: bool
 
 
 def offers(what_if: pd.DataFrame, own: pd.DataFrame) -> list[Offer]:
-    """Return an offer for each of the few kinds of which most would expire. None for long polls, which do no harm."""
+    """Return an offer for each of the three kinds with most expiries; none for long polls, whose expiry is no harm."""
     rows = what_if[(what_if["instance"] == ALL) & (what_if["timeout_ms"] > 0)]
     rows = rows[~rows["kind"].map(is_poll).astype(bool)]
     found = []
@@ -43,25 +43,25 @@ def offers(what_if: pd.DataFrame, own: pd.DataFrame) -> list[Offer]:
 
 
 def shortest_enough(what_if: pd.DataFrame, own: pd.DataFrame) -> tuple[str, float, str] | None:
-    """Return the kind that would expire most, the shortest time-out under which few do, and which share does.
+    """Return the kind with most expiries, its shortest time-out (ms) under which few expire, and the share that does.
 
-    Few are no more than today, and at most 1 in 100. None where no time-out tried is long enough.
+    Few are at most 1 in 100, and no more than today (`Offer.few`). None if no time-out tried is long enough.
     """
     first = next(iter(offers(what_if, own)), None)
     return (first.kind, float(first.row["timeout_ms"]), share(first.row)) if first and first.is_enough else None
 
 
 def share(row: pd.Series[Any]) -> str:
-    """Return which share expires, in words: between two where the end of some is unknown."""
+    """Return the share that expires, in words: a range if some outcomes are unknown."""
     least, most = percent(row["expired_share"]), percent(row["expired_share_most"])
     return least if least == most else f"{least} to {most}"
 
 
 def _few(mine: pd.DataFrame, own: pd.DataFrame) -> float:
-    """Return the share of a kind that may expire: 1 in 100, or the share of today, where fewer expire today.
+    """Return the largest acceptable share of expired operations of a kind: 1 in 100, or today's share if lower.
 
-    Today's is taken from the first time-out tried that is as long as today's median: nobody is to be advised to shorten
-    a time-out, and have more requests fail.
+    Today's share is that of the first time-out tried that is at least today's median. So no offer shortens a time-out
+    and makes more requests fail.
     """
     today = own.loc[(own["instance"] == ALL) & (own["kind"] == mine["kind"].iloc[0]), "median_ms"]
     as_long = mine[mine["timeout_ms"] >= today.iloc[0]] if len(today) else mine.head(0)
@@ -76,8 +76,9 @@ def read_clients(folder: Path) -> pd.DataFrame | None:
 def to_change(offer: Offer, clients: pd.DataFrame | None) -> pd.DataFrame:
     """Return the clients whose time-out differs from the one suggested, those with most expired operations first.
 
-    Columns: how many of their operations have another time-out, how many of these expired, the least and greatest one.
-    Empty without an offer or `clients` (`CLIENT_TIMEOUTS`).
+    Columns: `client_id`; `operations`, the number with another time-out; `expired`, how many of these expired;
+    `least_ms` and `most_ms`, the range of these time-outs. Empty if no time-out is long enough, or without `clients`
+    (`CLIENT_TIMEOUTS`).
     """
     if clients is None or not offer.is_enough:
         return pd.DataFrame()

@@ -38,7 +38,7 @@ _READ_MARKS: Final = (
 
 
 def opening_tiles(analysis: Analysis) -> list[Tile]:
-    """Return the numbers of the whole log that a reader looks for first."""
+    """Return the tiles with the main numbers of the whole log."""
     requests, kinds = analysis.within("requests_by_kind", ALL), analysis.within("summary", ALL)
     asked, waited = float(requests["requests"].sum()), float(requests["waited"].sum())
     matters = kinds[~polls(kinds["kind"])]
@@ -59,7 +59,7 @@ def opening_tiles(analysis: Analysis) -> list[Tile]:
 
 
 def _mostly(kinds: pd.DataFrame) -> str:
-    """Say which kind expired most, and how many of it, as the headline does."""
+    """Return the kind that expired most, with its number if others expired too, as in the headline."""
     failed = kinds[kinds["expired"] > 0].sort_values("expired", ascending=False, kind="stable")
     if failed.empty:
         return ""
@@ -87,7 +87,7 @@ def _longest_lag(analysis: Analysis) -> Iterable[Tile]:
 
 
 def _suspect(analysis: Analysis) -> Iterable[Tile]:
-    """Name the suspect of most incidents."""
+    """Yield a tile with the suspect of most incidents; none without incidents."""
     if analysis.incidents(ALL).empty:
         return
     rows = analysis.tables["suspects"]
@@ -102,12 +102,12 @@ def _suspect(analysis: Analysis) -> Iterable[Tile]:
 
 
 def read_over_time(analysis: Analysis) -> str:
-    """Return how to read the figure; HTML."""
+    """Return the figure's caption, which explains how to read it; HTML."""
     return (_READ_WAITS if analysis.tables["lags"].empty else _READ_LAGS) + _READ_MARKS
 
 
 def over_time(analysis: Analysis, scope: str) -> Figure | None:
-    """Draw the lag of each broker over time; where nothing follows, the longest waits of each instance."""
+    """Draw the lag of each broker over time; without follower fetches, the longest waits of each instance."""
     lines = _lags(analysis, scope) if len(analysis.tables["lags"]) else _waits(analysis, scope)
     lines = dict(sorted(lines.items(), key=lambda line: -float(line[1]["ms"].max()))[:_MOST_ROWS])
     lines = {name: line for name, line in lines.items() if len(line)}
@@ -153,7 +153,7 @@ def over_time(analysis: Analysis, scope: str) -> Figure | None:
 
 
 def _lags(analysis: Analysis, scope: str) -> dict[str, pd.DataFrame]:
-    """Return the lag of each follower, the longest of all leaders, and at which it was."""
+    """Return each follower's longest lag behind any leader over time, with the leader's name in `where`."""
     rows = analysis.tables["lags"]
     rows = rows if scope == ALL else rows[rows["instance"] == scope]
     longest = rows.sort_values(["at", "lag_ms", "instance"], kind="stable").drop_duplicates(

@@ -1,4 +1,4 @@
-"""The page of what was resolved, from tables or a stream: one HTML file, complete in itself."""
+"""The page of resolved operations, from tables or a stream: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _READ: Final = {
 
 
 _FIRST: Final = 5
-"""Of keys on which one operation expired each."""
+"""Number of keys to show if each has one expired operation only."""
 
 
 def write_outcome_report(small_tables: Path, destination: Path, *, kicker: str, no_keys: str = "") -> None:
-    """Write the page of the outcomes whose small tables lie in a directory; a reader never sees half of it.
+    """Write the page of the outcomes whose small tables are in a directory; readers never see a partial file.
 
-    `no_keys` says why the keys were not looked up, where they were not.
+    `no_keys` is the reason to show if the keys were not looked up.
     """
     found = read_outcomes(small_tables)
     aside = section("Rejected rows", _READ["aside"], tables=[_aside(found)])
@@ -51,7 +51,7 @@ def write_outcome_report(small_tables: Path, destination: Path, *, kicker: str, 
 
 
 def inline_page(found: Outcomes, *, kicker: str) -> str:
-    """Return the same page of outcomes for a frame in a notebook: of keys only if they were looked up."""
+    """Return the page of outcomes for a frame in a notebook; the keys only if they were looked up."""
     keys = [] if found.keys is None else [_struck(found, "")]
     return _page(found, kicker, [_kinds(found), *keys], inline=True)
 
@@ -101,7 +101,7 @@ def _findings(found: Outcomes) -> list[str]:
         worst, *others = found.keys.to_dict("records")
         about = "about " if worst["one_in"] > 1 else ""
         key = escaped(shortened(worst["key"]))
-        if not others or others[0]["expired"] < worst["expired"]:  # of equals none is the worst
+        if not others or others[0]["expired"] < worst["expired"]:  # a tie has no worst key
             said.append(f"Most expired on the key <code><bdi>{key}</bdi></code>: {about}{count(worst['expired'])}.")
     if found.warning:
         said.append(escaped(found.warning))

@@ -20,16 +20,16 @@ from abeyant.pipeline.results.directory import read_marker
 __all__ = ["Outcomes", "named", "outcome_tiles", "ranked", "read_outcomes"]
 
 UNNAMED: Final = "operations"
-"""What operations are called where none has a kind."""
+"""The name of the operations if none has a kind."""
 _NO_KIND: Final = "(no kind)"
-"""What those without are called beside others that have one: not as a total would be."""
+"""The name of operations without a kind if others have one: "operations" would look like a total."""
 
 _MOST_KINDS: Final = 500
-"""With more, such as an id in place of a kind, a page would have many megabytes."""
+"""Maximum kinds in a page: with more, such as an id in place of a kind, it would have many megabytes."""
 
 _NEARLY_ALL: Final = 0.95
 _LEAST_WARNED: Final = 20
-"""Operations of a kind: of fewer, all may well have completed at once."""
+"""Minimum operations of a kind for a warning: of fewer, all may well have completed at once."""
 _MOST_WARNED: Final = 3
 
 _PERCENTILES: Final = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
@@ -45,15 +45,15 @@ class Outcomes:
     keys: pd.DataFrame | None
     """(instance, key, expired, one_in); None where they were not looked up."""
     aside: Mapping[str, int]
-    """Rows that have no part in any outcome, by the reason."""
+    """Number of rejected rows by reason."""
     made: Mapping[str, Any]
     unmatched: str = ""
-    """That no key of the operations occurs among the events, and what to do; '' where one does."""
+    """A warning that no key of the operations occurs among the events, with what to do; '' if one does."""
     may_be_open: str = ""
-    """How many expired with a deadline after the newest event; '' where none did."""
+    """A note on how many operations expired with a deadline after the newest event; '' if none did."""
 
     def count(self, outcome: str) -> int:
-        """Return how many operations ended in this way."""
+        """Return the number of operations with this outcome."""
         return int(self.waits.loc[self.waits["outcome"] == outcome, "operations"].sum())
 
     @property
@@ -81,9 +81,9 @@ class Outcomes:
 
     @cached_property
     def warning(self) -> str:
-        """Say that no key is in both tables, or of which kinds nearly all completed with no wait; else ''.
+        """A warning that no key is in both tables, or of kinds that nearly all completed with no wait; else ''.
 
-        In both cases the question may be another.
+        Either suggests that the tables or the options do not fit the question.
         """
         if self.unmatched:
             return self.unmatched[0].upper() + self.unmatched[1:]
@@ -103,7 +103,7 @@ class Outcomes:
 
     @cached_property
     def summary(self) -> pd.DataFrame:
-        """A row a kind, as in an analysis; percentiles are nearest rank and at most 0.5 % too long."""
+        """One row per kind, as in an analysis; percentiles are nearest rank and at most 0.5 % too long."""
         return pd.DataFrame(
             [_of_kind(str(kind), rows) for kind, rows in self.waits.groupby("kind")],
             columns=[
@@ -114,7 +114,7 @@ class Outcomes:
 
     @cached_property
     def analysis(self) -> Analysis:
-        """The same in the form of an analysis, for its figures and tables."""
+        """The outcomes in the form of an analysis, for its figures and tables."""
         waited = self.waits["most_ms"] > 0
         with np.errstate(divide="ignore"):
             step = np.floor(np.log10(self.waits["most_ms"].where(waited, 1.0)) * _BINS_PER_DECADE)
@@ -134,7 +134,7 @@ class Outcomes:
 
 
 def outcome_tiles(found: Outcomes) -> list[Tile]:
-    """Return the numbers that a reader looks for first."""
+    """Return the tiles with the main numbers."""
     rows = found.summary
     if rows.empty:
         return []
@@ -157,7 +157,7 @@ def outcome_tiles(found: Outcomes) -> list[Tile]:
 
 
 def read_outcomes(tables: Path) -> Outcomes:
-    """Read what `abeyant resolve` or `abeyant stream` left in a directory of small tables."""
+    """Read the outcomes that `abeyant resolve` or `abeyant stream` wrote to a directory of small tables."""
     keys = ranked(read_table(tables, "expired_keys")) if (tables / "expired_keys").exists() else None
     made = dict(read_marker(tables))
     waits = named(read_table(tables, "waits"))
@@ -170,7 +170,7 @@ def read_outcomes(tables: Path) -> Outcomes:
 
 
 def named(waits: pd.DataFrame) -> pd.DataFrame:
-    """Return counts of outcomes with a name for operations that have no kind, and one name for all the rarest kinds."""
+    """Return counts of outcomes with a name for a missing kind, and the rarest kinds merged beyond `_MOST_KINDS`."""
     kinds = waits["kind"].replace("", UNNAMED if (waits["kind"] == "").all() else _NO_KIND)
     operations = waits.groupby(kinds)["operations"].sum().sort_values(ascending=False, kind="stable")
     others = len(operations) - _MOST_KINDS
@@ -180,7 +180,7 @@ def named(waits: pd.DataFrame) -> pd.DataFrame:
 
 
 def ranked(keys: pd.DataFrame) -> pd.DataFrame:
-    """Return keys with counts of what expired on them, those with most first."""
+    """Return the keys sorted by expired operations, most first."""
     return keys.sort_values(["expired", "instance", "key"], ascending=[False, True, True])
 
 

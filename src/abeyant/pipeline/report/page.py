@@ -1,4 +1,4 @@
-"""The page: sections in their order, each with its figure, how to read it, and its tables; all in one file."""
+"""The page of an analysis: its sections in order, each with figure, caption and tables, in one HTML file."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _LOG_SETTINGS = (
 
 
 def write_report(tables: Path, destination: Path) -> None:
-    """Write the report of the analysis whose small tables lie in `tables`; a reader never sees half of it."""
+    """Write the report of the analysis whose small tables are in `tables`; readers never see a partial file."""
     write_whole(page(read_analysis(tables)), destination)
 
 
 def page(analysis: Analysis) -> str:
-    """Return the whole report as one HTML page that needs nothing else."""
+    """Return the whole report as one self-contained HTML page."""
     scopes = analysis.scopes
     hidden = len(analysis.instances) - len(scopes) + 1
     drawn = incident_drawing(analysis)

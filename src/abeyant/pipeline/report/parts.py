@@ -1,4 +1,4 @@
-"""What the pages of replay and model are put together from."""
+"""Building blocks that the report's pages share."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["made", "plot_place", "read_table", "section"]
 
 
 def read_table(directory: Path, name: str) -> pd.DataFrame:
-    """Return one table of a result, which is small."""
+    """Read a small table of a result."""
     found: pd.DataFrame = pq.read_table(directory / name).to_pandas()
     return found
 
 
 def section(title: str, read: str, *, plot: str = "", nothing: str = "", tables: Sequence[str] = ()) -> str:
-    """Return a section: its figure's place, how to read it, and a table for each scope; all of it HTML."""
+    """Return a section in HTML: its figure's place, its caption `read`, and a table for each scope."""
     parts = [f"<h2>{title}</h2>"]
     if plot:
         parts.append(plot_place(plot, title, nothing))
@@ -33,7 +33,7 @@ def section(title: str, read: str, *, plot: str = "", nothing: str = "", tables:
 
 
 def plot_place(name: str, title: str, nothing: str) -> str:
-    """Return a figure's place, and what stands there if there is none; HTML."""
+    """Return the place of a figure, and the text to show without one; HTML."""
     return (
         f'<div class="plot" id="{name}" role="img" aria-label="{title}" hidden></div>'
         f'<p class="nothing" id="{name}-nothing" hidden>{nothing}</p>'
@@ -41,6 +41,6 @@ def plot_place(name: str, title: str, nothing: str) -> str:
 
 
 def made(directory: Path) -> str:
-    """Return how a result was made, by its marker."""
+    """Return the settings in a result's marker, without the tool, as HTML."""
     entries: Mapping[str, Any] = {name: value for name, value in read_marker(directory).items() if name != "tool"}
     return facts(redact_paths(entries))

@@ -1,4 +1,4 @@
-"""The figure of what was pending over time, of an analysis and of a replay: a row a line, on one axis of time."""
+"""The figure of pending operations over time, for analyses and replays: one row per line on one time axis."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["pending_figure"]
 
 
 def pending_figure(lines: Mapping[str, pd.DataFrame], colour: Mapping[str, str], at_once: str, **layout: Any) -> Figure:
-    """Return the figure; each line has columns `at` and `pending`, thinned already, and a scale of its own.
+    """Return the figure. Each line has columns `at` and `pending`, already thinned, and gets its own scale.
 
-    `at_once` ends each title, after the most that was pending; `layout` is added to the figure's.
+    `at_once` ends each row's title, after the maximum pending; `layout` is added to the figure's layout.
     """
     figure, titles = Figure(), list[str]()
     for number, (name, steps) in enumerate(lines.items(), start=1):

@@ -1,4 +1,4 @@
-"""The figures of a replay: what tick and wheel size cost, what was pending, what other time-outs would have done."""
+"""The figures of a replay: costs by tick and wheel size, pending operations, and expiries by time-out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _POINTS: Final = 9_000  # of all lines of a figure together
 
 
 def by_wheel(rows: pd.DataFrame) -> str:
-    """Four heat maps, tick against wheel size, of one time-out; HTML."""
+    """Return four heat maps, tick against wheel size, for one time-out; HTML, "" without timers."""
     if rows.empty or not rows["timers"].any():
         return ""
     maps = []
@@ -41,7 +41,7 @@ def by_wheel(rows: pd.DataFrame) -> str:
 
 
 def pending(lines: Sequence[tuple[str, pd.DataFrame]]) -> Figure | None:
-    """Operations pending over time: a row for each named line, all on one axis of time."""
+    """Draw the operations pending over time: a row for each named line, all on one axis of time."""
     if not lines:
         return None
     colour = {name: PALETTE[number % len(PALETTE)] for number, (name, _) in enumerate(lines)}
@@ -50,7 +50,7 @@ def pending(lines: Sequence[tuple[str, pd.DataFrame]]) -> Figure | None:
 
 
 def what_if(rows: pd.DataFrame, kinds: list[str], own: pd.DataFrame) -> Figure | None:
-    """Return the share that expires under each time-out: a row for each kind, with a band where the log leaves it open.
+    """Draw the share that expires by time-out: one row per kind, with a band where some outcomes are unknown.
 
     The median of the operations' `own` time-outs is marked.
     """
@@ -70,7 +70,7 @@ def what_if(rows: pd.DataFrame, kinds: list[str], own: pd.DataFrame) -> Figure |
                 y=mine["expired_share_most"], fill="tonexty", fillcolor=faint(colour[kind], 0.18),
                 hoverinfo="skip", **common, **edge,
             )  # fmt: skip
-        # A line where the share is known; where it is not, only the band says where it lies.
+        # A line where the share is known, else only the band.
         figure.add_scatter(
             y=known,
             name=label(kind),

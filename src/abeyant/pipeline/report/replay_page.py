@@ -1,4 +1,4 @@
-"""The page of a replay: one HTML file, complete in itself."""
+"""The page of a replay: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["replay_tiles", "write_replay_report"]
 
 
 def write_replay_report(tables: Path, destination: Path) -> None:
-    """Write the page of the replay whose tables lie in `tables`; a reader never sees half of it."""
+    """Write the page of the replay whose tables are in `tables`; readers never see a partial file."""
     replayed, pending, what_if, own = (
         read_table(tables, name) for name in ("replay", "pending", "what_if", "own_timeouts")
     )
@@ -110,14 +110,14 @@ _READ: Final = {
 
 
 def _within(rows: pd.DataFrame, scope: str) -> pd.DataFrame:
-    """Return the rows of an instance; of all, their sums, where sums mean something."""
+    """Return the rows of an instance; for ALL, aggregate those of all instances."""
     if scope != ALL:
         return rows[rows["instance"] == scope]
     return together(rows)
 
 
 def _pending(rows: pd.DataFrame, scope: str) -> Figure | None:
-    """Draw an instance's time-outs; of all, the instances under the first time-out."""
+    """Draw one instance with a line per time-out; for ALL, a line per instance under the first time-out."""
     if scope != ALL:
         mine = rows[rows["instance"] == scope]
         lines = [(setting(timeout), series) for timeout, series in by_time_out(mine)]
@@ -132,7 +132,10 @@ def _first_time_out(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _kinds(what_if: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """Return the kinds that are drawn, those that would expire most; long polls, which do no harm, apart."""
+    """Return the kinds to show and, apart, the long polls, which do no harm: at most `MOST_KINDS` of each.
+
+    They are those with most expiries. The first `_MOST_DRAWN`, which are drawn, are in the order of every page.
+    """
     weight = what_if[what_if["instance"] == ALL].groupby("kind")["expired"].sum().sort_values(ascending=False)
     every = [str(kind) for kind in weight.index]
     matter, polls = ([kind for kind in every if is_poll(kind) is poll][:MOST_KINDS] for poll in (False, True))
@@ -141,7 +144,7 @@ def _kinds(what_if: pd.DataFrame) -> tuple[list[str], list[str]]:
 
 
 def replay_tiles(replayed: pd.DataFrame, what_if: pd.DataFrame, own: pd.DataFrame) -> list[Tile]:
-    """Return the numbers that a reader looks for first."""
+    """Return the tiles with the main numbers."""
     found = [Tile("operations", count(_operations(replayed)), f"{counted(_settings(replayed), 'setting')} each")]
     first = _first_time_out(together(replayed[replayed["purge_interval"].isna()]))
     if len(first):
@@ -202,7 +205,7 @@ def _wheels(rows: pd.DataFrame) -> str:
 
 
 def _of_kafkas(rows: pd.DataFrame, name: str) -> dict[float, float]:
-    """Return the level of Kafka's wheel for each time-out."""
+    """Return the column `name` under Kafka's wheel, by time-out."""
     kafkas = rows[(rows["tick_ms"] == KAFKAS[0]) & (rows["wheel_size"] == KAFKAS[1])]
     return dict(zip(kafkas["timeout_ms"], kafkas[name], strict=True))
 
@@ -228,7 +231,7 @@ def _what_if(rows: pd.DataFrame, kinds: list[str]) -> str:
     rows = rows[rows["kind"].isin(kinds)]
     if rows.empty:
         return nothing(_NOTHING)
-    order = {kind: number for number, kind in enumerate(kinds)}  # as they are drawn
+    order = {kind: number for number, kind in enumerate(kinds)}  # as in the figure
     rows = rows.assign(_order=rows["kind"].map(order)).sort_values(["_order", "timeout_ms"])
     names: Columns = {"kind": ("kind", name_cell), "timeout_ms": ("time-out", _ms)}
     numbers: Columns = {

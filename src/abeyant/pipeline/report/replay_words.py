@@ -1,4 +1,4 @@
-"""What a replay comes to, in sentences: for the page and for the terminal."""
+"""The conclusions of a replay in sentences, for the page and the terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 KAFKAS: Final = (1.0, 20)
-"""The tick in ms, and the buckets, of Kafka's wheel: what others are compared with."""
+"""Kafka's wheel, with which others are compared: its tick in ms, and its buckets."""
 
 SETTING: Final = ["timeout_ms", "tick_ms", "wheel_size", "purge_interval"]
 _ADDED: Final = ("operations", "left_out", "completed", "expired", "unknown", "timers", "cascades", "wakeups")
@@ -40,7 +40,7 @@ _MOST_CLIENTS: Final = 4
 def conclusions(
     replayed: pd.DataFrame, what_if: pd.DataFrame, own: pd.DataFrame, clients: pd.DataFrame | None = None
 ) -> list[str]:
-    """Return what a person would conclude, in plain text: which time-out, what expires, and which wheel.
+    """Return the conclusions in plain text: which time-out to set, how many expire, and which wheel is better.
 
     `own` are the operations' own time-outs (`OWN_TIMEOUTS`), `clients` those of each client (`CLIENT_TIMEOUTS`).
     """
@@ -49,19 +49,19 @@ def conclusions(
 
 
 def expiring_words(replayed: pd.DataFrame) -> list[str]:
-    """Return how many operations expire under the first time-outs replayed."""
+    """Return a sentence for each of the first time-outs replayed: how many operations expire."""
     wheels = together(replayed[replayed["purge_interval"].isna()])
     return [_expiring(timeout, rows.iloc[0]) for timeout, rows in islice(by_time_out(wheels), _MOST_TIME_OUTS)]
 
 
 def wheel_words(replayed: pd.DataFrame) -> list[str]:
-    """Return which wheels do better than Kafka's, under the first time-out."""
+    """Return sentences on wheels that do better than Kafka's, under the first time-out."""
     wheels = together(replayed[replayed["purge_interval"].isna()])
     return next((_wheels(rows) for _, rows in by_time_out(wheels)), [])
 
 
 def together(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add up the instances, where sums mean something."""
+    """Aggregate the instances of each setting: sums of counts; of pending, watched and lateness the maximum."""
     sums = {name: (name, "sum") for name in _COUNTS}
     most = {name: (name, "max") for name in ("pending_most", "lateness_most_ms", "watched_most")}
     work = {name: (name, "sum") for name in ("purges", "purged_past")}
@@ -86,7 +86,7 @@ def wheel(tick_ms: float, size: float) -> str:
 
 
 def band(least: float, most: float) -> str:
-    """Return a number that is known only to lie between two, or is known."""
+    """Return a range of numbers in words, or one number if both ends are equal."""
     return count(most) if least == most else f"{count(least)}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{count(most)}"
 
 
@@ -101,7 +101,7 @@ def _expiring(timeout: float, row: pd.Series[Any]) -> str:
 
 
 def _wheels(rows: pd.DataFrame) -> list[str]:
-    """Compare with Kafka's wheel: the one that wakes least, and of Kafka's tick the one that cascades least."""
+    """Compare Kafka's wheel with that of fewest wake-ups and, at Kafka's tick, that of fewest cascades."""
     kafkas = rows[(rows["tick_ms"] == KAFKAS[0]) & (rows["wheel_size"] == KAFKAS[1])]
     if kafkas.empty or not rows["timers"].any():
         return []
@@ -143,10 +143,10 @@ def _kib(size: float) -> str:
 
 
 def time_out_words(what_if: pd.DataFrame, own: pd.DataFrame, clients: pd.DataFrame | None = None) -> list[str]:
-    """Name, of each kind that matters, the shortest time-out under which hardly any expire, today's, and its setting.
+    """Return, per kind that matters, the shortest time-out under which hardly any expire, today's, and its setting.
 
-    With `clients` (`CLIENT_TIMEOUTS`) also those that have another. Where nothing else waited, long polls: whose
-    time-out needs no change.
+    With `clients` (`CLIENT_TIMEOUTS`) also the clients with another time-out. If only long polls waited, say that
+    theirs need no change.
     """
     offered = offers(what_if, own)
     if not offered:
@@ -169,9 +169,9 @@ def time_out_words(what_if: pd.DataFrame, own: pd.DataFrame, clients: pd.DataFra
 
 
 def _client_words(name: str, timeout_ms: float, clients: pd.DataFrame) -> list[str]:
-    """Return a sentence each for the clients with a shorter time-out than the one offered, and for those with a longer.
+    """Return a sentence on the clients with a shorter time-out than the one offered, and one on those with a longer.
 
-    They name the first few, with today's time-outs.
+    Each names the first few clients, with today's time-outs.
     """
     said = []
     for longer, mine in clients.groupby(clients["least_ms"] > timeout_ms) if len(clients) else ():
@@ -207,11 +207,11 @@ _SET_BY: Final = {
     "FETCH_CONSUMER": "The setting is the consumer's fetch.max.wait.ms (default 500 ms).",
     "FETCH_FOLLOWER": "The setting is the follower's replica.fetch.wait.max.ms (default 500 ms).",
 }
-"""Where Kafka's users set the time-out of a kind of request."""
+"""The Kafka setting for the time-out of each kind of request."""
 
 
 def _today(own: pd.DataFrame, kind: str) -> str:
-    """Say which time-outs the operations have today, and which those had that expired."""
+    """Return a sentence with today's time-outs, and those of the operations that expired; "" if there are none."""
     today = own_time_out(own, ALL, kind)
     if not today:
         return ""

@@ -1,4 +1,4 @@
-"""What the page holds, in its order: each question about the log, how to read its figure, and its tables."""
+"""The sections of an analysis page, in order: each with its figure, how to read it, and its table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from abeyant.pipeline.report.headline import findings
 
 @dataclass(frozen=True)
 class Section:
-    """One question about the log: its figure, how to read it, and the tables that answer it by number."""
+    """A section of the page on one question about the log: its figure, how to read it, and its table."""
 
     title: str
     read: str = ""
@@ -23,10 +23,10 @@ class Section:
     draw: Callable[[Analysis, str], Figure | None] | None = None
     nothing: str = ""
     logarithmic: str = ""
-    """What a box says that makes the figure's upright axis logarithmic; no box without."""
+    """Label of the check box that makes the figure's y axis logarithmic; "" for no check box."""
     table: Callable[[Analysis, str], str] | None = None
     words: Callable[[Analysis], list[str]] | None = None
-    """Sentences on the whole log, in HTML, above the table."""
+    """Returns sentences on the whole log, in HTML, to show above the table."""
 
 
 SECTIONS: Final = (

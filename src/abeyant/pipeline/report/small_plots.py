@@ -1,4 +1,4 @@
-"""Small plots below one another on one axis, a row each on a scale of its own: what the page's script lays out."""
+"""Small plots below one another on one x axis, each row with its own scale; the page's script lays them out."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MILLISECOND: Final = pd.Timedelta(milliseconds=1).as_unit("us")
 def small_plots(
     kinds: list[str], titles: list[str], colour: Mapping[str, str], row_px: int = 84, *, by_kind: bool = True
 ) -> dict[str, Any]:
-    """Return what a figure tells the page's script: its rows.
+    """Return a figure's metadata for the page's script: its rows, and their height in pixels.
 
-    Of rows `by_kind` those of the kind that is chosen are shown, of others all.
+    With `by_kind` the script shows only the rows of the kind that is chosen, else always all.
     """
     return {
         "rows": [
@@ -36,7 +36,7 @@ def axis(letter: str, number: int) -> str:
 
 
 def layout_axis(letter: str, number: int) -> str:
-    """Return its name in the layout."""
+    """Return the name of a row's axis in the layout."""
     return f"{letter}axis" if number == 1 else f"{letter}axis{number}"
 
 
@@ -46,5 +46,5 @@ def whole_ticks(highest: int) -> dict[str, int]:
 
 
 def milliseconds(times: pd.Series[Any]) -> Any:
-    """Return times in ms since 1970: plotly's axis of dates takes them, a quarter of the size of their text."""
+    """Return times in ms since 1970, which plotly's date axis accepts: a quarter of the size of text."""
     return (pd.to_datetime(times, utc=True).dt.as_unit("us") - _1970) / _MILLISECOND

@@ -1,4 +1,4 @@
-"""Step functions of time: what is pending is a count that changes at instants and stays between them."""
+"""Step functions of time: the number of pending operations, constant from one change to the next."""
 
 from __future__ import annotations
 

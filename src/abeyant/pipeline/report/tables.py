@@ -21,7 +21,7 @@ _WAITS: Final = {"p50_ms": "median", "p95_ms": "p95", "p99_ms": "p99", "max_ms":
 
 
 def by_kind(analysis: Analysis, scope: str) -> str:
-    """Return the summary: one row a kind of operation."""
+    """Return the summary: one row per kind of operation."""
     rows = analysis.within("summary", scope)
     if rows.empty:
         return nothing("No operation of any kind was read.")
@@ -136,7 +136,7 @@ def _struck(keys: tuple[object, float]) -> str:
 
 
 def requests(analysis: Analysis, scope: str) -> str:
-    """Return every request of the log by its API, those that never wait included."""
+    """Return the number of requests by API, those that never wait included."""
     rows = analysis.within("requests_by_kind", scope)
     if rows.empty:
         return nothing("The log holds no request.")
@@ -188,7 +188,7 @@ def _keys(analysis: Analysis, scope: str, rows: pd.DataFrame, by: str, otherwise
 
 
 def rejected(analysis: Analysis) -> str:
-    """Return the lines that could not be read: how many for which reason, and the first of them."""
+    """Return the rejected lines: their number by reason, and the first of them."""
     rows = analysis.tables["rejected"]
     if rows.empty:
         return nothing("None: every line of the log was read.")
@@ -241,7 +241,7 @@ def _excerpt(text: object) -> str:
 
 
 def options(names: Sequence[str]) -> str:
-    """Return the choices of scope, by position: a name from a log is never an identifier in the page."""
+    """Return the options of the scope menu, identified by position: names from a log are untrusted."""
     return "".join(
         f'<option value="{i}">{"all instances" if name == ALL else escaped(shortened(name))}</option>'
         for i, name in enumerate(names)
@@ -249,7 +249,7 @@ def options(names: Sequence[str]) -> str:
 
 
 def kind_filter(kinds: Sequence[str]) -> str:
-    """Return the choice of a kind."""
+    """Return the menu that filters by kind, and the button that shows the whole log again."""
     entries = "".join(f'<option value="{escaped(kind)}">{escaped(shortened(kind))}</option>' for kind in kinds)
     return (
         '<label>Kind <select id="kind" autocomplete="off"><option value="">all kinds</option>'

@@ -1,4 +1,4 @@
-"""What happened, in at most three sentences: the suspects of the incidents, each once before any twice.
+"""Sum up the incidents in at most three sentences: every suspect is named once before any is named twice.
 
 Those of most operations come first.
 """
@@ -20,7 +20,7 @@ _MOST_SENTENCES = 3
 
 @dataclass
 class _Deed:
-    """Incidents at one time that are put down to one suspect."""
+    """Overlapping incidents with the same suspect."""
 
     evidence: str
     worst: int
@@ -32,10 +32,7 @@ class _Deed:
 
 
 def what_happened(incidents: pd.DataFrame, suspects: pd.DataFrame) -> list[str]:
-    """Return at most three sentences; none where there is no incident.
-
-    Of each incident the likeliest suspect counts.
-    """
+    """Return at most three sentences on the incidents, each with its likeliest suspect; none without incidents."""
     if incidents.empty:
         return []
     rows = incidents.sort_values(["first", "kind", "trouble"], kind="stable").to_dict("records")
@@ -61,7 +58,7 @@ def what_happened(incidents: pd.DataFrame, suspects: pd.DataFrame) -> list[str]:
 
 
 def _deeds(incidents: Sequence[dict[Any, Any]], named: Sequence[dict[Any, Any]]) -> list[_Deed]:
-    """Put incidents together that overlap in what one suspect is suspected of."""
+    """Merge incidents that overlap in time and have the same suspect, named by the same rule."""
     deeds: list[_Deed] = []
     for row in named:
         number = int(incidents[int(row["incident"]) - 1]["operations"])
@@ -79,13 +76,13 @@ def _deeds(incidents: Sequence[dict[Any, Any]], named: Sequence[dict[Any, Any]])
 
 
 def _each_suspect_first(deeds: Sequence[_Deed]) -> list[_Deed]:
-    """Return the first deed of each suspect, then the others, both in the order given."""
+    """Return the first deed of each suspect, then all others, both in their given order."""
     first = {who: deed for deed in reversed(deeds) for who in [deed.suspect[1]]}
     return sorted(deeds, key=lambda deed: deed is not first[deed.suspect[1]])
 
 
 def _more(deed: _Deed, left_out: Sequence[_Deed]) -> str:
-    """Say how many more incidents have the same suspect: at this time, and at times that are left out."""
+    """Return how many more incidents have the same suspect, at this time and at times left out; "" for none."""
     at_once = deed.incidents - 1
     later = sum(other.incidents for other in left_out if other.suspect[1] == deed.suspect[1])
     said = [f"{counted(at_once, 'more incident')} at the same time"] if at_once else []

@@ -1,1 +1,1 @@
-"""Kafka's request log becomes operations: files and lines, bodies, and what each kind of request waits for."""
+"""Read Kafka's request log as operations: its files and lines, request bodies, and what each request waits for."""

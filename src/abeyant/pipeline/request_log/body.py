@@ -1,4 +1,4 @@
-"""Fields of a request's or a response's body, checked: whatever a line holds, what is wrong with it is named."""
+"""Read and check fields of a request's or a response's body; `BadLineError` says what is wrong with one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def integer(body: Mapping[str, Any] | None, name: str, default: int | None = Non
 
 
 def milliseconds(body: Mapping[str, Any] | None, name: str) -> int | None:
-    """Return a time-out; None without a body, and for the -1 that asks for the broker's own."""
+    """Return a time-out in ms; None without a body or if negative, as -1 asks for the broker's own."""
     if body is None:
         return None
     found = integer(body, name)

@@ -1,14 +1,15 @@
-r"""Which broker wrote a line, where the files of a folder, or the lines of a file, are of several.
+r"""Find the broker that wrote each line, if the files of a folder, or the lines of a file, are of several.
 
     [pod/kafka-0/kafka] [2024-05-01 12:00:00,123] DEBUG Completed request:{...}        kubectl logs --prefix
     kafka-1  | [2024-05-01 12:00:00,123] DEBUG Completed request:{...}                 docker compose logs
     {"kubernetes":{"pod_name":"kafka-0"},"log":"[2024-05-01 12:00:00,123] DEBUG ..."}  fluentd
 
-Kafka's own line has no name. What is around it often has: a broker's id, a pod, a container, a log stream, a host, in
-this order. Names count only where the first lines (and of plain files some in the middle and at the end, of compressed
-ones some of all) of a folder's files have several: else the folder is the instance, as for lines without any. Files
-without names, whose own names are no rotation of one (`kafka-0.log`, `kafka-1.log`), are of several brokers if they
-have no endpoint in common. Files in which no request is seen have no say in this.
+Kafka's own line does not name the broker. The text around it often does: by a broker's id, a pod, a container, a log
+stream or a host, in this order of preference. These names are used only if a sample of the lines of a folder's files
+has several (their first lines; of plain files also some in the middle and at the end, of compressed ones some of all).
+Otherwise the folder is the instance, as for lines without a name. Files whose lines name no broker, and whose own names
+are not rotations of one (`kafka-0.log`, `kafka-1.log`), are of several brokers if they have no endpoint in common.
+Files without a request in the sample are ignored in this decision.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ _ROTATION: Final = re.compile(r"[-._]?\d{4}-\d\d(?:-\d\d)?(?:[-_T.]?\d\d)*(?:[-_
 
 @dataclass
 class _Sampled:
-    """What the sampled lines of a file hold."""
+    """The broker names and endpoints in the sampled lines of a file."""
 
     names: set[str]
     """Broker names in the prefixes and suffixes of lines."""
@@ -92,7 +93,7 @@ def broker_named(line: bytes) -> str | None:
 
 
 def by_broker(files: Iterable[LogFile]) -> list[LogFile]:
-    """Return the files with the broker that wrote each as its instance, or marked as of several: see above."""
+    """Return the files with their broker as `instance`, or with `by_line` set if a file is of several brokers."""
     folders: dict[str, list[LogFile]] = defaultdict(list)
     for file in files:
         folders[file.instance].append(file)
@@ -103,7 +104,7 @@ def by_broker(files: Iterable[LogFile]) -> list[LogFile]:
 
 
 def joined_files(files: Iterable[LogFile]) -> list[str]:
-    """Return a sentence for each broker whose files may be of several: their names differ, no line tells."""
+    """Return a warning for each broker whose files may be of several: file names differ, and no line names one."""
     joined: dict[str, list[str]] = defaultdict(list)
     for file in files:
         if file.joined:
@@ -116,7 +117,7 @@ def joined_files(files: Iterable[LogFile]) -> list[str]:
 
 
 def _refined(files: list[LogFile], several: bool) -> list[LogFile]:
-    """Return the files of one folder by broker; with `several` folders the folder stays in a file's name."""
+    """Return the files of one folder by broker; with `several` folders, keep the folder in the instance's name."""
     bases = {file: _base(file) for file in files}
     if len(set(bases.values())) == 1 and not any(_of_each(files, _is_wrapped)):
         return files
@@ -127,7 +128,7 @@ def _refined(files: list[LogFile], several: bool) -> list[LogFile]:
             replace(file, by_line=True) if len(mine) > 1 else replace(file, instance=mine.pop()) if mine else file
             for file, mine in names.items()
         ]
-    # Files without a request, such as server.log, neither join brokers nor keep them from being told apart.
+    # Files without a request, such as server.log, have no influence on which files are of one broker.
     logs = [(bases[file], mine.endpoints) for file, mine in found.items() if mine.has_request]
     if any(names.values()) or not logs:
         return files
@@ -148,7 +149,7 @@ def _refined(files: list[LogFile], several: bool) -> list[LogFile]:
 
 
 def _apart(files: list[tuple[str, set[bytes]]]) -> dict[str, str]:
-    """Return for each base the first of those that have endpoints in common with it, or with one of these."""
+    """Group bases that share endpoints, directly or through others; return the shortest base of each one's group."""
     joined: list[tuple[set[str], set[bytes]]] = []
     for base, endpoints in files:
         same = [one for one in joined if base in one[0] or endpoints & one[1]]
@@ -158,7 +159,7 @@ def _apart(files: list[tuple[str, set[bytes]]]) -> dict[str, str]:
 
 
 def _base(file: LogFile) -> str:
-    """Return a file's name without what rotation adds to it."""
+    """Return a file's name without the suffixes of rotation."""
     name = os.path.basename(file.path)
     return _ROTATION.sub("", _SUFFIX.sub("", name)) or name
 
@@ -169,7 +170,7 @@ def _is_wrapped(file: LogFile) -> bool:
 
 
 def _of_each(files: Sequence[LogFile], work: Callable[[LogFile], T]) -> list[T]:
-    """Return what `work` makes of each file; several are read at once where each takes a request to a store."""
+    """Return `work(file)` for each file; remote files are read in parallel, as each takes a request to a store."""
     if not any(is_remote(file.path) for file in files):
         return list(map(work, files))
     with ThreadPoolExecutor(min(len(files), _REQUESTS_AT_ONCE)) as pool:
@@ -194,7 +195,7 @@ def _sample(file: LogFile) -> Iterator[bytes]:
 
 
 def _compressed_sample(file: LogFile) -> Iterator[bytes]:
-    """Yield the requests of the first lines, and where one names its broker some of all: others may follow it."""
+    """Yield the requests of the first lines and, if one names its broker, a sample of the rest: others may follow."""
     lines = _lines(file, 0, _COMPRESSED_LINES)
     first = list(filter(may_be_request, islice(lines, _SAMPLE_LINES)))
     yield from first
@@ -204,7 +205,7 @@ def _compressed_sample(file: LogFile) -> Iterator[bytes]:
 
 def _lines(file: LogFile, start: int, count: int) -> Iterator[bytes]:
     end = file.size if file.compressed else min(start + _SAMPLE_BYTES, file.size)
-    lines = documents(whole_lines(enumerate(read_lines(Chunk(file, start, end)))))  # what is around may be indented
+    lines = documents(whole_lines(enumerate(read_lines(Chunk(file, start, end)))))  # documents may be indented
     try:
         yield from islice((line for _, line in lines if isinstance(line, bytes)), count)
     except DamagedFileError:

@@ -1,7 +1,7 @@
-"""Finding a log's files, naming the instance that wrote each, and reading their lines in pieces.
+"""Find a log's files, name the instance that wrote each, and read their lines in chunks.
 
 We open files ourselves, inside Spark's tasks, where Spark's own text source would do less: it has no line
-numbers, turns invalid UTF-8 into replacement characters, and stops the whole job (or, told to ignore damage,
+numbers, turns invalid UTF-8 into replacement characters, and stops the whole job (or, if set to ignore damage,
 silently drops the rest of the file) at a gzip file that was cut off.
 """
 
@@ -57,7 +57,7 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 CHUNK_BYTES: Final = 64 << 20
 MAX_LINE_BYTES: Final = 32 << 20
-_BLOCK_BYTES: Final = 1 << 18  # what is done to a block one after the other finds it in the processor's cache
+_BLOCK_BYTES: Final = 1 << 18  # small enough to stay in the processor's cache from one step to the next
 
 _UTF_16: Final = "UTF-16"
 _COMPRESSIONS: Final = {
@@ -68,20 +68,20 @@ _COMPRESSIONS: Final = {
     codecs.BOM_UTF16_LE: _UTF_16,  # as PowerShell writes what `docker logs` prints
     codecs.BOM_UTF16_BE: _UTF_16,
 }
-# A file of UTF-16 without a byte order mark: its first two characters, as of any line that is read, are of ASCII.
+# UTF-16 without a byte order mark: the first two characters are ASCII, as in every line that can be read.
 _UNMARKED: Final = re.compile(rb"(?:(?P<LE>[^\0]\0[^\0]\0)|(?P<BE>\0[^\0]\0[^\0]))", re.DOTALL)
 _TAR: Final = b"ustar"
-_TAR_BYTES: Final = 512  # of its first file's header, in which the former stands
+_TAR_BYTES: Final = 512  # header of the archive's first file, with `_TAR` at `_TAR_AT`
 _TAR_AT: Final = 257
 _UNREAD: Final = {b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
 
 
 class DamagedFileError(Exception):
-    """A file cannot be read on from here; the message says why. Lines before it have been read."""
+    """Raised where a file cannot be read any further; the message says why. The lines before have been yielded."""
 
 
 class LongLineError(Exception):
-    """One line is longer than any request's; the next can be read."""
+    """Yielded in place of a line longer than `MAX_LINE_BYTES`; the next line can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +92,19 @@ class LogFile:
     instance: str
     """The broker that wrote it."""
     label: str
-    """The least of its path that tells it from the instance's other files."""
+    """The shortest end of its path that distinguishes it from the instance's other files."""
     size: int
-    """Bytes, as they were when the file was found: what a live broker appends later is left alone."""
+    """Size in bytes when the file was found: what a live broker appends later is not read."""
     compression: str
     """`gzip`, `bzip2`, `zstd`, Python's codec for UTF-16 (with the byte order if the file has no BOM), or ""."""
     reach: Reach = field(default=(), repr=False)
-    """How to reach a URI, as arguments: of `hdfs://` of `WebHdfs`, else of Arrow's file system. Maybe keys."""
+    """Arguments to open a URI: of `WebHdfs` for `hdfs://`, else of Arrow's file system. May hold secret keys."""
     folder: str = ""
     """The instance by the file's folder alone, which does not depend on what the file holds."""
     by_line: bool = False
-    """Whether what is around each line says which broker wrote it (`brokers`)."""
+    """Whether the file has lines of several brokers, named in the text around each line (`brokers`)."""
     joined: bool = False
-    """Whether files of other names are read as the same broker, as nothing tells brokers apart (`brokers`)."""
+    """Whether files of other names are read as the same broker, as nothing distinguishes them (`brokers`)."""
 
     @property
     def compressed(self) -> bool:
@@ -148,11 +148,12 @@ def find_logs(
 ) -> list[LogFile]:
     """Find the files of a log: files, globs, and directories searched for `kafka-request*`.
 
-    The instance is the name of the folder that holds the file, with as many of the folders above it as tell it
-    from others; or `instance` itself; or what `instance` makes of each path. A path with a scheme (`s3://...`)
-    goes through Arrow's file systems, or over HTTP to HDFS, as `reach` says of it. A glob may match folders without
-    any: `left_out` takes a sentence for each that has other files. Raises `AbeyantError` for what is missing or cannot
-    be read, and where a path has no file of a log; if one may appear there, `awaited` takes the sentence instead.
+    The instance is the name of the folder that holds the file, with as many parent folders as needed to distinguish
+    it; or `instance` itself; or the result of the function `instance` for each path. A path with a scheme (`s3://...`)
+    is opened through Arrow's file systems, or over HTTP for HDFS, with the arguments that `reach` returns for it. If a
+    glob matches folders without a log, `left_out` is called with a sentence for each that has other files. Raises
+    `AbeyantError` for paths that are missing or cannot be read, and for a path without a log; if one may still appear
+    there, `awaited`, if given, is called with the sentence instead.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given:
@@ -184,7 +185,7 @@ def find_logs(
 
 
 def labelled(files: Iterable[LogFile]) -> list[LogFile]:
-    """Return the files, each with the least of its path that tells it from the instance's others."""
+    """Return the files, labelled with the shortest ends of their paths that are unique within the instance."""
     paths: dict[str, set[str]] = {}
     for file in (files := list(files)):
         paths.setdefault("*" if file.by_line else file.instance, set()).add(file.path)
@@ -195,7 +196,7 @@ def labelled(files: Iterable[LogFile]) -> list[LogFile]:
 
 
 def chunks(files: Iterable[LogFile], size: int = CHUNK_BYTES) -> list[Chunk]:
-    """Cut files into pieces for tasks; a compressed one cannot be entered in the middle, so it is one piece."""
+    """Cut files into chunks for tasks; a compressed file is one chunk, as it can be read from its start only."""
     pieces: list[Chunk] = []
     for file in files:
         step = max(file.size, 1) if file.compressed else size
@@ -255,7 +256,7 @@ def read_blocks(chunk: Chunk) -> Iterator[bytes | LongLineError]:
         cut = isinstance(error, EOFError)
         raise DamagedFileError(f"the {compression} file is cut off" if cut else f"damaged gzip: {error}") from error
     except OSError as error:
-        if compression in ("bzip2", "zstd") and error.errno is None:  # of bz2 and Arrow, about the data
+        if compression in ("bzip2", "zstd") and error.errno is None:  # as bz2 and Arrow raise it for damaged data
             raise DamagedFileError(f"cut off, or damaged {compression}: {error}") from error
         raise DamagedFileError(f"cannot be read: {error.strerror or error}") from error
 
@@ -277,7 +278,7 @@ def named_files(files: Sequence[LogFile]) -> str:
 
 
 def no_request(files: Sequence[LogFile]) -> str:
-    """Return that the files have no request; and why the first that cannot be read cannot, for then it is no wonder."""
+    """Return a message that the files have no request, with the error of the first file that cannot be read."""
     said = f"no request in {counted_files(files)}: {named_files(files)}"
     for file in files:
         lines = read_lines(Chunk(file, 0, file.size))
@@ -291,7 +292,7 @@ def no_request(files: Sequence[LogFile]) -> str:
 
 @contextmanager
 def open_text(file: LogFile) -> Iterator[IO[bytes]]:
-    """Open a file for its text, decompressed. Errors are those of the system, and of who decompresses."""
+    """Open a file for its text, decompressed. Raises OSError and the errors of the decompressor."""
     with _open(file.path, file.reach) as raw:
         if file.compressed:
             with _decompressed(raw, file.compression) as stream:
@@ -313,9 +314,9 @@ def _decompressed(raw: IO[bytes], compression: str) -> IO[bytes]:
 
 
 class _Gzip(io.RawIOBase):
-    """A gzip file that isal decompresses, three times as fast as zlib; from where it fails on, zlib does.
+    """A gzip file, decompressed by isal, three times as fast as zlib; where isal fails, zlib continues.
 
-    At damaged data isal drops up to a block of what it has decompressed, zlib nothing.
+    At damaged data isal loses up to a block of decompressed text, zlib nothing.
     """
 
     def __init__(self, raw: IO[bytes]) -> None:
@@ -365,11 +366,11 @@ class _Recoded(io.RawIOBase):
 
 
 def _blocks(stream: Any, left: int | None) -> Iterator[bytes | LongLineError]:
-    """Yield blocks of whole lines; lines may begin in the next `left` bytes of the stream."""
+    """Yield, in blocks, the whole lines that begin in the next `left` bytes of the stream; None: all lines."""
     rest, is_long = b"", False
     step = min(_BLOCK_BYTES, MAX_LINE_BYTES)
     while True:
-        if left is None or left > 0:  # read1: what is before a damage is not lost
+        if left is None or left > 0:  # read1: the data before a damaged part is not lost
             block = stream.read1(step if left is None else min(step, left))
         elif rest or is_long:
             block = stream.readline(step)
@@ -402,7 +403,7 @@ def _open(path: str, reach: Reach) -> IO[bytes]:
 
 
 def _look(path: str, reach: Reach) -> tuple[int, str]:
-    """Return a file's size and how it is compressed, by its first bytes: names lie."""
+    """Return a file's size and compression, detected by its first bytes, as names can be wrong."""
     try:
         with _open(path, reach) as stream:
             magic = stream.read(4)
@@ -415,7 +416,7 @@ def _look(path: str, reach: Reach) -> tuple[int, str]:
 
 
 def _shortest(paths: set[str]) -> dict[str, str]:
-    """Name each path by as many of its last parts as tell them all apart."""
+    """Name each path by the least number of its last parts that makes all names distinct."""
     parts = {path: Path(path).parts for path in paths}
     for count in range(1, max((len(p) for p in parts.values()), default=0) + 1):
         named = {path: "/".join(p[-count:]) for path, p in parts.items()}

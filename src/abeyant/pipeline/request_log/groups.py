@@ -1,4 +1,4 @@
-"""What the log of group requests shows only in several lines together."""
+"""Facts about group requests that take several lines of the log together."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SYNC: Final = "SYNC_GROUP"
 def with_sync_limits(operations: DataFrame) -> DataFrame:
     """Give each SYNC_GROUP of a request log its time-out: the longest rebalance time-out of its group's members.
 
-    A SYNC_GROUP does not name it; the JOIN_GROUPs of the same group and broker do. Where the log has none of these it
-    stays null. All other operations stay as they are, and so do the outcomes: how a SYNC_GROUP ended that was answered
-    with an error, its limit alone does not tell.
+    A SYNC_GROUP does not name it; the JOIN_GROUPs of the same group and broker do. If the log has none of these it
+    stays null. All other operations, and all outcomes, are unchanged: the time-out alone does not show how a SYNC_GROUP
+    with an error in its response ended.
     """
     check_table(operations, OPERATIONS, "operations")
     group = F.regexp_replace(F.get("watches", F.lit(0))["key"], "^(join|sync)-", "")

@@ -1,7 +1,7 @@
-"""Files of a log that grows: how far each has been read, and what has come since, whole lines only.
+"""Read a growing log: how far each file has been read, and the whole lines that were added since.
 
-A file is known by its instance and its first line, so it stays the same when it is rotated (renamed, compressed, or
-copied and cut off), and a new file under its name is another one. A line whose end has not been written is left for
+A file is identified by its instance and its first line, so it stays the same when it is rotated (renamed, compressed,
+or copied and cut off), and a new file under its name is another one. A line whose end has not been written is left for
 later; so are the parts of a line that a container's runtime has cut, until the last is there.
 """
 
@@ -39,18 +39,18 @@ GROWING: Final = pa.schema(
         "keys": pa.list_(pa.string()),
     }
 )
-"""Operations whose wait is known, as analyses take them."""
+"""Schema of operations with a known wait, as analyses take them."""
 
 Offsets = dict[str, int]
-"""How many bytes of each file have been read, or `ENDED`."""
+"""Number of bytes that have been read, or `ENDED`, by the file's name (`_named`)."""
 
 ENDED: Final = -1
-"""All of a file, however long: of a compressed one, which does not grow."""
+"""The offset of a compressed file that was read: all of it, as it does not grow."""
 
 T = TypeVar("T")
 
 BATCH_BYTES: Final = 256 << 20
-"""About how many bytes of existing text a batch reads."""
+"""Approximate bytes of text that a batch reads while it catches up."""
 
 _HEAD_BYTES: Final = 4096
 _TAIL_BYTES: Final = 1 << 20
@@ -58,16 +58,16 @@ _INDENTED: Final = re.compile(rb"\s*[\[{]{1,2}\r?\n")
 
 
 class GrowingLog:
-    """The files of a log, looked for anew each time. Compressed ones are taken to be complete."""
+    """A log that grows. Its files are listed anew in each call; compressed ones are assumed to be complete."""
 
     def __init__(self, paths: Paths, instance: str | Callable[[str], str] | None = None) -> None:
         self._paths, self._instance = paths, instance
 
     def latest(self, start: Mapping[str, int], *, limit: int | None = BATCH_BYTES) -> tuple[Offsets, bool]:
-        """Return how far can be read from `start`, about `limit` bytes on, and whether that is all there is.
+        """Return the offsets up to which to read, about `limit` bytes after `start`, and whether that is everything.
 
-        Of each instance the oldest files come first, and each gets its share of the limit: so all are read up to about
-        the same time.
+        Each instance gets its share of the limit, for its oldest files first: so all instances are read up to about the
+        same time. None: no limit.
         """
         files = self._files()
         more = {name: self._more(file, start.get(name, 0)) for name, file in files.items()}
@@ -90,7 +90,7 @@ class GrowingLog:
         return found, is_all
 
     def pieces(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[tuple[str, Chunk]]:
-        """Return the pieces of what lies between, each with the name of its file."""
+        """Return the chunks from `start` to `end`, each with the name of its file."""
         files = self._files()
         found: list[tuple[str, Chunk]] = []
         for name, upto in end.items():
@@ -98,7 +98,7 @@ class GrowingLog:
             if at == upto or name not in files:
                 continue
             file = files[name]
-            if file.compressed:  # maybe not yet when it was read up to here
+            if file.compressed:  # it may have been plain when it was read up to here
                 found.append((name, Chunk(file, at, file.size)))
             else:  # nothing beyond the end is looked at: that is read later
                 part = replace(file, size=file.size if upto == ENDED else upto)
@@ -106,9 +106,9 @@ class GrowingLog:
         return found
 
     def read(self, name: str, piece: Chunk, work: Callable[[Chunk], list[T]]) -> list[T]:
-        """Return what `work` makes of a piece; nothing of a file that is not there any more.
+        """Return `work(piece)`, or [] if the file no longer exists.
 
-        Its file may be rotated meanwhile: it is looked for until it was the same before and after the work.
+        The file may be rotated meanwhile: look it up and retry until it was the same before and after the work.
         """
         while True:
             if _name(piece.file) == name:
@@ -127,7 +127,7 @@ class GrowingLog:
             piece = replace(piece, file=replace(piece.file, path=file.path))
 
     def _files(self) -> dict[str, LogFile]:
-        """Return the files by name, of each instance those first that were begun first."""
+        """Return the files by name, sorted by their first lines, so that the oldest of an instance come first."""
         found: dict[str, tuple[bytes, LogFile]] = {}
         found_files = find_logs(self._paths, instance=self._instance, awaited=lambda sentence: None)
         for file in found_files if self._instance is not None else by_broker(found_files):
@@ -136,7 +136,7 @@ class GrowingLog:
                 continue
             name = _named(file, head)
             other = found.get(name)
-            # While a file is copied or compressed it is there twice: the plain one is whole, or else the longer one.
+            # While a file is copied or compressed it exists twice: the plain one, or else the longer one, is complete.
             if other is None or (not file.compressed, file.size) > (not other[1].compressed, other[1].size):
                 found[name] = head, file
         return {name: file for name, (_, file) in sorted(found.items(), key=lambda item: item[1][0])}
@@ -149,7 +149,7 @@ class GrowingLog:
 
     @staticmethod
     def _whole_lines(file: LogFile, start: int, end: int) -> int:
-        """Return where the last line that is there as a whole ends, not after `end`."""
+        """Return the offset at which the last complete line ends, at most `end`."""
         step = _TAIL_BYTES
         with open(file.path, "rb") as stream:
             while True:

@@ -1,7 +1,7 @@
-"""A growing log as a source of Spark's streaming: each batch is what has come since the last, parsed in Spark's tasks.
+"""A growing log as a source for Spark streaming: each batch has the lines since the last, parsed in Spark's tasks.
 
 Offsets are those of `GrowingLog`. The rows are packed tables: `operations` (`GROWING`); `topics`, the names of topic
-ids; and `read`, where the batch ends and a later query begins.
+ids; and `read`, the offsets at which the batch ends and a later query begins.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TOPICS: Final = pa.schema({"id": pa.string(), "name": pa.string()})
 _MORE: Final = ("client_id", "error_code", "keys", "local_ms", "send_ms", "throttle_ms", "size_bytes")
 
 READ: Final = pa.schema({"offsets": pa.string(), "is_all": pa.bool_(), "joined": pa.list_(pa.string())})
-"""Where a batch ends, whether that is all there is, and the files of which it reads the first lines."""
+"""A batch's end offsets, whether everything has been read by then, and the files that it begins to read."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class GrowingSource(DataSource):
         return PACKED
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Return what plans and reads the batches."""
+        """Return the reader that plans and reads the batches."""
         return _Reader(json.loads(self.options["log"]))
 
 
@@ -77,7 +77,7 @@ class _Reader(DataSourceStreamReader):
         try:
             read, is_all = self._log.latest(self._last["read"])
         except (AbeyantError, OSError):
-            return self._last  # a file is being rotated: the next look finds it
+            return self._last  # a file is being rotated: the next call finds it
         if read != self._last["read"]:
             self._last = {"read": read, "is_all": is_all}
         return self._last

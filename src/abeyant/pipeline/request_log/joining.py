@@ -1,9 +1,9 @@
-"""Lines that are one line of the request log together: parts that a runtime cut, and JSON over several lines.
+"""Join lines of a log file that belong together: parts that a container runtime cut, and indented JSON.
 
     2024-05-01T10:00:00.2Z stdout P [2024-05-01 12:00:00,123] DEBUG Completed requ    a part, of CRI
     2024-05-01T10:00:00.2Z stdout F est:{...} (kafka.request.logger)                  the last one
 
-Docker's json-file, and what shippers make of either, have documents in place of such lines. Nothing here knows files.
+Docker's json-file driver and log shippers write JSON documents in place of such lines. Independent of files.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from abeyant.pipeline.request_log.wrapping import MARKER, Around, around_of, may
 __all__ = ["DOCKER_BYTES", "documents", "open_document", "open_parts", "whole_lines"]
 
 DOCKER_BYTES: Final = 16 << 10
-"""Docker cuts a line after so many bytes."""
-_REPLACED: Final = 16  # bytes more, where it cut a letter in two and put others in its place
+"""The number of bytes after which Docker cuts a line."""
+_REPLACED: Final = 16  # more bytes, where it cut a character in two and replaced the halves
 
 _CRI: Final = re.compile(rb"\d\S+ (stdout|stderr) ([PF])(?::\S*)? ")  # further tags may follow the first
 _STREAMS: Final = ("stream", "source", "container_id", "partial_id")
@@ -29,13 +29,13 @@ _LONGEST_OPEN: Final = 1 << 19
 
 
 class _Part(NamedTuple):
-    """A line as a part of one."""
+    """A line that may be one part of a longer line."""
 
     line: bytes
-    """The line; a document with its content first."""
+    """The line; if it is a JSON document, with the member `log` moved to its start."""
     stream: bytes = b""
     begin: int = 0
-    """Where its content begins, and where that ends."""
+    """Index in `line` at which its content begins; `end` is where that ends."""
     end: int = 0
     is_last: bool = True
 
@@ -50,15 +50,15 @@ def whole_lines(
     CRI marks a part with P and the last with F, as Fluent Bit does in a document; Docker's json-file ends all but the
     last without a line break, and its driver for Fluentd says which is the last. Errors in place of a line are passed
     on. The parts of stdout and stderr are kept apart. Parts whose last is missing come at the end, or before the next
-    request of their stream. Of streams that are `begun` the parts up to the next last one are left out: they belong to
-    what is before these lines. What is still open is looked for in the lines `after` these.
+    request of their stream. For streams in `begun`, the parts up to the next last one are dropped: they belong to a
+    line that began before these. Lines that are still incomplete at the end are completed from the lines `after` these.
     """
     parts: dict[bytes, bytes] = {}  # by stream, with what is before the first of them
     numbers: dict[bytes, int] = {}
     others = set(begun)
     number = 0
     for number, line in lines:
-        if isinstance(line, Exception) or line.startswith(b"["):  # no container's, as mostly
+        if isinstance(line, Exception) or line.startswith(b"["):  # Kafka's own line, as mostly
             yield number, line
             continue
         part = _part(line, any_open=bool(parts or others))
@@ -92,7 +92,7 @@ def whole_lines(
 
 
 def open_parts(lines: Iterable[bytes | Exception]) -> set[bytes]:
-    """Return the streams whose last line is a part that further ones have to follow."""
+    """Return the streams whose last line is a part with further parts to follow."""
     parts = [_part(line, any_open=True) for line in lines if isinstance(line, bytes)]
     return {stream for stream, is_last in {one.stream: one.is_last for one in parts}.items() if not is_last}
 
@@ -101,11 +101,11 @@ class _Open(NamedTuple):
     """A document whose end was not reached yet."""
 
     before: bytes
-    """What is before its brace: the indentation."""
+    """The text before its brace: the indentation."""
     begin: int
-    """Its first line's place among those that wait."""
+    """Index of its first line among the buffered lines."""
     around: Around | None = None
-    """What its members before the first request in it say of all of them; None before that request."""
+    """The broker and time in its members before its first request; None until that request."""
 
 
 def documents(
@@ -117,11 +117,11 @@ def documents(
 ) -> Iterator[tuple[int, bytes | Exception]]:
     r"""Join the lines of each indented JSON document that may hold a request; the number is that of its last line.
 
-    A document begins with a line `{` and ends with a line `}` as far to the right. One that holds others which are
-    joined (`{"events": [`), or no request, or is cut off, or has a line that is no JSON, stays as it is. If `named`,
-    the broker and the times that the former has before its first request come before each that it holds, as kubectl
-    writes them. Of a document that is `begun` (`open_document`) the lines up to its end are left out: they belong to
-    what is before these lines. What is still open is looked for in the lines `after` these.
+    A document begins with a line `{` and ends with a line `}` of the same indentation. Its lines are passed on as they
+    are if it holds other documents that are joined (`{"events": [`) or no request, is cut off, or has a line that is
+    not JSON. With `named`, the broker and the times that an outer document has before its first request are put before
+    each document in it, as kubectl writes them. If `begun` (`open_document`), the lines up to that document's end are
+    dropped: it began before these lines. A document that is incomplete at the end is completed from the lines `after`.
     """
     opened: list[_Open] = []
     waiting = yield from _documents(lines if begun is None else _behind(iter(lines), begun), opened, named=named)
@@ -169,7 +169,7 @@ def _is_open(opened: list[_Open], waiting: list[tuple[int, bytes | Exception]]) 
 def _documents(
     lines: Iterable[tuple[int, bytes | Exception]], opened: list[_Open], *, named: bool
 ) -> Generator[tuple[int, bytes | Exception], None, list[tuple[int, bytes | Exception]]]:
-    """Join as `documents` does; leave in `opened` what is open at the end, and return the lines that wait for it."""
+    """Join as `documents` does; leave incomplete documents in `opened`, and return their buffered lines."""
     waiting: list[tuple[int, bytes | Exception]] = []
     size = 0
     for number, line in lines:
@@ -204,7 +204,7 @@ def _documents(
 
 
 def _behind(lines: Iterator[tuple[int, bytes | Exception]], before: bytes) -> Iterator[tuple[int, bytes | Exception]]:
-    """Yield the lines behind the end of a document."""
+    """Skip the lines up to the end of a document, and yield those after it."""
     for number, line in lines:
         if isinstance(line, Exception) or not _is_json(line.strip(_AROUND)):
             yield number, line
@@ -219,7 +219,7 @@ def _is_end(line: bytes, before: bytes) -> bool:
 
 
 def _with_around(opened: list[_Open], waiting: list[tuple[int, bytes | Exception]], begin: int) -> list[_Open]:
-    """Return the open documents around a request that begins there, with what each says of it."""
+    """Return the open documents around a request that begins at `begin`, each with its broker and time."""
     ends = [*(one.begin for one in opened[1:]), begin]
     return [
         _Open(one.before, 0, one.around or around_of(_joined(waiting[one.begin : end])))
@@ -235,18 +235,18 @@ def _joined(lines: Iterable[tuple[int, bytes | Exception]]) -> bytes:
     return b" ".join(line.strip() for _, line in lines if isinstance(line, bytes))
 
 
-_LONGEST_BRACE: Final = 200  # bytes, with what indents it
+_LONGEST_BRACE: Final = 200  # bytes, with the indentation
 _BEFORE: Final = b",[\xef\xbb\xbf"
 _AROUND: Final = b" \t," + _BEFORE[2:]
 
 
 def _is_json(text: bytes) -> bool:
-    """Return whether a line may be one of an indented document, as no line of the log is."""
+    """Return whether a line may be part of an indented JSON document; lines of the log itself are not."""
     return text[:1] in b'"{}[]-0123456789tfn' and (MARKER not in text or text.startswith(b'"'))
 
 
 def _part(line: bytes, *, any_open: bool) -> _Part:
-    """Return what part of a line a container's line is; where none is open, no last one is looked into."""
+    """Return a container's line as a part. Unless `any_open`, do not decode a document that is a whole line."""
     if (cri := _CRI.match(line)) is not None:
         return _Part(line, cri[1], cri.end(), len(line), cri[2] == b"F")
     if not line.startswith(b"{") or b'"log":' not in line:
@@ -270,7 +270,7 @@ _LOG: Final = '{"log": "'
 
 
 def _is_last(document: dict[str, Any], log: str) -> bool:
-    """Return whether nothing of the line follows that a container's document has."""
+    """Return whether a container's document is the last part of its line."""
     tag = document.get("logtag", document.get("_p"))
     if tag is not None:
         return str(tag) != "P"

@@ -1,8 +1,8 @@
-"""What the lines of a log look like, for a person: the layout of their logger, and what others put around them.
+"""Describe the lines of a log for people: the logger's layout, and the formats that other tools wrap around it.
 
     Strimzi's layout, in docker's json-file
 
-Told from the first lines of a file; reading needs none of it (`wrapping` takes each line as it is).
+Detected from the first lines of a file; parsing does not depend on it (`wrapping` unwraps each line on its own).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PREFIXES: Final[Mapping[str, re.Pattern[str]]] = {
     "kubectl's timestamps": re.compile(r"\d{4}-\d\d-\d\dT[\d:]{8}\.\d{9}(?:Z|[+-]\d\d:\d\d) "),
     "syslog": re.compile(r"(?:<\d{1,3}>1 |(?:<\d{1,3}>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ )"),
 }
-"""What may stand before a line, and what writes it."""
+"""Prefixes that may precede a line, by the name of their writer."""
 
 _DOCUMENTS: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
     "fluentd's JSON": lambda found: "log" in found and "kubernetes" in found,
@@ -45,7 +45,7 @@ _DOCUMENTS: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
     "logstash's JSON": lambda found: not found.keys().isdisjoint(("@version", "logger_name")),
     "JSON": lambda found: True,
 }
-"""The documents that may hold a line, the first that fits."""
+"""Tests for the JSON documents that may hold a line; the first that matches counts."""
 
 _LAYOUTS: Final[Mapping[str, re.Pattern[str]]] = {
     "Strimzi's layout": re.compile(r"[^\[].*\(kafka\.request\.logger\S*\) \[[^\[\]]*\]\s*$", re.DOTALL),
@@ -80,7 +80,7 @@ def layouts(files: Iterable[LogFile]) -> list[str]:
 
 
 def layout(line: str) -> str:
-    """Return what a line with a request looks like: its layout, then what is around it, the innermost first."""
+    """Return the layout of a line with a request in words, then the formats around it, the innermost first."""
     line = line.removeprefix("\ufeff")
     text, _, body, documents = unwrap(line)
     around = [name for name, prefix in _PREFIXES.items() if prefix.match(line)][:1]

@@ -1,4 +1,4 @@
-"""One line of Kafka's request logger: what it says, or why it cannot be read.
+"""Parse one line of Kafka's request logger, or say why it cannot be parsed.
 
 Kafka 2.8 and later write, through the logger `kafka.request.logger` at DEBUG or TRACE alike, one line a request
 when its response has been sent:
@@ -7,8 +7,8 @@ when its response has been sent:
     "connection":"...","totalTimeMs":2001.7,"requestQueueTimeMs":0.1,"localTimeMs":0.6,"remoteTimeMs":2000.8,
     "throttleTimeMs":0,"responseQueueTimeMs":0.1,"sendTimeMs":0.1,...} (kafka.request.logger)
 
-Older ones write text (`text`). What others put around a line is taken off before (`wrapping`). Nothing here knows Spark
-or files.
+Older versions write text (`text`). What other tools put around a line is removed first (`wrapping`). Independent of
+Spark and files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 NOT_A_REQUEST: Final = "not a completed request"
-"""Why a line of another logger is rejected, as a container's log has many."""
+"""The reason for a rejected line of another logger; a container's log has many."""
 
 API_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _TEXT_MARKER: Final = MARKER.decode()
@@ -45,7 +45,7 @@ _EXCERPT_CHARS: Final = 200
 # A thousand years: all sums of microseconds stay far inside 64 bits.
 LONGEST_MS: Final = 1000 * 365 * 86_400_000
 
-# What stands behind the message: logger and thread (Strimzi has both), a context, a colour, the end of a field; in
+# What may follow the message: logger and thread (Strimzi has both), a context, a colour, the end of a field; in
 # the text of `aws logs` the time in milliseconds.
 TRAILER: Final = re.compile(
     r"[\"']?\s*+(?:(?:\([^\s()]+\)|\[[^\[\]]*\]|\{[^{}\"]*\}|[-|] \S+|1\d{12}|(?:\x1b|#033)\[[\d;]*m)"
@@ -56,12 +56,12 @@ TRAILER: Final = re.compile(
 _METADATA_TOPIC: Final = ("AAAAAAAAAAAAAAAAAAAAAQ", "__cluster_metadata")
 _NO_TOPIC: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 
-# Responses that tell both the name and the id of a topic
+# APIs whose responses have both the name and the id of a topic
 _NAMING_APIS: Final = (b"METADATA", b"CREATE_TOPICS", b"DESCRIBE_TOPIC_PARTITIONS")
 
 
 class BadLineError(ValueError):
-    """The line is not a request that can be read; the message is the reason."""
+    """Raised for a line that is not a readable request; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,9 @@ class ApiRequest:
     after_ms: float
     """Time from the response to the line: the response queue and the sending."""
     send_ms: float
-    """The sending alone."""
+    """Time to send the response, a part of `after_ms`."""
     throttle_ms: float
-    """How long a quota made the client pause."""
+    """Time for which a quota throttled the client."""
 
     @property
     def wait_us(self) -> int:
@@ -106,7 +106,7 @@ class LineParser:
         self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
     def parse(self, line: bytes) -> ApiRequest:
-        """Return what the line says; raise `BadLineError` with the reason when it is not a readable request."""
+        """Return the request in the line; raise `BadLineError` with the reason if it is not a readable one."""
         if not may_be_request(line):
             raise BadLineError(NOT_A_REQUEST)
         try:
@@ -136,7 +136,7 @@ class LineParser:
         try:
             body, end = self._decoder.raw_decode(text, begin)
         except json.JSONDecodeError as error:
-            # The end of the text is not a position of interest: it says that the line was cut off.
+            # An error at the end of the text means that the line was cut off.
             if not text[error.pos :].strip() or error.msg.startswith("Unterminated string"):
                 raise BadLineError("the line ends inside its JSON") from error
             raise BadLineError(f"not valid JSON: {error.msg} at character {error.pos}") from error
@@ -200,7 +200,7 @@ def _milliseconds(body: Mapping[str, Any], name: str) -> float:
 
 
 def naming_lines(block: bytes) -> Iterator[bytes]:
-    """Yield the lines of a block that may tell a topic's name and id, found by searches for bytes. O(len(block))."""
+    """Yield the lines of a block that may have a topic's name and id, found by searches for bytes. O(len(block))."""
     for api in _NAMING_APIS:
         at = block.find(api)
         while at >= 0:

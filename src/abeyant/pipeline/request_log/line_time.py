@@ -5,7 +5,7 @@
 
 Dates are those of ISO 8601 with a comma, a point or a colon before the fraction, and what log4j and web servers have:
 20240501T120000,123, 2024/05/01, 01 May 2024, 01/May/2024:12:00:00, 01.05.2024, seconds or milliseconds since 1970. A
-time in another form is never passed over for an earlier one: the line is refused.
+time in another form is never skipped in favour of an earlier one: the line is rejected.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _NAMES: Final = (
     "dec déc dez dic дек",
 )  # fmt: skip
 _MONTHS: Final = {name: number for number, names in enumerate(_NAMES, 1) for name in names.split()}
-"""How months begin in English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish and Russian. Not in
-Polish, Czech and Croatian, where two of them begin alike."""
+"""Months by the first letters of their names in English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish
+and Russian. Not in Polish, Czech and Croatian, where two of them begin alike."""
 _FORMS: Final = (
     (
         re.compile(r"(?<!\d)(\d{4})(0\d|1[0-2])([0-3]\d)[T ]?([0-2]\d)([0-5]\d)([0-6]\d)[.,]?(?=\d{3}|(?!\d))"),
@@ -52,7 +52,7 @@ _FORMS: Final = (
     (re.compile(r"(\d{4})年(\d\d)月(\d\d)日\s*(?=\d\d:\d\d:\d\d)", re.ASCII), r"\1-\2-\3T"),
     (re.compile(r"(?<![\d.])(\d\d)\.(\d\d)\.(\d{4})[T ](?=\d\d:\d\d:\d\d)"), r"\3-\2-\1T"),
 )
-"""Other ways to write a day, unlike 05/01/2024 without doubt which one; and ISO 8601's for it."""
+"""Other forms of a date that, unlike 05/01/2024, are unambiguous, with their replacement in ISO 8601."""
 _MONTH_AND_TIME: Final = r"(?P<month>[^\W\d_]{3,9})\.?%s,?[ :](?=[0-9]{2}:[0-9]{2}:[0-9]{2})"
 _NAMED_DAYS: Final = (
     re.compile(
@@ -83,10 +83,10 @@ class LineClock:
         self._second_us = 0
 
     def read(self, head: str) -> int:
-        """Return the last time in `head` in microseconds since 1970; raise ValueError with what is wrong with it.
+        """Return the last time in `head` in microseconds since 1970; raise ValueError with the reason.
 
-        A fraction is cut to microseconds. Of an hour that comes twice the first is taken, or the one that an earlier
-        time with a zone is nearer to. O(len(head)).
+        A fraction is cut to microseconds. In an hour that the clocks repeat, the first one is taken, or the one nearest
+        to an earlier time in `head` that names its zone. O(len(head)).
         """
         head = head if head.isascii() else head.replace("\N{MINUS SIGN}", "-")  # as a typesetter writes an offset
         last = _TIME.search(head)
@@ -109,7 +109,7 @@ class LineClock:
         return self._second_us + int((fraction or "0")[:6].ljust(6, "0"))
 
     def _moment(self, times: list[re.Match[str]]) -> tuple[int, bool]:
-        """Return the last time's whole second, and whether it is the same in every line."""
+        """Return the last time's whole second, in microseconds since 1970, and whether it is unambiguous."""
         text = times[-1].group(0)
         name = (times[-1][4] or "").strip()
         zone = _zone(name)
@@ -135,7 +135,7 @@ class LineClock:
 
 
 def _in_iso(head: str) -> str:
-    """Return a head with the times of other forms as those of ISO 8601."""
+    """Return a head with times of other forms rewritten as ISO 8601."""
     for form, iso in _FORMS:
         head = form.sub(iso, head)
     for named in _NAMED_DAYS:
@@ -161,7 +161,7 @@ def _epoch(number: re.Match[str]) -> str:
 
 
 def _with_day(head: str, begin: int, time: re.Match[str]) -> str:
-    """Return a time with what stands before it from `begin` on, and behind it: the whole of a bracket, a few words."""
+    """Return a time with the text around it, for an error: up to a bracket and at most 40 characters each way."""
     before, behind = _BEFORE_IT.search(head[begin : time.start()]), _BEHIND_IT.match(head, time.end())
     return f"{before[0] if before else ''}{time[0]}{behind[0] if behind else ''}".strip()
 
@@ -185,7 +185,7 @@ def _zone(name: str) -> tzinfo | None:
 
 
 def _absolute(time: re.Match[str]) -> int | None:
-    """Return a time that names its zone, in seconds since 1970; None for another."""
+    """Return a time in seconds since 1970; None if it does not name its zone, or is invalid."""
     try:
         zone = _zone((time[4] or "").strip())
         return None if zone is None else round(_local(time).replace(tzinfo=zone).timestamp())

@@ -1,6 +1,6 @@
 """One Kafka request as a delayed operation: its kind, limit, keys, condition, and how the log shows it ended.
 
-The rules are listed, with what was seen in a genuine log, in docs/analysis-tables.md. Nothing here knows Spark.
+The rules are listed, with what was seen in a genuine log, in docs/analysis-tables.md. Independent of Spark.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ COMPLETED: Final = "completed"
 EXPIRED: Final = "expired"
 
 EARLY_MS: Final = 1.0
-"""How much before its limit Kafka may expire an operation: it truncates both ends of the wait to milliseconds."""
+"""Kafka may expire an operation this many ms before its limit: it truncates both ends of the wait to ms."""
 
 DELAYABLE: Final = frozenset({"PRODUCE", "FETCH", "SHARE_FETCH", "JOIN_GROUP", "SYNC_GROUP", "DELETE_RECORDS"})
 """Requests that Kafka may delay: each is an operation, even one that was answered at once. The others become
 operations only when they waited."""
 
 LONG_POLLS: Final = frozenset({"FETCH", "FETCH_CONSUMER", "FETCH_FOLLOWER", "FETCH_RAFT", "SHARE_FETCH"})
-"""Kinds for which it is the ordinary end to expire: nothing new came. Others may contain the word, as OFFSET_FETCH."""
+"""Kinds that ordinarily end by expiring, as no new data came. Other kinds may contain FETCH, as OFFSET_FETCH."""
 
 REQUEST_TIMED_OUT: Final = 7
-# The group coordinator answers so when its own write timed out, but also when it is loading or has moved away.
+# The group coordinator returns this when its own write timed out, but also when it is loading or has moved.
 _COORDINATOR_NOT_AVAILABLE: Final = 15
 
 Watch = tuple[str, int | None]
@@ -52,7 +52,7 @@ Operated = tuple[str, int | None, list[str], list[int | None], str, str | None, 
 
 Read = tuple[str, int, int, bool, str | None, float, float, float, Operated | None]
 """API, start and wait in microseconds, whether it waited, client id, local, send and throttle times in milliseconds;
-None for what is no operation and only counted."""
+then the operation, None for a request that is only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ class Operation:
     error_code: int | None
     """The first error of the response, 0 for none, None without a response."""
     size_bytes: int | None = None
-    """Of the records in a produce's request or a fetch's response; None where the log does not have it."""
+    """Size of the records in a produce's request or a fetch's response; None if the log does not have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """What decides how a wait ended."""
+    """The facts that decide the outcome of a wait."""
 
     request: ApiRequest
     timeout_ms: int | None
@@ -106,7 +106,7 @@ def operation(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
 
 
 def read_request(request: ApiRequest, topics: Mapping[str, str]) -> Read:
-    """Return what a request says. Raises `BadLineError` for a body that Kafka does not write."""
+    """Return a request's times and its operation. Raises `BadLineError` for a body that Kafka does not write."""
     texts = [request.client_id or ""]
     operated = None
     if request.api in DELAYABLE or request.remote_ms > 0:
@@ -171,7 +171,7 @@ def _share_fetch(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
     watches: list[Watch] = []
     for topic in items(body, "topics"):
         name = topic_name(topic, topics)
-        # What a share group may still acquire of a partition is the broker's own state: no offset is asked for.
+        # What a share group may still acquire of a partition is the broker's own state: the request has no offset.
         watches += [(f"{name}-{integer(p, 'partitionIndex')}", None) for p in items(topic, "partitions")]
     ended = _Ended(request, milliseconds(body, "maxWaitMs"), _error_codes(request.response))
     return _made("SHARE_FETCH", ended, watches, "any", _by_clock(ended))
@@ -209,7 +209,7 @@ def _delete_records(request: ApiRequest, topics: Mapping[str, str]) -> Operation
     for topic in items(body, "topics"):
         name = topic_name(topic, topics)
         for partition in items(topic, "partitions"):
-            # Offset -1 stands for the high watermark of that moment, which the log does not tell.
+            # Offset -1 stands for the high watermark at that moment, which the log does not have.
             offset = integer(partition, "offset")
             key = f"{name}-{integer(partition, 'partitionIndex')}"
             watches.append((key, offset if offset >= 0 else None))
@@ -218,7 +218,7 @@ def _delete_records(request: ApiRequest, topics: Mapping[str, str]) -> Operation
 
 
 def _other(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
-    """Return what can be said of any request that waited: coordinators and controllers answer asynchronously."""
+    """Return the operation of any other request that waited: coordinators and controllers answer asynchronously."""
     body = request.request
     timeout_ms = None
     for name in ("timeoutMs", "maxWaitMs"):
@@ -245,7 +245,7 @@ _KINDS: Final[Mapping[str, Callable[[ApiRequest, Mapping[str, str]], Operation]]
 
 
 def _by_clock(ended: _Ended) -> str | None:
-    """Decide by the limit alone: the answers of these requests do not tell that they expired.
+    """Return the outcome by the limit alone, as the responses of these requests do not show that they expired.
 
     Nor do the bytes of a fetch: Kafka reads the log again when one expires.
     """
@@ -257,7 +257,10 @@ def _by_clock(ended: _Ended) -> str | None:
 
 
 def _by_error_code(ended: _Ended) -> str | None:
-    """Decide by REQUEST_TIMED_OUT; without a response by the clock; without a limit not at all."""
+    """Return the outcome by REQUEST_TIMED_OUT or, without error codes, by the limit.
+
+    With neither: completed if there is a response, else None.
+    """
     if REQUEST_TIMED_OUT in ended.error_codes:
         return EXPIRED
     if ended.error_codes or ended.request.remote_ms == 0:
@@ -274,7 +277,7 @@ def _record_bytes(partitions: Iterable[Mapping[str, Any]]) -> int | None:
 
 
 def first_error(codes: Set[int]) -> int:
-    """Return the error that says most: a time-out, else the least code, so that the choice is a rule; 0 for none."""
+    """Return the most telling error: a time-out, else the least code, to be deterministic; 0 for none."""
     error = REQUEST_TIMED_OUT if REQUEST_TIMED_OUT in codes else min(codes - {0}, default=0)
     if not -(2**15) <= error < 2**15:
         raise BadLineError(f"field errorCode is {error}, beyond Kafka's 16 bits")
@@ -295,7 +298,7 @@ def _made(
 
 
 def _merge(watches: Iterable[Watch], condition: str) -> dict[str, int | None]:
-    """Give each key once: one message may name a partition several times."""
+    """Return each key once, with the progress required, as one message may name a partition several times."""
     merged: dict[str, int | None] = {}
     for key, required in watches:
         known = merged.get(key)
@@ -313,7 +316,7 @@ def _groups(body: Mapping[str, Any] | None, purpose: str) -> list[Watch]:
 
 
 def _error_codes(response: Mapping[str, Any] | None) -> frozenset[int]:
-    """Return every error code of a response, at whatever depth it stands."""
+    """Return every error code of a response, at any depth."""
     codes: set[int] = set()
     level: list[Any] = [response]
     while level:

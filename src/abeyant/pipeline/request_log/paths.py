@@ -1,4 +1,4 @@
-"""Which files a path names: a file, a glob, a folder that is searched for logs, or a URI."""
+"""Find the files that a path names: a file, a glob, a folder that is searched for logs, or a URI."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from abeyant.pipeline.spark.remote_files import Reach, system_of
 __all__ = ["NAME", "NoLogYetError", "expand", "is_remote"]
 
 NAME: Final = "kafka-request"
-"""How a request log's name begins: `kafka-request.log` in Kafka's own log4j2.yaml; rotated files add to it, at its end
-or before `.log`."""
+"""The start of a request log's file name: `kafka-request.log` in Kafka's own log4j2.yaml; rotated files add to it, at
+its end or before `.log`."""
 
 _Depths = Counter[int]
-"""How many files are how deep in a folder; 1 is in itself."""
+"""Number of files by depth below a folder; depth 1 is directly in it."""
 _TO_A_FILE: Final = "write it to a file first, as in: kubectl logs POD > broker-1/kafka-request.log"
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 class NoLogYetError(AbeyantError):
-    """A path has no log, and one may appear there."""
+    """Raised for a path without a log where one may still appear."""
 
 
 def is_remote(path: str) -> bool:
@@ -84,9 +84,9 @@ def _file(path: str) -> str:
 
 
 def _others(folder: str, others: _Depths) -> str:
-    """Return how to name the files of a folder that are not called as a log is; nothing where there are none.
+    """Return a note on the files of a folder that are not named like a log, with a glob for them; "" for none.
 
-    The folder is a pattern. The one for its files is of the depth where most of them are.
+    `folder` is itself a glob. The glob for its files has the depth at which most of them are.
     """
     if not others:
         return ""
@@ -100,7 +100,7 @@ def _missing(path: str) -> str:
 
 
 def _search(directory: str) -> tuple[list[str], _Depths]:
-    """Return the files of a folder that are called as a log is, and how many others it has at each depth."""
+    """Return the files below a folder that are named like a log, and the number of others at each depth."""
 
     def refuse(error: OSError) -> None:
         raise AbeyantError(f"cannot read {error.filename}: {error.strerror}") from error

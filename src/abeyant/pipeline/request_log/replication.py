@@ -1,4 +1,4 @@
-"""One Kafka request as facts about replication: what followers have, what leaders appended, who is in sync.
+"""Extract facts about replication from a request: what followers have, leaders appended, and which are in sync.
 
     fetched     a follower's fetch offset: it has everything before it. Its leader learns so, and moves the high
                 watermark, while it handles the fetch. An incremental fetch session lists only the partitions of which
@@ -7,10 +7,10 @@
     refused     a produce found fewer replicas in sync than `min.insync.replicas` asks for
     watermark   a high watermark in a fetch's response: the end of some batch
     isr         the leader changed the set of replicas in sync (ALTER_PARTITION, in a controller's log)
-    asking      the leader asked for that: from here on the high watermark waits for a replica that is to come in
+    asking      the leader requested that change: from here on the high watermark waits for replicas that are to join
     metadata    leader and replicas in sync, as a METADATA response has them: true at some time before
 
-Nothing here knows Spark.
+Independent of Spark.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Fact(NamedTuple):
     at_us: int
     offset: int | None = None
     replica: int | None = None
-    """Who fetched; of `isr`, `asking` and `metadata` the leader."""
+    """Id of the fetching replica; of `isr`, `asking` and `metadata` the leader's."""
     in_sync: list[int] | None = None
     handling_ms: float | None = None
-    """How long the leader's handling took that ended at this time."""
+    """Duration of the leader's handling of the request, which ended at `at_us`."""
     timeout_ms: int | None = None
-    """This and the next two: of what was appended with acks=all."""
+    """Time-out of a produce that was appended with acks=all; so are the next two fields."""
     outcome: str | None = None
     waited_ms: float | None = None
 

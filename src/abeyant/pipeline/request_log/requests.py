@@ -1,4 +1,4 @@
-"""The lines of one chunk of a log, joined where others cut them, and what is read of the requests that they are."""
+"""Read the requests in one chunk of a log, from its lines, joined where container runtimes or shippers cut them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["numbered_lines", "read_requests", "typed_parser"]
 
 # The parts of a line follow one another, but for a few lines of the other stream.
 _LOOK_BACK_BYTES: Final = 1 << 20
-# So Kafka's own lines begin: no part of a line, and no document.
+# Kafka's own lines begin like this; parts of lines and documents do not.
 _UNCUT: Final = b"[2"
 
 T = TypeVar("T")
 
 
 def numbered_lines(chunk: Chunk) -> Iterator[tuple[int, bytes | Exception]]:
-    """Yield the number and content of each line that begins in a chunk, and why the rest cannot be read.
+    """Yield the number and content of each line that begins in a chunk, and the error if the rest cannot be read.
 
-    A line that is cut into parts belongs to the chunk with its first part, and is read on beyond the chunk's end.
+    A line that is cut into parts belongs to the chunk with its first part, and is read beyond the chunk's end.
     """
     file, number = chunk.file, chunk.lines_before
     before = Chunk(file, max(chunk.start - _LOOK_BACK_BYTES, 0), chunk.start)
@@ -57,10 +57,11 @@ def numbered_lines(chunk: Chunk) -> Iterator[tuple[int, bytes | Exception]]:
 def read_requests(
     chunk: Chunk, fast: Callable[[bytes], T | None] | None, slow: Callable[[bytes], T]
 ) -> Iterator[tuple[int, int, bytes, T | Exception]]:
-    """Yield what is read of each request, or why it cannot be: its line's number, its place there, and the line.
+    """Yield (line number, place, line, result or error) for each request.
 
-    `fast` reads what it can, and returns None of the rest. `slow` reads that, or all where there is no `fast`, or
-    raises `BadLineError`. The place is 0 but in a line of several requests. Blank lines are left out.
+    `fast` reads what it can, and returns None for other lines. `slow` reads these, or all lines without `fast`, or
+    raises `BadLineError`. The place is the request's index in a line of several requests, else 0. Blank lines are
+    skipped.
     """
     for number, line in numbered_lines(chunk):
         if isinstance(line, Exception):

@@ -36,10 +36,10 @@ _OPERATED: Final = (
     *("number", "api", "start", "wait_us", "has_waited", "client_id", "local_ms", "send_ms", "throttle_ms"),
     *("kind", "timeout_ms", "keys", "condition", "outcome", "error_code", "size_bytes"),
 )
-"""What is known of an operation, of most by the column's name; how many keys it has."""
+"""The fields of an operation, named after their columns where they have one; `keys` is the number of keys."""
 
 _TABLES: Final = {"operation": "operations", "rejected": "rejected", "requests": "requests"}
-"""Where the rows of each record belong."""
+"""The table to which the rows of each kind of record belong."""
 
 COUNTED: Final = pa.schema(
     {
@@ -47,7 +47,7 @@ COUNTED: Final = pa.schema(
         **dict.fromkeys(("at_us", "requests", "waited"), pa.int64()),
     }
 )
-"""Requests counted by the second."""
+"""Schema of requests counted by the second."""
 
 _COLUMNS: Final[Mapping[str, list[str]]] = {
     "operations": OBSERVED.fieldNames(),
@@ -119,20 +119,20 @@ def _keys(watches: pa.ListArray) -> pa.ListArray:
 
 
 class _Rows:
-    """The rows of a chunk that were not taken yet."""
+    """Buffer for the rows of a chunk, of one instance."""
 
     def __init__(self, file: LogFile) -> None:
         self._schema = arrow_schema(PARSED)
         self._file = file
         self.operated: list[tuple[Any, ...]] = []
-        self._keys: list[str] = []  # of all of them: a list each would be work for the garbage collector
+        self._keys: list[str] = []  # of all operations: a list for each would be work for the garbage collector
         self._required: list[int | None] = []
         self.rejected: list[tuple[int, str, str]] = []
         self._requests: Counter[tuple[str, int]] = Counter()
         self._waited: Counter[tuple[str, int]] = Counter()
 
     def add(self, number: int | str, found: Read) -> None:
-        """Take what a line says."""
+        """Add a request as an operation, or count it."""
         api, start_us, wait_us, waited, client_id, local_ms, send_ms, throttle_ms, operated = found
         if operated is None:
             second = api, start_us // _COUNTED_US

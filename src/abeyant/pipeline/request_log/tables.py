@@ -56,15 +56,15 @@ _DRIVER_SURVEY_BYTES: Final = 1 << 30
 _LOCAL_SURVEY_BYTES: Final = 256 << 20
 # Below this much, starting a task costs about as much as its work.
 _TASK_BYTES: Final = 4 << 20
-# On one machine a task gets so much, as long as every core has two: each later job has as many tasks as the log.
+# On one machine a task gets up to this much, if every core has two: each later job has as many tasks as the log.
 _LOCAL_TASK_BYTES: Final = 256 << 20
 
-# A batch of rows is so many tuples and lists, which hold no cycles: to look for some takes a twelfth of the parsing.
+# A batch of rows is many tuples and lists without cycles: to look for cycles takes a twelfth of the parsing time.
 _COLLECTED_AFTER: Final = 1 << 18
 _NEWLINE: Final = ord("\n")
 
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""Takes batches of the numbers of pieces."""
+"""Maps batches of chunk numbers to batches of rows."""
 
 _SURVEYED: Final = "chunk long, lines long, any_request boolean, topic_id string, name string"
 
@@ -95,13 +95,13 @@ class Survey:
     topics: Mapping[str, str] = field(default_factory=dict)
     """Topic ids to names, from every response of the log that has both."""
     any_request: bool = False
-    """Whether a line looks like a request."""
+    """Whether any line looks like a request."""
 
 
 class KafkaRequestLog:
     """A Kafka request log: its files, and its lines as three Spark tables.
 
-    The files are found at once; everything else is read when first asked for. Each table parses the log again;
+    The files are found at once; everything else is read on first use. Each table parses the log again;
     `analyze` writes them all in one pass. `read_kafka_request_log` is for the operations alone.
     """
 
@@ -120,7 +120,7 @@ class KafkaRequestLog:
 
     @cached_property
     def survey(self) -> Survey:
-        """The log read once, without parsing: line numbers, names of topics, any request. Not for users."""
+        """Line numbers, topic names, and whether there is a request: one pass without parsing. Not for users."""
         pieces = chunks(self.files)
         rows: list[Any]
         most = _DRIVER_SURVEY_BYTES if default_partitions(self.spark) is None else _LOCAL_SURVEY_BYTES
@@ -142,15 +142,15 @@ class KafkaRequestLog:
 
     @property
     def parsed(self) -> DataFrame:
-        """Every line, as rows of three tables in one: `of` cuts them apart. Not for users."""
+        """Every line, as rows of three tables in one; `of` splits them. Not for users."""
         survey = self.survey
         return self._map(_parse_batches(survey, self._zone, parse_chunk), survey.chunks, PARSED)
 
     @property
     def packed(self) -> dict[str, PackedRows]:
-        """The same as packed tables: `operations`, `rejected`, and `requests`, counted by the second. Not for users.
+        """The lines as packed tables: `operations`, `rejected`, `requests` counted by the second. Not for users.
 
-        All are of one DataFrame, which to `persist` costs little. Where workers can write files, `mapped` costs less.
+        All come from one DataFrame, which is cheap to `persist`. If workers can write files, `mapped` is cheaper.
         """
         survey = self.survey
         rows = self._map(_parse_batches(survey, self._zone, packed_chunk), survey.chunks, PACKED)
@@ -172,12 +172,12 @@ class KafkaRequestLog:
         return self.of(self.parsed)["requests_by_kind"]
 
     def mapped(self, work: Callable[[Survey, ZoneInfo], Work], schema: StructType | str) -> DataFrame:
-        """Return what `work`, given the survey and the log's zone, makes of its pieces. Not for users."""
+        """Return the rows that `work(survey, zone)` makes of the log's chunks. Not for users."""
         return self._map(work(self.survey, self._zone), self.survey.chunks, schema)
 
     @staticmethod
     def of(parsed: DataFrame) -> dict[str, DataFrame]:
-        """Cut `parsed` into operations, rejected, requests_by_kind, and `requests` by the second. Not for users."""
+        """Split `parsed` into operations, rejected, requests_by_kind, and `requests` by the second. Not for users."""
         requests = parsed.where(F.col("record") == "requests")
         counts = [F.sum(name).alias(name) for name in ("requests", "waited")]
         return {
@@ -193,7 +193,7 @@ class KafkaRequestLog:
         pieces: Sequence[Chunk],
         schema: StructType | str,
     ) -> DataFrame:
-        """Run `work` over the pieces' numbers, dealt so that every task has about as much to read."""
+        """Run `work` over the chunks' numbers, distributed so that all tasks have about as much to read."""
         tasks = self._tasks(pieces)
         deal: list[list[int]] = [[] for _ in range(tasks)]
         load = [0] * tasks
@@ -214,7 +214,7 @@ class KafkaRequestLog:
 
 @dataclass(frozen=True)
 class _Dealt:
-    """Turns the number of a task into the numbers of its pieces."""
+    """Runs `work` on the numbers of a task's chunks, from the number of the task."""
 
     work: Work
     deal: list[list[int]]

@@ -79,7 +79,7 @@ _DEEPEST: Final = 64
 
 
 def is_text(text: str, at: int) -> bool:
-    """Return whether the request at this place is in an old form."""
+    """Return whether the request at index `at` is in an old form."""
     return _form(text, at) is not None
 
 
@@ -221,7 +221,7 @@ def _camel(name: str) -> str:
 
 
 def _as_it_is(request: dict[str, Any], response: dict[str, Any]) -> None:
-    """Do nothing: in the fields that are read, these bodies equal the JSON."""
+    """Do nothing: in the fields that are read, these bodies are like the JSON."""
 
 
 def _adapt_produce(request: dict[str, Any], response: dict[str, Any]) -> None:

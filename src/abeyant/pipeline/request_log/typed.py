@@ -1,7 +1,7 @@
 """The common lines of a request log, decoded by msgspec into typed structures, several times as fast as `LineParser`.
 
-What is not exactly of a common form is refused here without a reason: `LineParser` reads it then, or says what is
-wrong. So these types may be stricter than `LineParser`, but never laxer. They name only the fields that an operation
+A line that is not exactly of a common form is refused here without a reason: `LineParser` then reads it, or says what
+is wrong. So these types may be stricter than `LineParser`, but never laxer. They name only the fields that an operation
 needs; of the others msgspec checks the syntax.
 """
 
@@ -50,7 +50,7 @@ _ONE_TIME: Final = re.compile(rb"(\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[,.])(\d{3
 
 
 _Typed = tuple[Callable[[bytes], Any], Callable[[Any], Operated | None]]
-"""Decodes the JSON of one API's line, and says what operation it is."""
+"""The decoder of one API's lines, and the function from a decoded line to its operation."""
 
 
 class _Header(Struct, rename="camel", gc=False):
@@ -82,7 +82,7 @@ class _OtherLine(_Line, rename="camel", kw_only=True):
 
 
 class _CountedLine(_Line, rename="camel", kw_only=True):
-    """A line whose bodies are not looked into."""
+    """A line whose bodies are not decoded."""
 
     request_header: _Header
     request: dict[str, msgspec.Raw] | Literal[""] | None = None
@@ -186,7 +186,7 @@ class TypedParser:
         self._counted = msgspec.json.Decoder(_CountedLine).decode
 
     def read(self, line: bytes) -> Read | None:
-        """Return what a line says; None where `LineParser` has to look at it. O(len(line))."""
+        """Return a line's request; None if `LineParser` has to parse the line. O(len(line))."""
         if (common := self._common(line)) is None:
             return None
         body, sent_us = common
@@ -205,7 +205,7 @@ class TypedParser:
         return _read(found, sent_us, operated)
 
     def request(self, line: bytes) -> ApiRequest | None:
-        """Return a line as `LineParser` does, its bodies as they are; None where that has to look at it."""
+        """Return a line's request as `LineParser` does, with its bodies; None if that has to parse the line."""
         common = self._common(line)
         return None if common is None else self._request(*common)
 
@@ -358,12 +358,12 @@ class TypedParser:
         return "PRODUCE", limit if limit >= 0 else None, keys, required, "all", outcome, error, size
 
     def _name(self, topic: _Topic) -> str | None:
-        """Return the name of a topic that a line names by its id, if at all."""
+        """Return the name of a topic by its id, or the id if no name is known; None without an id."""
         return None if topic.topic_id is None else self._topics.get(topic.topic_id, topic.topic_id)
 
 
 def _read(line: Any, sent_us: int, operated: Operated | None) -> Read:
-    """Return what a line and its bodies say."""
+    """Return the request of a decoded line and its operation."""
     header, remote_ms, send_ms = line.request_header, line.remote_time_ms, line.send_time_ms
     wait_us = round(remote_ms * 1000)
     start_us = sent_us - round((line.response_queue_time_ms + send_ms) * 1000) - wait_us

@@ -1,4 +1,4 @@
-r"""Lines inside lines: what container runtimes, journald and log shippers put around a line of the request log.
+r"""Unwrap lines of the request log from what container runtimes, journald and log shippers put around them.
 
     {"log":"[2024-05-01 12:00:00,123] DEBUG Completed request:{...}\n","stream":"stdout","time":"2024-05-01T12:00:00Z"}
     {"@timestamp":"2024-05-01T12:00:00.123Z","message":"Completed request:{...}", ...}
@@ -6,7 +6,7 @@ r"""Lines inside lines: what container runtimes, journald and log shippers put a
 
 A JSON object is recognised by what it holds, not by the product that wrote it: a member that is a request's line, or
 the members of a request. Its own time counts where the line inside has none. Prefixes (CRI, syslog, kubectl) need no
-unwrapping: the time next to the request counts (`line_time`). Nothing here knows Spark or files.
+unwrapping: the time next to the request counts (`line_time`). Independent of Spark and files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 MARKER: Final = b"Completed request:"
-"""What every line of a request has, whatever the log's layout puts before it; but for flattened documents."""
+"""The text in every line of a request, in any layout of the log; only flattened documents lack it."""
 
 _HEADER: Final = "requestHeader"
 _TEXT_MARKER: Final = MARKER.decode()
@@ -82,15 +82,15 @@ class Unwrapped(NamedTuple):
 
 
 class Around(NamedTuple):
-    """What a document says of the requests that it holds."""
+    """The broker and time that a document gives for the requests in it."""
 
     broker: str | None
     time: str
-    """"" where it has none."""
+    """Text of the time, "" if it has none."""
 
 
 def around_of(head: bytes) -> Around:
-    """Return what the head of a document says, which ends where an object in it begins. O(len(head))."""
+    """Return broker and time from the head of a document: the text up to an object in it. O(len(head))."""
     closing: list[str] = []
     for one in _STRUCTURE.finditer(head):
         if one[1]:
@@ -103,7 +103,7 @@ def around_of(head: bytes) -> Around:
 
 
 def prefixed(around: list[Around]) -> bytes:
-    """Return what to put before a document inside others, the outermost first: the nearest broker, and all times."""
+    """Return the prefix for a document inside others (outermost first): the nearest broker, and all times."""
     broker = next((one.broker for one in reversed(around) if one.broker), None)
     words = [f"{_POD}{broker}]" if broker else "", *(one.time for one in around)]
     return "".join(f"{word} " for word in words if word).encode("utf-8", "replace")
@@ -122,7 +122,7 @@ def unwrap(text: str) -> Unwrapped:
 def each_request(line: bytes) -> list[bytes]:
     """Return a line for each request of a line that holds several, else the line itself. O(len(line)).
 
-    They are events of a document, or documents after one another, or lines that ran together without a line break.
+    These are events of a document, or documents after one another, or lines that ran together without a line break.
     """
     if line.count(MARKER) + line.count(_QUOTED_HEADER) < 2:
         return [line]
@@ -177,9 +177,9 @@ def _unwrap(text: str, around: str, documents: tuple[Mapping[str, Any], ...]) ->
 
 
 def document_broker(found: Mapping[str, Any]) -> str | None:
-    """Return the broker that a document names, but in the request's own bodies: `broker-1` by its id, a pod, a host.
+    """Return the broker that a document names outside the request's bodies: `broker-1` by its id, a pod, a host.
 
-    Where it names none, the one that is named on the way to its only request, in a list of events of which it is one.
+    If it names none, return the broker named on the path to its only request, in a list of one event.
     """
     if (own := _own_broker(found)) is not None:
         return own
@@ -211,8 +211,8 @@ def _held(
 ) -> list[tuple[str | Mapping[str, Any], str]]:
     """Return the requests in a document, each with the times on the way to it: a text, or an object with its members.
 
-    Only a list has several: what stands in two members is one request, and the longer text has more of it. With
-    `named` the broker that a document names comes first, as kubectl writes a pod.
+    Only a list holds several: if two members hold a request it is the same one, and the longer text counts. With
+    `named`, the broker that a document names precedes the times, as kubectl writes a pod.
     """
     times = f"{around} {_time(found)}"
     if named and (broker := _own_broker(found)) is not None:
@@ -230,7 +230,7 @@ def _held(
 
 
 def _typed(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a flattened request with the objects and times that a shipper made text of."""
+    """Return a flattened request with the objects and times restored that a shipper turned into text."""
     changed: dict[str, Any] = {}
     for name, value in found.items():
         if not isinstance(value, str):
@@ -258,7 +258,7 @@ def _rank(held: list[tuple[str | Mapping[str, Any], str]]) -> tuple[int, bool, i
 
 
 def _of_numbers(value: list[Any]) -> str | None:
-    """Return the text of a list of bytes that holds a request: journald's form of what is no text, and of colour."""
+    """Return the text of a list of bytes that holds a request: journald's form of text with colour codes."""
     if len(value) <= len(MARKER) or not all(isinstance(one, int) for one in value):
         return None
     try:

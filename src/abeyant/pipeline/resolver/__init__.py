@@ -1,1 +1,1 @@
-"""Complete or expire, as a Spark operator: whole `tables`, `streams`, and `either` of them."""
+"""Resolve operations with Spark: whole `tables`, `streams`, and `either`, which takes both."""

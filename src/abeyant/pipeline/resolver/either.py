@@ -1,4 +1,4 @@
-"""`resolve`, for tables that are there whole and for streams alike."""
+"""`resolve`, for whole tables and for streams."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class ResolveOptions(TypedDict, total=False):
     within: Within
     calendar: Calendar | None
     details: bool
-    # of tables that are there whole
+    # for whole tables only
     unique_ids: bool
     sample: Sample | None
-    # of streams
+    # for streams only
     lateness: float | timedelta
     time: Time
     tick: float | timedelta | None
@@ -48,14 +48,14 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
 
     An operation completes at the first time from its `start` to `start + timeout_ms`, both included, at which `all` or
     `any` of its watches are reached: the greatest progress of the key up to then is at least `required`. Otherwise it
-    expires at the end of that time (laws O1-O4). With `deadline="exclusive"` progress at the very end comes too late.
+    expires at the end of that time (laws O1-O4). With `deadline="exclusive"` progress exactly at the end is too late.
 
-    A table is a DataFrame of Spark, or anything with an Arrow interface: pandas, Polars, DuckDB, pyarrow. The latter is
+    A table is a Spark DataFrame, or anything with an Arrow interface: pandas, Polars, DuckDB, pyarrow. The latter is
     moved to the other table's session, or the active one; its times without a zone are in the session's zone.
 
     For whole tables this is `abeyant.pipeline.resolver.tables.resolve`, for two streams it gives the outcomes of
     `abeyant.pipeline.resolve_stream`. Both take `deadline`, `count`, `combine`, `holds`, `serves`, `within`, `calendar`
-    and `details`; see there. Tables take `unique_ids` and `sample` besides, streams `lateness`, `time`, `tick`,
+    and `details`; see there. Tables also take `unique_ids` and `sample`, streams `lateness`, `time`, `tick`,
     `end_of_input`, `forget_after` and `shards`. Rejected rows of streams are counted (`batch_counts`) and not kept: use
     `resolve_stream` to keep them.
 
@@ -66,7 +66,7 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
     the events. Both need rows that can be checked without a Spark job: tables with an Arrow interface, and DataFrames
     made of rows of this process. For other DataFrames, count `rejected_operations(operations)`.
 
-    In a notebook, cells that resolve whole tables show Spark's progress from now on: see `notebook_progress`.
+    In a notebook, after the first call for whole tables, cells show Spark's progress: see `notebook_progress`.
 
     Raises `AbeyantError` for one table with one stream, and if there is no session; `SchemaError` for a table without
     the columns needed, and if every row has the same unreadable `timeout` or `extend`; ValueError for a wrong value;

@@ -1,4 +1,4 @@
-"""Tables as users pass them: Spark DataFrames, or anything with an Arrow interface (pandas, Polars, DuckDB)."""
+"""Convert users' tables with an Arrow interface (pandas, Polars, DuckDB) to Spark DataFrames, and check them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Given", "KnownRows", "as_dataframe", "session_of"]
 
 Given = Any
-"""A DataFrame of Spark, or a table with an Arrow interface: has `__arrow_c_stream__`."""
+"""A table that a user passes: a Spark DataFrame, or a table with an Arrow interface (`__arrow_c_stream__`)."""
 
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d\d?)(?::?(?P<minutes>\d\d))?")
 _SIGNED: Final = {
@@ -37,16 +37,16 @@ _SIGNED: Final = {
     pa.uint32(): pa.int64(),
     pa.uint64(): pa.decimal128(20, 0),
 }
-"""Spark has no unsigned integers."""
+"""Signed types for unsigned integers, which Spark does not have."""
 _UTC: Final = ("Z", "UT")
-"""How Spark, and not Arrow, may call it."""
+"""Names of UTC that Spark accepts and Arrow does not."""
 _HEAD: Final = 1_000
 
 
 def session_of(tables: Iterable[Given]) -> SparkSession:
-    """Return the session that the first DataFrame among them is of, else the active one.
+    """Return the session of the first DataFrame among the tables, else the active session.
 
-    Raises `AbeyantError` where there is none.
+    Raises `AbeyantError` if there is none.
     """
     for table in tables:
         if isinstance(table, DataFrame):
@@ -63,15 +63,14 @@ def session_of(tables: Iterable[Given]) -> SparkSession:
 def as_dataframe(
     table: Given, name: Name, spark: SparkSession, *, whole: bool = False, checked: KnownRows | None = None
 ) -> DataFrame:
-    """Return the table `operations` or `events` as a DataFrame: of the columns that it needs, or `whole`.
+    """Return the table `operations` or `events` as a DataFrame: the columns that we need, or all if `whole`.
 
-    A DataFrame is returned as it is. In others, columns that are missing have their defaults
-    (`abeyant.tables.defaults`); times without a time zone are in the session's, as everywhere in Spark; integers, text
-    and times of any width will do. If it is to be `checked`, warns where nearly all rows are rejected and no job is
-    needed to know it: of tables with an Arrow interface, and of DataFrames whose plan has the rows; and where both
-    tables are such and have no key in common. Raises TypeError
-    for what is no table, `SchemaError` for one without the columns needed, for values that do not fit their column, and
-    where it is to be checked for a duration that is a constant and cannot be read.
+    A DataFrame is returned unchanged. In other tables, missing columns get their defaults (`abeyant.tables.defaults`),
+    times without a time zone are in the session's zone, as everywhere in Spark, and integers, text and times may have
+    any width. With `checked`, add the rows to it if no job is needed to read them (tables with an Arrow interface, and
+    DataFrames whose plan holds the rows), and warn if nearly all are rejected. Raises TypeError for an argument that is
+    not a table, `SchemaError` for a table without the columns needed, for values that do not fit their column, and,
+    with `checked`, for a constant duration that cannot be read.
     """
     if isinstance(table, DataFrame):
         if checked is not None:
@@ -102,7 +101,7 @@ def as_dataframe(
         _fitting(values, kinds.get(column), zone, f"{name}: column {column!r}")
         for column, values in zip(rows.column_names, rows.columns, strict=True)
     ]
-    # Spark 4.3 loses rows of a table of many chunks, and takes none without a chunk.
+    # Spark 4.3 loses rows of a table of many chunks, and refuses a table without chunks.
     fitting = pa.table(columns, rows.column_names).combine_chunks()
     if not fitting.num_rows:
         fitting = pa.table([pa.array([], kind) for kind in fitting.schema.types], fitting.schema)
@@ -134,22 +133,23 @@ def _check_dataframe(table: DataFrame, name: Name, checked: KnownRows) -> None:
     try:
         in_process.check(rows.schema, wanted, name)
     except SchemaError:
-        return  # Spark takes more types, and names what it does not take
+        return  # Spark accepts more types than Arrow's check, and reports the others itself
     part = f" (the first {_HEAD:,})" * (rows.num_rows == _HEAD)
     checked.add(normalize_table(rows, wanted), name, key_column(rows.column_names), part, stacklevel=5)
 
 
 class KnownRows:
-    """The rows of both tables, as far as they are known without a job, to warn of what is wrong with them."""
+    """The rows of both tables that can be read without a job, kept to warn of rejected rows and of unmatched keys."""
 
     def __init__(self) -> None:
         self._operations: tuple[Operations, str] | None = None
         self._events: pa.Table | None = None
 
     def add(self, rows: pa.Table, name: Name, column: str, part: str = "", *, stacklevel: int = 4) -> None:
-        """Warn where nearly all of these rows, normalized, are rejected.
+        """Keep the normalized rows of a table, and warn if nearly all of them are rejected.
 
-        `column` has the operations' keys. `part` says which rows they are, where not all.
+        `column` names the operations' column of keys. `part` describes the rows if they are only a part of the table,
+        such as " (the first 1,000)"; rows of a part are not kept.
         """
         from abeyant.tables.reasons import EVENT_REASONS
         from abeyant.tables.rejections import Rejections
@@ -167,7 +167,7 @@ class KnownRows:
         rejections.warn(stacklevel)
 
     def warn_of_unmatched(self, *, stacklevel: int) -> None:
-        """Warn where all rows of both tables are known, and no key is in both."""
+        """Warn if all rows of both tables are known and the tables have no key in common."""
         if self._operations is None or self._events is None:
             return
         from abeyant.tables.unmatched import unmatched_in
@@ -177,7 +177,7 @@ class KnownRows:
 
 
 def _kinds(rows: pa.Schema, name: Name) -> Mapping[str, pa.DataType]:
-    """Return what Spark takes our columns as."""
+    """Return the Arrow type that Spark needs for each of our columns."""
     if name == "events":
         return {field.name: field.type for field in arrow_schema(EVENTS)}
     columns = {**dict.fromkeys(("timeout", "extend"), DayTimeIntervalType()), "deadline": TimestampType()}
@@ -189,15 +189,15 @@ def _kinds(rows: pa.Schema, name: Name) -> Mapping[str, pa.DataType]:
     kind = None if pa.types.is_null(watches) else watches.value_type
     has_role = kind is not None and pa.types.is_struct(kind) and kind.get_field_index("role") >= 0
     one = [("key", pa.string()), ("required", pa.int64()), *([("role", pa.string())] if has_role else [])]
-    return {**kinds, "watches": pa.list_(pa.struct(one))}  # a null in one has its row rejected
+    return {**kinds, "watches": pa.list_(pa.struct(one))}  # a null in it is allowed: the row is rejected later
 
 
 def _fitting(column: pa.ChunkedArray, kind: pa.DataType | None, zone: str, what: str) -> pa.ChunkedArray:
-    """Return the column as Spark takes it; `kind` is that of a column of ours."""
+    """Return the column in a type that Spark accepts: in `kind` if it is one of our columns."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_timestamp(column.type):
-        if column.type.unit == "ns":  # nor does Spark keep them; before 1970 a cast would round up
+        if column.type.unit == "ns":  # Spark drops nanoseconds; before 1970 a cast would round up
             column = pc.floor_temporal(column, unit="microsecond").cast(pa.timestamp("us", column.type.tz))
         if kind is not None and column.type.tz is None:
             column = _in_zone(column, zone, what)
@@ -210,10 +210,10 @@ def _fitting(column: pa.ChunkedArray, kind: pa.DataType | None, zone: str, what:
 
 
 def _in_zone(column: pa.ChunkedArray, zone: str, what: str) -> pa.ChunkedArray:
-    """Return times without a zone as of this one of Spark's, as Spark does it.
+    """Return times without a zone as instants, taken to be in Spark's `zone`, by the rules of Spark.
 
-    A time that is there twice is the first of both. One that a change of the clock leaves out is as much later as the
-    clock was put forward.
+    A local time that occurs twice, when clocks go back, is the first of the two. A local time that clocks skip is moved
+    later by as much as they are put forward.
     """
     known, offset = "UTC" if zone in _UTC else zone, _OFFSET.fullmatch(zone)
     if offset is not None:

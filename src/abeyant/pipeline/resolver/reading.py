@@ -1,4 +1,4 @@
-"""Read a table of a result with Spark: whole, or not at all."""
+"""Read a table of a result with Spark: complete results and batches only."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _OF_STREAMS: Final = {"outcomes": OUTCOMES, "aside": REJECTED_ROWS}
 def read_result(spark: SparkSession, out: str | Path, table: str = "outcomes") -> DataFrame:
     """Return a table of a result, at a path or a URI: the `--out` of a command, or the `out` of a `ParquetSink`.
 
-    Where directories cannot be renamed it follows the manifests alone, and looks for them now: what a stream writes
-    later is not in it. Of a stream, `batch` is a column. One job that reads the manifests, however many there are.
-    Raises `AbeyantError` where there is no result, or no such table in it.
+    Where directories cannot be renamed, only files that manifests name are read. Manifests are listed at the call, by
+    one job however many there are: batches that a stream writes later are not in the table. A stream's table has a
+    column `batch`. Raises `AbeyantError` where there is no result, or no such table in it.
     """
     root = literal(str(out)).rstrip("/")
     marker = next((texts for place in places_of(f"{root}/{MARKER}") if (texts := _texts(spark, place))), [])
@@ -56,7 +56,7 @@ def _of_batches(spark: SparkSession, root: str, table: str, files: list[str]) ->
     schema = StructType([*_OF_STREAMS[table].fields, StructField("batch", IntegerType())])
     if not files:
         return spark.createDataFrame([], schema)
-    if table == "outcomes":  # they may have details
+    if table == "outcomes":  # which may have columns of details
         first = spark.read.parquet(literal(f"{root}/{files[0]}")).schema
         schema = StructType([*(field for field in first.fields if field.name != "batch"), schema["batch"]])
     reader = spark.read.schema(schema).option("basePath", f"{root}/{table}")
@@ -64,7 +64,7 @@ def _of_batches(spark: SparkSession, root: str, table: str, files: list[str]) ->
 
 
 def _texts(spark: SparkSession, path: str) -> list[str]:
-    """Return the text of each file that is there."""
+    """Return the text of each file at `path`, which may be a directory; nothing if it does not exist."""
     try:
         return [row[0] for row in spark.read.text(path, wholetext=True).collect()]
     except AnalysisException as error:

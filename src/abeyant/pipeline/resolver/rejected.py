@@ -1,8 +1,9 @@
-"""Rejected rows: which rows cannot be resolved, why, and how they are kept, in whole tables and in streams.
+"""Rejected rows of whole tables and streams: the reasons, as SQL, and the format of the rows.
 
-A rejected row is never lost silently: it goes to a table of its own, with a `reason`. The words of the reasons are
-those of `abeyant.tables`. Every reason is an SQL expression that Spark compiles with the rest of the query. (A lambda
-over the watches would not be, and would slow the whole table down: hence the sorted arrays, where a null comes first.)
+A rejected row is never lost silently: it goes to a table of its own, with a `reason`. The texts of the reasons are
+those of `abeyant.tables`. Every reason is an SQL expression that Spark compiles with the rest of the query. (Spark does
+not compile a lambda over the watches, which would slow the whole table down: hence the sorted arrays, where a null
+comes first.)
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ __all__ = [
 ]
 
 DEADLINE_US: Final = "try_add(unix_micros(start), try_multiply(timeout_ms, 1000))"
-"""The end of an operation's time, in microseconds; null where 64 bits do not hold it."""
+"""SQL expression of an operation's deadline in microseconds since 1970; null if it does not fit in 64 bits."""
 
 TIMEOUT_US: Final = "unix_micros(timestamp_micros(0) + timeout)"
+"""SQL expression of the column `timeout`, an interval, in microseconds."""
 _DEADLINES_US: Final = {
     "timeout_ms": DEADLINE_US,
     "timeout": f"try_add(unix_micros(start), {TIMEOUT_US})",
@@ -47,18 +49,18 @@ _NEGATIVE: Final = {
     "deadline": "deadline < start",
 }
 _LACKS: Final = "if(size(watches) = 1, watches[0].{0}, get(sort_array(watches.{0}), 0)) IS NULL"
-# An array of other values, or without one, is looked at in compiled code; a lambda is not.
+# Spark compiles array_except and array_remove, but not a lambda.
 _UNKNOWN_ROLE: Final = f"size(array_except(watches.role, array({', '.join(map(repr, ROLES))}, NULL))) > 0"
 _PAUSES: Final = "size(watches) - size(array_remove(watches.role, 'pause'))"
 
 
 def deadline_us(columns: Sequence[str]) -> str:
-    """Return, as SQL, the end of an operation's time in microseconds, of a completed table with these columns."""
+    """Return the SQL expression of the deadline in microseconds, for a table of `complete` with these columns."""
     return _DEADLINES_US[next(name for name in HOW_LONG if name in columns)]
 
 
 def operation_reason(schema: StructType, conditions: Sequence[str] = ALL_CONDITIONS) -> str:
-    """Return, as SQL, why an operation of this schema (of `operations_schema`) cannot be resolved, or null."""
+    """Return the SQL expression of an operation's reason, null if valid; `schema` is that of `operations_schema`."""
     names = schema.fieldNames()
     how_long = next(name for name in HOW_LONG if name in names)
     roles = "role" in schema["watches"].dataType.simpleString()
@@ -83,7 +85,7 @@ def operation_reason(schema: StructType, conditions: Sequence[str] = ALL_CONDITI
 
 
 def _first_of(reasons: Sequence[str], holds: Sequence[str]) -> str:
-    """Return the first of the reasons that holds, or null."""
+    """Return the SQL expression of the first reason whose condition (`holds`) is true, or null."""
     cases = (f"WHEN {check} THEN {_text(reason)}" for reason, check in zip(reasons, holds, strict=True))
     return f"CASE {' '.join(cases)} END"
 
@@ -93,13 +95,13 @@ def _text(words: str) -> str:
 
 
 OPERATION_REASON: Final = operation_reason(OPERATIONS, CONDITIONS)
-"""Why an operation of a stream cannot be resolved, or null."""
+"""SQL expression of the reason why a stream without options rejects an operation; null for a valid one."""
 
 EVENT_REASON: Final = _first_of(EVENT_REASONS, [f"{name} IS NULL" for name in EVENTS.fieldNames()])
-"""Why an event is rejected, or null."""
+"""SQL expression of the reason why an event is rejected; null for a valid one."""
 
 LATE: Final = "late: "
-"""Begins the reasons of rows that come too late in a stream."""
+"""Prefix of the reasons of late rows in a stream."""
 
 TIME_FORMAT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 """The format of a time in a rejected row's JSON."""

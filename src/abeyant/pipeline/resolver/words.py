@@ -1,7 +1,7 @@
-"""Operations that ask for more than the plain question, in Spark's workers: resolved by the code of `abeyant.tables`.
+"""Resolve operations with options in Spark's Python workers, by the code of `abeyant.tables`.
 
-So outcomes are equal to those of `abeyant.tables.resolve` wherever one worker has the operations together with all
-events of the keys that they watch. What is here is the same for whole tables and for streams.
+So outcomes are equal to those of `abeyant.tables.resolve` if one worker has the operations together with all events of
+the keys that they watch. Whole tables and streams share this module.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ __all__ = ["HashedWatches", "asks_more", "outcomes_of_rows", "read_batch"]
 
 
 def asks_more(operations: StructType, words: Words) -> bool:
-    """Return whether a word or a column asks for more than the plain question. A condition `then` may still do so.
+    """Return whether an option or a column needs `abeyant.tables`. The condition `then` needs it too, unseen here.
 
-    `operations` is what is read of them (`operations_schema`).
+    `operations` is the schema of the columns that are read (`operations_schema`).
     """
     return not words.plain or operations.simpleString() != OPERATIONS.simpleString()
 
 
 def read_batch(operations: pa.RecordBatch | pa.Table) -> Operations:
-    """Read valid operations, as Spark hands over columns of `operations_schema`."""
+    """Return valid operations, read from Arrow rows of Spark with the columns of `operations_schema`."""
     batches = operations.to_batches() if isinstance(operations, pa.Table) else [operations]
     normalized = [normalize(batch, in_process.OPERATIONS) for batch in batches]
     return read_operations(pa.Table.from_batches(normalized), ALL_CONDITIONS)
@@ -57,9 +57,10 @@ class HashedWatches:
         return places.copy(), identities.copy()
 
     def homes(self, rows: int) -> Integers:
-        """Return for each operation the place of its first watch, of those that complete it if there are any.
+        """Return each operation's home: the place of its first watch, of one that completes it if there is any.
 
-        There all its events come together. With `serves`, so do all operations that one event may serve.
+        The events of all its keys are brought there. With `serves`, all operations that one event may serve have one
+        home.
         """
         homes = np.empty(rows, np.int64)
         for operation, places in reversed(self._by_role):
@@ -71,7 +72,7 @@ class HashedWatches:
 def outcomes_of_rows(operations: Operations, rows: Sequence[Integers], words: Words, pairs: PairHash) -> pa.Table:
     """Return the outcomes of operations, given rows (place, identity, progress, at) of all events of their keys.
 
-    Raises `SchemaError` for columns and watches that do not go with the words.
+    Raises `SchemaError` for columns and watches that contradict the options.
     """
     columns = [np.ascontiguousarray(some.T) for some in rows]
     events = [EventRows.of(*some) for some in columns]

@@ -88,7 +88,7 @@ def is_result(directory: Path) -> bool:
 
 
 def read_marker(directory: Path) -> Mapping[str, Any]:
-    """Return the contents of a result's marker; empty where there is none."""
+    """Return the contents of a result's marker; empty if it is missing or unreadable."""
     try:
         found = json.loads((directory / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -136,7 +136,7 @@ def _new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
                 yield aside
                 _put_in_place(aside, out, overwrite=overwrite)
             except ConnectionError:
-                raise  # Spark's JVM is gone: that is not about `out`
+                raise  # Spark's JVM has ended: not an error of `out`
             except OSError as error:
                 if error.errno in (errno.ENOSPC, errno.EDQUOT):
                     raise AbeyantError(f"the disk is full: {out} was not written") from error

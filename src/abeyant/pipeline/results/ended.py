@@ -35,28 +35,29 @@ EXACT_UP_TO: Final = 100_000
 """Maximum expired operations whose keys are looked up; of more, a random sample of at most this many."""
 
 SAMPLED: Final = ["instance", "op_id"]
+"""The columns of the sample."""
 
 _BATCH_ROWS: Final = 1 << 17
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What one pass over outcomes found."""
+    """The counts and the sample of one pass over outcomes."""
 
     waits: pa.Table
-    """(kind, outcome, bin, most_ms, operations): counts, and the longest wait of each bin; `kind` '' where none is."""
+    """(kind, outcome, bin, most_ms, operations): counts, and the longest wait of each bin; `kind` '' for null."""
     sample: pa.Table | None = None
-    """(instance, op_id) of operations that expired: all, or `EXACT_UP_TO` at most. None where none were drawn."""
+    """(instance, op_id) of expired operations: all, or a sample of `EXACT_UP_TO` at most. None if none was drawn."""
     pending: int = 0
     """Operations that never end: their countdown is paused for ever. `waits` has none of them."""
     late: int = 0
-    """How many of the expired have a deadline after the newest event."""
+    """Number of expired operations with a deadline after the newest event."""
     newest: int | None = None
-    """The time of the newest event, in microseconds since 1970, where it was asked for."""
+    """The time of the newest event in microseconds since 1970; None if it was not requested, or none expired."""
 
     @property
     def expired(self) -> int:
-        """How many operations expired."""
+        """The number of expired operations."""
         return self.count("expired")
 
     @property
@@ -65,13 +66,13 @@ class Ended:
         return not self.pending and 0 < self.expired == pc.sum(self.waits["operations"]).as_py()
 
     def count(self, outcome: str) -> int:
-        """Return how many operations ended in this way."""
+        """Return the number of operations with this outcome."""
         of_them = pc.equal(self.waits["outcome"], outcome)
         return pc.sum(self.waits["operations"].filter(of_them)).as_py() or 0
 
 
 class Sample:
-    """Operations drawn at random from all that are added, each as likely as any other: `EXACT_UP_TO` at most."""
+    """A uniform random sample of the operations added, of at most `EXACT_UP_TO`."""
 
     def __init__(self) -> None:
         self.one_in = 1
@@ -80,17 +81,17 @@ class Sample:
         self._kept = pa.table({name: pa.array([], pa.string()) for name in SAMPLED})
 
     def add(self, some: pa.Table) -> None:
-        """Draw a sample of more rows (instance, op_id) and keep it."""
+        """Add rows (instance, op_id): draw one in `one_in` of them."""
         self.add_drawn(some.filter(pa.array(self._random.random(some.num_rows) * self.one_in < 1)))
 
     def make_room(self, rows: int) -> int:
-        """Lower the sampling rate until a sample of `rows` more fits in memory. Return N: draw one row in N."""
+        """Lower the sampling rate until a sample of `rows` rows fits `EXACT_UP_TO`. Return N: draw one row in N."""
         while rows > EXACT_UP_TO * self.one_in:
             self._halve()
         return self.one_in
 
     def add_drawn(self, drawn: pa.Table) -> None:
-        """Keep what was drawn elsewhere, one in `one_in`."""
+        """Add rows that the caller has drawn, one in `one_in`."""
         self._kept = pa.concat_tables([self._kept, drawn.cast(self._kept.schema)])
         while self._kept.num_rows > EXACT_UP_TO:
             self._halve()
@@ -100,26 +101,26 @@ class Sample:
         self._kept = self._kept.filter(pa.array(self._random.random(self._kept.num_rows) < 0.5)).combine_chunks()
 
     def table(self) -> pa.Table:
-        """Return what was drawn, in one piece: of a table with empty chunks Spark 4.3 loses rows."""
+        """Return the sample in one chunk: Spark 4.3 loses rows of a table with empty chunks."""
         return self._kept.combine_chunks()
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What is counted and drawn while outcomes go by."""
+    """The counts and the sample, while outcomes are read."""
 
     waits: Waits = field(default_factory=Waits)
     sample: Sample = field(default_factory=Sample)
 
     def ended(self) -> Ended:
-        """Return all of it."""
+        """Return the counts and the sample so far."""
         return Ended(self.waits.table(), self.sample.table(), self.waits.pending)
 
 
 def count_outcomes(files: Iterable[Path], newest_event: Callable[[], int | None] | None = None) -> Ended:
     """Count outcomes by kind, outcome and length of wait, in bins of 0.5 %, and draw a sample of those that expired.
 
-    `newest_event` is asked once for the time of the newest event (microseconds since 1970), if an operation expired.
+    If an operation expired, `newest_event` is called once, for the newest event's time in microseconds since 1970.
     """
     found, late = Counted(), 0
     newest: int | None = None
@@ -128,7 +129,7 @@ def count_outcomes(files: Iterable[Path], newest_event: Callable[[], int | None]
     for file in files:
         read = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").iter_batches(_BATCH_ROWS, columns=columns)
         for batch in read:
-            if never := batch.column("waited_ms").null_count:  # what is pending for ever has no length
+            if never := batch.column("waited_ms").null_count:  # operations pending for ever have no wait
                 found.waits.pending += never
                 batch = batch.filter(pc.is_valid(batch.column("waited_ms")))
             found.waits.add(bins(batch))
@@ -142,9 +143,9 @@ def count_outcomes(files: Iterable[Path], newest_event: Callable[[], int | None]
 
 
 def still_open(ended: Ended) -> str:
-    """Say how many of the expired have a deadline after the newest event; '' if none has.
+    """Return a sentence on expired operations with a deadline after the newest event; '' if there are none.
 
-    The tables are taken as complete, so these are expired by definition; more events may still complete them.
+    They are expired by definition, because the tables are taken as complete; later events may still complete them.
     """
     if ended.newest is None or not ended.late:
         return ""

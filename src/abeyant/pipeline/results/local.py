@@ -1,4 +1,4 @@
-"""Results in a directory that this machine and Spark's share: made beside it and renamed (`directory`)."""
+"""Write results to a directory that this machine and Spark's share: beside it, then renamed (`directory`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["LocalFolder", "LocalSink", "check_shared"]
 
 
 class LocalSink(Sink):
-    """A directory, by its path."""
+    """Sink for a local directory."""
 
     place: Path
     manifests = False
@@ -48,7 +48,7 @@ class LocalSink(Sink):
 
     @contextmanager
     def table(self, spark: SparkSession | None, *, overwrite: bool) -> Iterator[ResultWriter]:
-        """Yield a result that is made beside its place and then renamed."""
+        """Yield a writer of a result into a hidden directory, which is renamed at the end."""
         with new_result(self.place, overwrite=overwrite) as aside:
             result = _Result(aside, self.place)
             yield result
@@ -66,7 +66,7 @@ class LocalSink(Sink):
 
 
 class LocalFolder:
-    """The small files of a stream in a directory."""
+    """Folder of a stream's small files, in a local directory."""
 
     def __init__(self, root: Path) -> None:
         self._root: Final = root
@@ -120,7 +120,7 @@ class _Result:
         self.report: Final = out / REPORT
 
     def write(self, name: str, table: DataFrame) -> None:
-        # Not percent-encoded: Hadoop takes the path as it is.
+        # Not percent-encoded: Hadoop does not decode the path.
         table.write.parquet(f"file://{self.folder / name}")
         check_shared(self.folder / name)
 

@@ -1,7 +1,7 @@
 """Manifests: small files, written last, that name all files of a result or of a stream's batch.
 
-On an object store a directory cannot appear at once. So readers take only the files that a manifest names. A truncated
-manifest is none: its JSON cannot be parsed.
+An object store cannot create a directory atomically. So readers take only the files that a manifest names. A truncated
+manifest is ignored, because its JSON cannot be parsed.
 """
 
 from __future__ import annotations

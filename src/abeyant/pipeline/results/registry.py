@@ -1,4 +1,4 @@
-"""All kinds of sinks. A new one is a module beside these, and its class in `SINKS`."""
+"""Choose the sink of a place. To add a kind of sink, write a module beside these, and add its class to `SINKS`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from abeyant.pipeline.results.stored import StoreSink
 __all__ = ["SINKS", "sink_of"]
 
 SINKS: Final[tuple[type[Sink], ...]] = (StoreSink, LocalSink)
-"""The first that takes a place is used."""
+"""All kinds of sinks. The first whose `takes` accepts a place is used for it."""
 
 
 def sink_of(place: str | os.PathLike[str]) -> Sink:

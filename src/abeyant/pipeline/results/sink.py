@@ -1,4 +1,4 @@
-"""The protocol of sinks: where a command's result goes, written whole by `table` or batch by batch by `stream`."""
+"""The protocol of sinks, to which a command writes its result: whole by `table`, or batch by batch by `stream`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 __all__ = ["Folder", "Out", "ResultWriter", "Sink"]
 
 Out = Path | str
-"""A place: a path of this machine, or a URI."""
+"""The place of a result: a path on this machine, or a URI."""
 
 
 class ResultWriter(Protocol):
-    """A result under way."""
+    """Writer of a result that is not yet complete."""
 
     @property
     def folder(self) -> Path:
@@ -25,7 +25,7 @@ class ResultWriter(Protocol):
 
     @property
     def report(self) -> Out:
-        """Where the page will be once the result is complete."""
+        """The place of the page once the result is complete."""
 
     def write(self, name: str, table: DataFrame) -> None:
         """Write a table with Spark."""
@@ -41,7 +41,7 @@ class ResultWriter(Protocol):
 
 
 class Folder(Protocol):
-    """The folder of a stream's result, for its small files; a `Store` is one."""
+    """The folder of a stream's result, for small files; `Store` implements it, too."""
 
     def read(self, name: str) -> str | None:
         """Return a file's text; None where there is none."""
@@ -85,7 +85,7 @@ class Sink(Protocol):
         """Raise `AbeyantError` if it is known without Spark that a result cannot be put there."""
 
     def held(self, *, whole: bool) -> AbstractContextManager[None]:
-        """Lease a whole result or a stream's folder before Spark starts, where that is possible without Spark."""
+        """Return a context that leases a whole result or a stream's folder, if that is possible without Spark."""
         return nullcontext()
 
     def table(self, spark: SparkSession, *, overwrite: bool) -> AbstractContextManager[ResultWriter]:

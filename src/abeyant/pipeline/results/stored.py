@@ -1,7 +1,8 @@
-"""Results on a store that Spark reaches, by URI, where there may be no rename.
+"""Write results to a store that Spark reaches, by URI, where directories may not be renamed.
 
 Tables are written below `out/run-ID`, a new name for each run; then the marker, which names that run and all its files,
-is written in one step, replacing an earlier one. Runs that no marker names were killed, and the next run removes them.
+is written in one step, replacing an earlier one. Runs that the marker does not name were killed or replaced: a run
+removes their files once its own marker is written.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _COMMAND: Final = "command"
 
 
 class StoreSink(Sink):
-    """A place on a store, by its URI. It is reached through Spark only, so PySpark is imported late."""
+    """Sink for a URI on a store. Only Spark reaches the store, so PySpark is imported late."""
 
     manifests = True
 

@@ -32,7 +32,7 @@ def write_result(
 ) -> ResultWriter:
     """Write each table as Parquet below `out`, and the report that `write_report(folder, file)` makes from `drawn`.
 
-    `about` goes into the marker. Returns the result. Raises `AbeyantError` where `out` cannot be written.
+    `about` are further entries of the marker. Returns the result. Raises `AbeyantError` if `out` cannot be written.
     """
     steps, group = Steps(quiet=quiet), "abeyant-result"
     with sink_of(out).table(spark, overwrite=overwrite) as result:

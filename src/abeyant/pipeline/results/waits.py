@@ -14,10 +14,10 @@ __all__ = ["BINS_PER_E", "COUNTED_BY", "MOST_KEYS", "Waits", "bins"]
 BINS_PER_E: Final = 200
 """Bins in a factor of e: a bin's longest wait is at most 0.5 % longer than its shortest."""
 MOST_KEYS: Final = 50
-"""How many keys are reported: those on which most operations expired."""
+"""Maximum number of keys reported, of those on which most operations expired."""
 COUNTED_BY: Final = ["kind", "outcome", "bin"]
 
-_ADD_UP: Final = 32  # batches
+_ADD_UP: Final = 32  # batches whose counts are kept before they are added up
 _WAITS: Final = pa.schema(
     {"kind": pa.string(), "outcome": pa.string(), "bin": pa.int64(), "most_ms": pa.float64(), "operations": pa.int64()}
 )
@@ -29,7 +29,7 @@ class Waits:
     def __init__(self) -> None:
         self._parts: list[pd.DataFrame] = []
         self.pending = 0
-        """Operations that never end: their countdown is paused for ever. They have no wait, and are not in `table`."""
+        """Number of operations that never end: their countdown is paused for ever. `table` has none of them."""
 
     def add(self, some: pd.DataFrame) -> None:
         """Add the counts of one batch. Those without a `bin` are of operations that never end."""
@@ -53,7 +53,7 @@ class Waits:
 
 
 def bins(batch: pa.RecordBatch) -> pd.DataFrame:
-    """Return the counts of one batch, by one sort of integers that combine group and bin."""
+    """Return the counts of one batch. O(n log n): one sort of integers that combine group and bin."""
     kind, kinds = _numbered(batch.column("kind"))
     outcome, outcomes = _numbered(batch.column("outcome"))
     waited = batch.column("waited_ms").to_numpy()
@@ -76,6 +76,6 @@ def bins(batch: pa.RecordBatch) -> pd.DataFrame:
 
 
 def _numbered(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:
-    """Return a number per text, and the texts of the numbers; a null is ''."""
+    """Return a number for each text, and the distinct texts by number; a null is ''."""
     encoded = texts.fill_null("").dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_numpy(zero_copy_only=False)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 __all__ = ["Pattern", "first_file", "list_at_once", "pattern_of"]
 
 _SHOWN: Final = "/[^_.]*"
-"""The names in a directory that Spark does not ignore."""
+"""A pattern for the names in a directory that Spark does not ignore."""
 
 _LISTING_JOB: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
@@ -25,10 +25,10 @@ class Pattern(NamedTuple):
     """A pattern for Spark to read instead of a directory."""
 
     text: str
-    """Appended to the directory's path."""
+    """The text to append to the directory's path."""
     options: dict[str, str]
     slashes: int | None
-    """Slashes in the path of a file directly in the directory; None to accept files at any depth."""
+    """The number of slashes in the path of a file directly in the directory; None to accept any depth."""
 
     def only(self, files: DataFrame) -> DataFrame:
         """Drop files in subfolders: Spark does not read those of a plain directory."""
@@ -38,8 +38,8 @@ class Pattern(NamedTuple):
 def pattern_of(directory: Path) -> Pattern | None:
     """Return the pattern for a local directory; None if Spark should list the directory itself.
 
-    That is so if Spark's metadata says what is in it (`_spark_metadata`), or if its folders are not those of a
-    partitioned table of uniform depth. O(entries).
+    It should if Spark's metadata lists the files (`_spark_metadata`), or if its folders are not those of a partitioned
+    table of uniform depth. O(entries).
     """
     directory = directory.resolve()
     levels = _levels(directory)

@@ -22,9 +22,9 @@ class CatalogTable(Source):
         return name.startswith(_PREFIX)
 
     def table(self, spark: SparkSession) -> DataFrame:
-        """Return the rows that are there now."""
+        """Return the current rows."""
         return spark.table(self.given.name.removeprefix(_PREFIX))
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """Return the rows that are there and those that arrive, as operations or events."""
+        """Return the existing rows and those that arrive, as operations or events."""
         return self.given.of_columns(spark.readStream.table(self.given.name.removeprefix(_PREFIX)))

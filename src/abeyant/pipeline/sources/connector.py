@@ -27,7 +27,7 @@ _NOWHERE: Final = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "none"
 
 
 class ConnectorError(AbeyantError):
-    """Spark's Kafka connector is not available; the message says what was tried, and what to do."""
+    """Raised if Spark's Kafka connector is not available; the message says what was tried, and what to do."""
 
 
 def coordinate() -> str:

@@ -26,10 +26,10 @@ from abeyant.tables.defaults import SHOWN_CHARS
 __all__ = ["Csv"]
 
 _UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
-# Where Spark puts the text of a row that has not as many fields as the header: fields beyond it would be lost.
+# The column for the text of a row whose number of fields differs from the header's: Spark drops fields beyond it.
 _RAW: Final = "_abeyant_raw"
 _MOST_BEYOND: Final = 16
-"""How many fields beyond the header's are looked at: one of them has a value."""
+"""The number of fields beyond the header that are checked for a value."""
 # A quote within quotes is doubled, as in RFC 4180. (Spark's default is a backslash.)
 _QUOTES: Final = {"escape": '"'}
 _OPTIONS: Final = {"header": "true", **_QUOTES, "columnNameOfCorruptRecord": _RAW}
@@ -44,10 +44,10 @@ class Csv(FileSource):
     stream_options: ClassVar = {**_OPTIONS, "enforceSchema": "false", "multiLine": "true"}
     _sep = ","
     _first = ""
-    """The path of a file: the names of its folders may be columns."""
+    """The path of the first file: its folders `column=value` are columns of its table."""
 
     def read_as(self, schema: StructType) -> StructType:
-        """Return the schema with a column more, for the text of a row that has not as many fields."""
+        """Return the schema with one more column, for the text of rows with another number of fields."""
         return StructType([*schema.fields, StructField(_RAW, StringType())])
 
     def columns_of(self, rows: DataFrame) -> DataFrame:
@@ -69,12 +69,12 @@ class Csv(FileSource):
         return rows.withColumns(read) if read else rows
 
     def schema(self, spark: SparkSession) -> StructType | None:
-        """Return the columns of the files that are there now; None if there are none."""
+        """Return the columns of the current files; None if there are no files."""
         schema = super().schema(spark)
         return None if schema is None else StructType([field for field in schema if field.name != REJECT_REASON])
 
     def arriving(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
-        """Load files as `FileSource` does, with the separator of those that are there now."""
+        """Load files as `FileSource` does, with the separator of the current ones."""
         return super().arriving(spark, reader.option("sep", self._separator(spark)))
 
     def _load(self, spark: SparkSession, schema: StructType | None) -> DataFrame:
@@ -86,7 +86,7 @@ class Csv(FileSource):
         return reader.schema(self.read_as(table.schema)).load(self.locations())
 
     def _separator(self, spark: SparkSession) -> str:
-        """Return what separates the columns, a comma while there are no files; keep it for `columns_of`."""
+        """Return the column separator (a comma while there are no files), and keep it for `columns_of`."""
         here = self._here()
         if here is not None:
             self._sep, self._first = separator_in(here), str(here[0]) if here else ""
@@ -134,7 +134,7 @@ class Csv(FileSource):
 
 
 def _surplus(width: int, separator: str) -> Column:
-    """Return the reason for a row with more than `width` fields; null for others, and where all beyond are empty.
+    """Return the reason for a row with more than `width` fields; null for others, and if the fields beyond are empty.
 
     Spark keeps the text of shorter rows, too; their missing fields are null.
     """

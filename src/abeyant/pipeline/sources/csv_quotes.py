@@ -46,9 +46,9 @@ def quoted_breaks(files: Iterable[Path], separator: str = ",") -> str | None:
 
 class _Look(NamedTuple):
     ends: set[str]
-    """Line endings of its rows."""
+    """The line endings that occur in the file."""
     breaks: bool
-    """Whether a line ends within quotes."""
+    """Whether any line ends within quotes."""
 
 
 def _look(file: Path, separator: bytes, *, quick: bool) -> _Look:

@@ -1,4 +1,4 @@
-"""What separates the columns of CSV: a comma; if the header has none outside quotes, a semicolon, a tab or a bar.
+"""Find the separator of CSV columns: a comma; if the header has none outside quotes, a semicolon, a tab or a bar.
 
 Excel writes semicolons where the comma is the decimal mark. In a file named .tsv it is a tab. Imports no PySpark.
 """
@@ -25,7 +25,7 @@ _QUOTED: Final = re.compile(r'(?<![^,;\t|\ufeff])"[^"]*+(?:""[^"]*+)*+(?:"|\Z)')
 
 
 def separator_of(header: str, name: str = "") -> str:
-    """Return what separates the columns of the file `name` with this header."""
+    """Return the column separator of the file `name` with this header."""
     if _TABS.search(name):
         return "\t"
     bare = _QUOTED.sub("", header)
@@ -39,7 +39,7 @@ def check_utf_8(header: bytes, file: Path | str) -> None:
 
 
 def separator_in(files: Iterable[Path]) -> str:
-    """Return what separates the columns of local files, by the first line that is not blank."""
+    """Return the column separator of local files, from the first line that is not blank."""
     for file in files:
         with suppress(OSError, EOFError), OPENERS.get(file.suffix.lower(), open)(file, "rb") as opened:
             while header := opened.readline(_MOST_BYTES):

@@ -8,5 +8,5 @@ __all__ = ["no_columns"]
 
 
 def no_columns(name: str, called: str) -> AbeyantError:
-    """Return the error for a path that has no file with columns, of the format `called` so."""
+    """Return the error for a path without a file that has columns; `called` is the format's name in messages."""
     return AbeyantError(f"{name}: found no {called} file with columns (names that begin with _ or . are ignored)")

@@ -34,11 +34,12 @@ class FileSource(Source):
     format: ClassVar[str]
     """Spark's name of the format."""
     called: ClassVar[str]
+    """The format's name in messages."""
     endings: ClassVar[tuple[str, ...]]
-    """File name extensions."""
+    """The file name extensions of the format."""
     stream_options: ClassVar[Mapping[str, str]] = {}
     first_file_counts: ClassVar[bool] = True
-    """Whether a stream takes its columns from the directory's first file."""
+    """Whether the directory's first file alone defines the columns of a stream."""
 
     @classmethod
     def takes(cls, name: str, given: Input) -> bool:
@@ -51,7 +52,7 @@ class FileSource(Source):
         return name.rpartition(".")[2] in cls.endings
 
     def describe(self) -> Facts:
-        """Return what is known without Spark. Raise `AbeyantError` for a local path that does not exist."""
+        """Return the facts known without Spark. Raise `AbeyantError` for a local path that does not exist."""
         path = self.given.name
         if not path:
             raise AbeyantError("a path is empty: name a file, directory or glob")
@@ -78,19 +79,19 @@ class FileSource(Source):
         return None if is_uri(self.given.name) else size
 
     def table(self, spark: SparkSession) -> DataFrame:
-        """Return the rows that are there now, with their own columns."""
+        """Return the current rows, with their own columns."""
         return self._read(spark, None)
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """Return the rows that are there and those that arrive, as operations or events."""
+        """Return the existing rows and those that arrive, as operations or events."""
         return self.given.of_columns(self.rows(spark))
 
     def again(self, spark: SparkSession) -> DataFrame:
-        """Return the rows that are there now, as `stream` reads them."""
+        """Return the current rows, as `stream` reads them."""
         return self.given.of_columns(self._read(spark, self.given.fields()))
 
     def rows(self, spark: SparkSession) -> DataFrame:
-        """Return the rows that are there and those that arrive, with their own columns."""
+        """Return the existing rows and those that arrive, with their own columns."""
         schema = self.given.fields() or self.schema(spark)
         if schema is None:
             table = self.given.table
@@ -102,7 +103,7 @@ class FileSource(Source):
         return self.columns_of(self.arriving(spark, reader))
 
     def schema(self, spark: SparkSession) -> StructType | None:
-        """Return the columns of the files that are there now; None if there are none."""
+        """Return the columns of the current files; None if there are no files."""
         path = self.given.name
         if not is_uri(path) and Path(path).is_dir():
             if not any(is_shown(file.name) for file in Path(path).rglob("*")):

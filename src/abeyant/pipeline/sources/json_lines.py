@@ -1,4 +1,4 @@
-"""JSON lines: as a table, with the columns that Spark infers; as a stream, records whose fields are read one by one."""
+"""Read JSON lines: as a table with the columns that Spark infers; as a stream of records, field by field."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class JsonLines(FileSource):
         return self._of_lines(spark, self.lines(spark))
 
     def again(self, spark: SparkSession) -> DataFrame:
-        """Return the lines that are there now, as `stream` reads them."""
+        """Return the current lines, as `stream` reads them."""
         return self._of_lines(spark, _as_records(spark.read.format("text").load(self.locations())))
 
     def lines(self, spark: SparkSession) -> DataFrame:

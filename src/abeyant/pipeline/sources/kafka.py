@@ -84,11 +84,11 @@ class Topic(Source):
         return Facts(topics=(self.given.name,))
 
     def table(self, spark: SparkSession) -> DataFrame:
-        """Return the records that are there now."""
+        """Return the current records."""
         return _records(spark.read.format("kafka").options(**self._options()).load())
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """Return the records that are there and those that arrive, as operations or events."""
+        """Return the existing records and those that arrive, as operations or events."""
         kafka, options = self.given.kafka, self._options()
         assert kafka is not None, "the name is that of a topic"
         options["startingOffsets"] = kafka.start  # of a query without a checkpoint
@@ -98,7 +98,7 @@ class Topic(Source):
         return self.given.of_records(records, self.given.fields())
 
     def again(self, spark: SparkSession) -> DataFrame:
-        """Return the records that are there now, as `stream` reads them."""
+        """Return the current records, as `stream` reads them."""
         return self.given.of_records(self.table(spark), self.given.fields())
 
     def _options(self) -> dict[str, str]:

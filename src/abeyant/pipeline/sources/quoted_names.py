@@ -15,7 +15,7 @@ __all__ = ["check_quoted", "text_of"]
 
 _TEXT: Final = re.compile(r"""'([^'\\]*)'|"([^"\\]*)\"""")
 _LABELS: Final = ("instance", "kind", "condition")
-"""Columns in which a text may well be named as a column of the table is."""
+"""The columns whose constant text may equal the name of one of the table's columns."""
 
 
 def text_of(sql: str) -> str | None:

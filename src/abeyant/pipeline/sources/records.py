@@ -58,12 +58,13 @@ def read_operations(
 ) -> DataFrame:
     """Return records as `operations`, with `REJECT_REASON` and `REJECTED_ROW` for those that `resolve_stream` rejects.
 
-    `records` has `value` (text or bytes, one JSON object) and `record`, a struct that says where it came from.
-    `columns` are SQL expressions over the object's fields and `record`; a column without one is the field of its name.
-    `fields` are the object's fields with their types; further ones that `columns` name are read as text. Instead of
-    `watches` there may be `key` and `required`. If a field is missing, `instance` is '' and `required` 1. Optional
-    columns such as `timeout`, `deadline` and `cancel_key` are read only if `columns` or `fields` name them, and `role`
-    only if the type of `watches` has it: the records themselves do not show which columns there are.
+    `records` has `value` (text or bytes, one JSON object) and `record`, a struct with its origin (file, or topic,
+    partition and offset). `columns` are SQL expressions over the object's fields and `record`; a column without one is
+    the field of its name. `fields` are the object's fields with their types; further ones that `columns` name are read
+    as text. Instead of `watches` there may be `key` and `required`. If a field is missing, `instance` is '' and
+    `required` 1. Optional columns such as `timeout`, `deadline` and `cancel_key` are read only if `columns` or `fields`
+    name them, and `role` only if the type of `watches` has it: records do not show which columns there are.
+
     Raises `AbeyantError` for an expression that Spark cannot analyze, `SchemaError` for one of a wrong type.
     """
     declared = [field for field in fields or () if not isinstance(field.dataType, StructType | ArrayType | MapType)]
@@ -99,7 +100,7 @@ def read_events(
 
 
 class _Opened:
-    """Records with their fields as columns under our names, and how each of these is converted."""
+    """Records with the fields of their objects as columns under our names; converts each to its type."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from abeyant.pipeline.sources.source import Input, Source
 __all__ = ["SOURCES", "source_of"]
 
 SOURCES: Final[tuple[type[Source], ...]] = (Topic, CatalogTable, Csv, JsonLines, Orc, Parquet)
-"""In the order in which their `takes` is called for a name."""
+"""All sources, in the order in which their `takes` is called for a name."""
 
 
 def source_of(given: Input) -> Source:

@@ -1,4 +1,4 @@
-"""The interface of sources: one of the two tables, read at once or as rows arrive."""
+"""The interface of sources, which read operations or events as a table or a stream."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ __all__ = ["Facts", "Input", "Kafka", "Source"]
 
 @dataclass(frozen=True)
 class Kafka:
-    """The brokers of topics, and how to read these."""
+    """The brokers, and the options for reading their topics."""
 
     servers: str
     properties: Mapping[str, str] = field(default_factory=dict)
     start: str = "earliest"
+    """The starting offsets of a stream without a checkpoint, as Spark's option `startingOffsets`."""
     records_a_batch: int | None = None
+    """The maximum number of records per batch of a stream; None for no limit."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Input:
 
     table: Name
     name: str
+    """A path, glob or URI, a topic, or `table:NAME`."""
     columns: Mapping[str, str] = field(default_factory=dict)
     schema: str | None = None
     """The fields and their types in Spark's DDL; None to infer them."""
@@ -42,6 +45,7 @@ class Input:
     """A SQL query over the rows as the table `operations` or `events`; its result replaces them."""
     format: str | None = None
     files_a_batch: int = 100
+    """The maximum number of files per batch of a stream."""
     kafka: Kafka | None = None
 
     def fields(self) -> StructType | None:
@@ -86,9 +90,11 @@ class Facts(NamedTuple):
     """Facts about a source that are known before Spark starts."""
 
     topics: tuple[str, ...] = ()
+    """The Kafka topics that must exist."""
     one_batch: bool = False
-    """Whether a stream's first batch has all rows, as of a single file. A folder may get more at any moment."""
+    """Whether a stream's first batch has all rows, as that of a single file. A folder may get more at any time."""
     empty: bool = False
+    """Whether there is nothing to read yet."""
 
 
 class Source(Protocol):
@@ -101,28 +107,28 @@ class Source(Protocol):
 
     @classmethod
     def takes(cls, name: str, given: Input) -> bool:
-        """Return whether a name (the given one, or that of a file in the directory) is of this kind of source."""
+        """Return whether this kind of source reads `name`: the given name, or that of a file in the directory."""
 
     def describe(self) -> Facts:
-        """Return what is known without Spark. Raise `AbeyantError` if there is nothing to read."""
+        """Return the facts known without Spark. Raise `AbeyantError` if there is nothing to read."""
         return Facts()
 
     def size(self, most: int) -> int | None:
-        """Return its bytes; stop counting beyond `most`. None if only Spark knows."""
+        """Return the size in bytes; stop counting beyond `most`. None if only Spark knows."""
 
     def table(self, spark: SparkSession) -> DataFrame:
-        """Return the rows that are there now, with their own columns."""
+        """Return the current rows, with their own columns."""
 
     def queried(self, spark: SparkSession) -> DataFrame:
-        """Return the result of the user's query over the rows that are there now, or these rows."""
+        """Return the current rows, or the result of the user's query over them."""
         return self.given.queried(self.table(spark))
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """Return the rows that are there and those that arrive, as operations or events; bad rows are marked.
+        """Return the existing rows and those that arrive, as operations or events; bad rows are marked.
 
         Raises `AbeyantError` for columns that are missing, of a wrong type, or not yet known.
         """
 
     def again(self, spark: SparkSession) -> DataFrame:
-        """Return the rows that are there now, read as `stream` does but as a batch."""
+        """Return the current rows, read as `stream` does but as a batch."""
         return self.given.of_columns(self.table(spark))

@@ -93,7 +93,7 @@ def events_from(table: DataFrame, columns: Mapping[str, str] | None = None, *, s
 
 
 def observed_from(table: DataFrame, columns: Mapping[str, str] | None = None) -> DataFrame:
-    """Return operations that say themselves how they ended, with the types of `OBSERVED`; other columns stay.
+    """Return operations whose outcomes are in the table, with the types of `OBSERVED`; other columns stay.
 
     `columns` and defaults are those of `operations_from`, as are errors. A value that cannot be converted is null.
     """
@@ -131,7 +131,7 @@ def check_constants(table: DataFrame, name: Name) -> None:
 
 
 def _mend(error: str, name: Name) -> str:
-    """Return what to do about a column that is missing; '' for other errors."""
+    """Return a hint for an error about a missing column; '' for other errors."""
     if lacks := re.search("no column '(.*?)'", error):
         return f"; name your own columns: {name}.selectExpr('... AS {lacks[1]}', ...)"
     return ""

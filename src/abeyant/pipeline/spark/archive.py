@@ -27,7 +27,7 @@ from abeyant.pipeline.spark.java import JAVA_VARIABLES, Java, caches
 __all__ = ["CLASS_ARCHIVE", "archive_options", "class_list", "write_archive"]
 
 CLASS_ARCHIVE: Final = "ABEYANT_CLASS_ARCHIVE"
-"""The environment variable: `off` for no class archive, `wait` for commands to wait until theirs is written."""
+"""The environment variable: `off` for no class archive, `wait` to let commands wait until theirs is written."""
 
 _LIST: Final = "-XX:DumpLoadedClassList"
 _LISTED: Final = re.compile(rf'"{_LIST}=([^"]+)"')
@@ -50,7 +50,7 @@ def archive_options(
     environ: Mapping[str, str] | None = None,
     cache: Path | None = None,
 ) -> list[str]:
-    """Return the JVM options that use the archive for `jars`, or that list the classes for it; or none.
+    """Return the JVM options that use the archive for `jars`, or that list the classes for it; none if neither applies.
 
     `named` are the user's own options: where they set class sharing, nothing is added. Classes are listed only with
     `write`, by one JVM at a time. `cache` overrides the directory of archives. Costs one stat per jar.
@@ -78,10 +78,10 @@ def class_list(options: str) -> Path | None:
 
 
 def write_archive(listed: Path, java: Path, class_path: str) -> None:
-    """Have the archive of the listed classes written by a process of the lowest priority, which takes a minute.
+    """Start a process of the lowest priority that writes the archive of the listed classes, which takes a minute.
 
-    `class_path` is that of the JVM that listed them, which has ended; of its options none has to be the same. If the
-    environment says `wait`, wait for the archive.
+    `class_path` is that of the JVM that listed them, which has ended; its options need not be the same. If
+    `ABEYANT_CLASS_ARCHIVE` is `wait`, wait for the archive.
     """
     wait = os.environ.get(CLASS_ARCHIVE) == "wait"
     nice = shutil.which("nice")
@@ -131,14 +131,17 @@ def _whole(directory: Path, name: str) -> Path | None:
 
 
 def _has_head(fresh: Path) -> bool:
-    """Return whether it is written whole: the header comes last."""
+    """Return whether the archive is complete: its header is written last."""
     with suppress(OSError), fresh.open("rb") as stream:
         return any(stream.read(4))
     return False
 
 
 def _claimed(fresh: Path) -> bool:
-    """Return whether this process is to write it. A recent empty file means that another process is writing it."""
+    """Reserve the archive `fresh` for this process to write, and delete old ones. Return False if another writes it.
+
+    A recent empty file is the reservation of another process.
+    """
     fresh.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         fresh.open("xb").close()

@@ -1,6 +1,6 @@
 """Read a session's `fs.azure` settings, for Arrow's readers in Python workers.
 
-Workers cannot ask the JVM, so the driver reads the settings once.
+Workers have no JVM, so the driver reads the settings once.
 """
 
 from __future__ import annotations

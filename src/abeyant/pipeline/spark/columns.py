@@ -17,9 +17,9 @@ __all__ = ["check_table", "columns_of", "conversion", "is_case_sensitive", "oper
 def check_table(table: DataFrame, schema: StructType, name: str, *, given: Sequence[str] | None = None) -> None:
     """Raise `SchemaError` unless `table` has every column of `schema` with its type; further ones are fine.
 
-    The error names the columns that were `given`, in place of all that the table has by now.
-    Upper and lower case are one unless the session says otherwise (`spark.sql.caseSensitive`). Whether a column may be
-    null is not compared: Spark widens that at every step.
+    The error lists the columns `given` (default: those of `table`, which may include columns that were added).
+    Names are compared without case unless `spark.sql.caseSensitive` is set. Whether a column may be null is not
+    compared: Spark widens that at every step.
     """
     alike = str if is_case_sensitive(table.sparkSession) else str.lower
     for field in schema.fields:
@@ -41,7 +41,7 @@ def check_table(table: DataFrame, schema: StructType, name: str, *, given: Seque
 
 
 def conversion(column: str, found: str, wanted: str) -> str:
-    """Return, after "; ", the SQL that makes the wanted type of `column` of another; '' where that is not plain."""
+    """Return "; " and a hint with SQL that converts `column` to the type `wanted`; '' if none is obvious."""
     kind = found.partition("(")[0]
     if wanted == "string" and not found.startswith(("array", "map", "struct")):
         text = {
@@ -67,7 +67,7 @@ def conversion(column: str, found: str, wanted: str) -> str:
 
 
 def operations_schema(table: DataFrame) -> StructType:
-    """Return what `resolve` reads of operations: `OPERATIONS`, with what the table has beyond it or in its place."""
+    """Return the columns that `resolve` reads: `OPERATIONS` with the table's time limit, roles and optional columns."""
     alike = str if is_case_sensitive(table.sparkSession) else str.lower
     kinds = {alike(field.name): field.dataType for field in table.schema.fields}
     how_long = next((name for name in HOW_LONG if name in kinds), HOW_LONG[0])
@@ -88,12 +88,12 @@ def operations_schema(table: DataFrame) -> StructType:
 
 
 def is_case_sensitive(spark: SparkSession) -> bool:
-    """Return whether names of columns that differ only in case are two in this session. Not so by default."""
+    """Return whether this session distinguishes column names by case. It does not by default."""
     return spark.conf.get("spark.sql.caseSensitive") == "true"
 
 
 def columns_of(table: DataFrame, schema: StructType) -> DataFrame:
-    """Return the columns of `schema` alone, under its own names down to the fields of a struct."""
+    """Select the columns of `schema`, cast to its types, with its spelling of names down to the fields of structs."""
     if table.schema.simpleString() == schema.simpleString():
         return table  # Spark would copy rows that are in the plan itself
     kinds = {column.name.lower(): column.dataType.simpleString() for column in table.schema.fields}

@@ -14,5 +14,5 @@ __all__ = ["is_connect"]
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Return whether a session is Spark Connect's, by its class's name: Connect may not be installed."""
+    """Return whether a session is Spark Connect's, by its class's module, since Connect may not be installed."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")

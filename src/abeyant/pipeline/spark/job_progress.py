@@ -16,7 +16,7 @@ _POLL_SECONDS: Final = 0.2
 _IDLE_POLLS: Final = 5
 
 ProgressCallback = Callable[[float, str], None]
-"""Called with the share that is done, and a text such as "3/8 tasks"."""
+"""A function that is called with the share done, from 0 to 1, and a text such as "3/8 tasks"."""
 
 
 class JobProgress:
@@ -30,12 +30,12 @@ class JobProgress:
         self._share = 0.0
 
     def update(self, stage: int, completed: int, total: int) -> None:
-        """Record how many of a stage's tasks are done."""
+        """Record a stage's number of completed tasks and of all tasks."""
         before = self._stages.get(stage, (0, 0))
         self._stages[stage] = (max(completed, before[0]), max(total, before[1]))
 
     def state(self) -> tuple[float, str]:
-        """Return the share that is done, and a text with the number of tasks, '' while there are none."""
+        """Return the share done, from 0 to 1, and a text with the number of tasks, '' while there are none."""
         completed, total = (
             (sum(column) for column in zip(*self._stages.values(), strict=True)) if self._stages else (0, 0)
         )

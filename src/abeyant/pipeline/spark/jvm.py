@@ -38,7 +38,7 @@ OUT_OF_MEMORY: Final = (
     "a JVM ran out of memory: give it more, as by --conf spark.driver.memory=8g, or spark.executor.memory on a cluster"
 )
 
-# The JVM's error stream, an unnamed file; set before the JVM starts.
+# File descriptor of the unnamed file that has the JVM's error stream; set before the JVM starts.
 _said: int | None = None
 
 _ENDS_SECONDS: Final = 10.0
@@ -59,8 +59,8 @@ _FATAL: Final = "SparkUncaughtExceptionHandler: "
 def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
     """Return the gateway to this process's JVM, started with `conf` unless it runs.
 
-    A `silent` JVM does not hold this process's standard output open when it ends after it. If it lists its classes,
-    the archive of them is written when this process ends.
+    With `silent` the JVM does not inherit standard output, which it would keep open if it outlives this process. If it
+    lists its classes, their archive is written when this process ends.
     """
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -82,16 +82,16 @@ def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
 
 
 def end_listing(gateway: JavaGateway, listed: Path) -> None:
-    """End this process's JVM, which lists its classes, and have the archive of them written. Takes half a second."""
+    """End this process's JVM, which lists its classes, and start writing their archive. Takes half a second."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
     try:
         java, class_path = map(gateway.jvm.java.lang.System.getProperty, ("java.home", "java.class.path"))
     except (Py4JError, OSError):
-        return  # it has ended already: another command's will list them
+        return  # the JVM has ended already: that of a later command will list the classes
     gateway.proc.stdin.close()
     with suppress(subprocess.TimeoutExpired):
-        gateway.proc.wait(_ENDS_SECONDS)  # only then the list is whole
+        gateway.proc.wait(_ENDS_SECONDS)  # the list is complete only after the JVM has ended
         write_archive(listed, Path(java), class_path)
 
 

@@ -12,7 +12,7 @@ __all__ = ["KafkaClientError", "describe_topics"]
 
 
 class KafkaClientError(Exception):
-    """The client failed: `kind` is the class of the innermost Java exception, whose message this has."""
+    """A failure of the client. `kind` and message are class and message of the innermost Java exception."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)

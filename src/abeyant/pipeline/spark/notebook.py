@@ -1,4 +1,4 @@
-"""Show Spark's progress below notebook cells, and at the end how long each took.
+"""Show Spark's progress below notebook cells, and at the end the seconds that each took.
 
 A notebook is a kernel of Jupyter's protocol: Jupyter, VS Code, Colab. It has imported IPython already; this module
 never does. Spark is lazy, so `resolve` has nothing to show itself: it starts to watch the cells. While a cell runs, a
@@ -62,14 +62,14 @@ class _Line:
         self._shown = ""
 
     def report(self, share: float, tasks: str) -> None:
-        """Show how far Spark is."""
+        """Show the text `tasks` and a progress bar for `share`, from 0 to 1."""
         self._last = time.monotonic()
         if self._handle is None:
             self._began = self._last
         self._show(f"Spark: {tasks}, {self._seconds()}", f'<progress value="{share:.3f}" max="1"></progress>')
 
     def end(self) -> None:
-        """Show how long it took, if anything was shown."""
+        """Replace the bar by the seconds it took, if one was shown."""
         if self._handle is not None:
             self._show(f"Spark: {self._seconds()}")
 
@@ -97,7 +97,7 @@ class _Cells:
         self._shell: Any = None
         self._spark: SparkSession | None = None
         self._line = _Line()
-        self._server: Callable[..., None] | None = None  # handles the progress of one of the server's operations
+        self._server: Callable[..., None] | None = None  # handles the progress of one operation of the Connect server
         self._thread: threading.Thread | None = None
         self._done = threading.Event()
 

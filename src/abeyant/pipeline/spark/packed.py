@@ -34,7 +34,7 @@ class PackedRows:
     packed: DataFrame
     name: str
     prepare: Callable[[pa.Table], pa.Table] | None = None
-    """Applied to each chunk of rows first."""
+    """A function that is applied to each chunk before the work."""
 
     @property
     def sparkSession(self) -> SparkSession:  # noqa: N802 - as of a DataFrame
@@ -42,7 +42,7 @@ class PackedRows:
         return self.packed.sparkSession
 
     def prepared(self, prepare: Callable[[pa.Table], pa.Table], columns: Sequence[str]) -> PackedRows:
-        """Return the same rows with `prepare` applied to each chunk; of it `columns` are needed, and all are there."""
+        """Return the same rows with `prepare` applied to each chunk. `columns` is ignored: chunks have all columns."""
         return replace(self, prepare=prepare)
 
     def mapInArrow(self, work: Work, schema: StructType | str) -> DataFrame:  # noqa: N802 - as of a DataFrame
@@ -51,7 +51,7 @@ class PackedRows:
         return mine.mapInArrow(partial(_unpacked, prepare=self.prepare, work=work), schema)
 
     def map_named(self, work: NamedWork, columns: Mapping[str, Sequence[str]], schema: StructType | str) -> DataFrame:
-        """Apply `work` to the rows of all `columns`' tables, each with its name."""
+        """Apply `work` to the tables that `columns` names, each with its name."""
         some = self.packed.where(F.col("name").isin(list(columns)))
         return some.mapInArrow(partial(_named, work=work), schema)
 
@@ -75,7 +75,7 @@ def unpack(packed: bytes) -> pa.Table:
 
 
 def named_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
-    """Yield each table of packed rows with its name. In a worker."""
+    """Yield each table of packed rows with its name. Call it in a worker."""
     freeze_imports()
     for batch in batches:
         for name, rows in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
@@ -83,7 +83,7 @@ def named_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Ta
 
 
 def packed_rows(name: str, rows: pa.Table) -> pa.RecordBatch:
-    """Return one row of `PACKED`."""
+    """Return a batch of one row of `PACKED`."""
     return pa.record_batch([pa.array([name]), pa.array([pack(rows)], pa.binary())], ["name", "rows"])
 
 

@@ -1,6 +1,6 @@
-"""Rows that workers wrote into Parquet files of a folder that all share, read again by workers.
+"""Rows that workers wrote to Parquet files in a shared folder, for workers of later jobs to read.
 
-Only the columns that a job takes are read. To keep the rows in Spark's memory instead would hand all of them over from
+Only the columns that a job needs are read. Keeping the rows in Spark's memory instead would convert all of them from
 Python to the JVM, and back for each job.
 """
 
@@ -27,16 +27,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PartRows:
-    """The rows of one of several tables, of each of which each task wrote at most one part, named after the task."""
+    """The rows of one of several tables. Each task wrote at most one Parquet file per table, named after the task."""
 
     sparkSession: SparkSession  # noqa: N815 - as of a DataFrame
     folders: Mapping[str, Path]
-    """Where the parts of each table are."""
+    """The folder of each table's files, by table name."""
     name: str
     prepare: Callable[[pa.Table], pa.Table] | None = None
-    """Applied to each chunk of rows first."""
+    """A function that is applied to each chunk before the work."""
     columns: Sequence[str] | None = None
-    """The columns that are read: all by default. Of nested ones Parquet's own names (`watches.list.element.key`)."""
+    """The columns to read, all by default. Nested ones have Parquet's names, such as `watches.list.element.key`."""
 
     def prepared(self, prepare: Callable[[pa.Table], pa.Table], columns: Sequence[str]) -> PartRows:
         """Return the same rows with only `columns` read, and `prepare` applied to each chunk."""
@@ -48,7 +48,7 @@ class PartRows:
         return self._map(partial(_worked, read=read, work=work), [self.name], schema)
 
     def map_named(self, work: NamedWork, columns: Mapping[str, Sequence[str]], schema: StructType | str) -> DataFrame:
-        """Apply `work` to the rows of all `columns`' tables, each with its name."""
+        """Apply `work` to the tables that `columns` names, each with its name."""
         read = partial(_read_named, folders=self.folders, columns=columns)
         return self._map(partial(_worked, read=read, work=work), list(columns), schema)
 

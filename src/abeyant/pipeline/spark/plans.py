@@ -1,7 +1,7 @@
-"""Read a table's estimated size, what a plain scan reads and keeps, and where a column comes from. Runs no job.
+"""Read from a query plan: a table's estimated size, the files and filter of a plain scan, and a column's origins.
 
-The size is parsed from the plan's text, which every kind of session has; the rest comes from the plan itself, in the
-driver's JVM.
+No job is run. The size is parsed from the plan's text, which every kind of session has; the rest comes from the plan
+itself, in the driver's JVM.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 _SIZE: Final = re.compile(r"Statistics\(sizeInBytes=([\d.E+]+) (B|[KMGTPE]iB)")
 _RELATIONS: Final = re.compile(r"^[\s:+-]*(Relation|RelationV2) ?\[?", re.MULTILINE)
 _ROWS: Final = re.compile(r"== Optimized Logical Plan ==\s*LocalRelation ")
-# With `~` where it is of a stream.
+# The plan of a stream has a `~` before its node.
 _CONSTANT: Final = re.compile(r"== Optimized Logical Plan ==\s*~?Project \[([^#(]*) AS [^#]*#\d+\]")
 _UNPACKED: Final = 6
 _UNITS: Final = {unit: 1 << (10 * n) for n, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
@@ -48,7 +48,7 @@ _PASSING: Final = {
         *("Repartition", "RepartitionByExpression", "RebalancePartitions"),
     )
 }
-"""Whose columns are those of what is below, value for value, or null."""
+"""Plan nodes whose columns are those of their children, value for value, or null."""
 _EXPRESSIONS: Final = f"{_CATALYST}.expressions."
 _RELATION: Final = f"{_SOURCES}.LogicalRelation"
 _FILES: Final = f"{_SOURCES}.HadoopFsRelation"
@@ -60,10 +60,10 @@ _OPTIONS: Final = {
     *("path", "paths", "__paths__", "basepath", "mergeschema", "recursivefilelookup"),
     *("pathglobfilter", "modifiedbefore", "modifiedafter"),
 }
-"""Of a reader: which files there are, and what schema. Any other might change what is read of them."""
+"""Reader options that choose files and schema only. Any other might change the values that are read."""
 
 
-# Of values whose comparisons are the same in Spark and in Arrow: not floats (NaN), nor text with a collation.
+# Types whose values compare the same in Spark and in Arrow: not floats (NaN), nor text with a collation.
 _COMPARED: Final = ("string", "bigint", "int", "smallint", "tinyint", "timestamp", "date", "boolean")
 _INTEGERS: Final = ("bigint", "int", "smallint", "tinyint")
 _OPERATORS: Final = {
@@ -72,7 +72,7 @@ _OPERATORS: Final = {
 }  # fmt: skip
 
 Expression = tuple[Any, ...]
-"""What a scan computes: an operator and its operands, expressions themselves.
+"""An expression that a scan computes: an operator and its operands, which are expressions too.
 
 `("column", name, type)` and `("literal", value, type)` have none, types in Spark's notation; `("cast", operand, type)`;
 `("list", operand)` is a list of one value, `("struct", name, operand, ...)` a struct; the others are comparisons (`=`
@@ -84,17 +84,17 @@ class Scan(NamedTuple):
     """A table that is a scan of Parquet files, with at most a filter and columns that are renamed or constant."""
 
     files: Sequence[str]
-    """URIs."""
+    """The URIs of the files."""
     columns: Mapping[str, Expression]
     condition: Expression | None
-    """Which rows it keeps: those for which this is true."""
+    """The filter: the scan keeps the rows for which this is true; None keeps all."""
 
 
 class FileColumn(NamedTuple):
     """A column of Parquet files."""
 
     files: Sequence[str]
-    """URIs."""
+    """The URIs of the files."""
     name: str
 
 
@@ -146,9 +146,9 @@ def _explained(table: DataFrame) -> str:
 
 
 def plain_scan(table: DataFrame, wanted: Iterable[str]) -> Scan | None:
-    """Return the scan of Parquet files that a table is, with its columns `wanted`; None where it is something else.
+    """Return a table's scan of Parquet files, with the columns `wanted`; None where the table is anything else.
 
-    What Spark prints of a plan lacks the reader's options and the partitions' columns, so this asks the plan itself.
+    The text of a plan lacks the reader's options and the partitions' columns, so this reads the plan itself.
     """
     classic: Any = table
     plan = classic._jdf.queryExecution().optimizedPlan()
@@ -180,10 +180,10 @@ def plain_scan(table: DataFrame, wanted: Iterable[str]) -> Scan | None:
 
 
 def column_origins(table: DataFrame, name: str) -> list[FileColumn | str] | None:
-    """Return where the texts of a column come from: constants, and columns of Parquet files. Runs no job.
+    """Return the origins of a text column: constants, and columns of Parquet files. Runs no job.
 
-    Every value is null or one of these; filters, joins and so on may drop some. None where something else has a part in
-    the values, such as a function, another format, or the rows of another process. O(nodes of the plan and files).
+    Every value is null or one of these; filters, joins and so on may drop some. None where anything else contributes
+    values, such as a function, another format, or the rows of another process. O(nodes of the plan and files).
     """
     if is_connect(table.sparkSession):
         return None
@@ -254,7 +254,7 @@ def names_of(expressions: Iterable[Expression]) -> dict[str, str]:
 
 
 class _UnknownError(Exception):
-    """An expression that Python does not compute."""
+    """Raised for a plan node or expression that is not supported here."""
 
 
 def _expression(found: Any) -> Expression:
@@ -288,7 +288,7 @@ def _expression(found: Any) -> Expression:
 
 
 def _parquet_files(plan: Any) -> Any:
-    """Return the relation of a scan of Parquet files, no table of a catalog; None for another plan."""
+    """Return the relation of a scan of Parquet files that is not a catalog's table; None for another plan."""
     if _class_of(plan) != _RELATION or plan.catalogTable().isDefined():
         return None
     relation = plan.relation()
@@ -298,7 +298,7 @@ def _parquet_files(plan: Any) -> Any:
 
 
 def _uris(table: DataFrame, relation: Any) -> list[str]:
-    """Return the files of a relation: in one piece, since a call into the JVM for each takes 0.1 ms."""
+    """Return the URIs of a relation's files. One call for all, since a call into the JVM takes 0.1 ms."""
     jvm: Any = table.sparkSession._jvm
     return str(jvm.scala.collection.mutable.ArraySeq.make(relation.location().inputFiles()).mkString("\n")).split()
 

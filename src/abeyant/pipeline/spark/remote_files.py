@@ -1,6 +1,6 @@
 """Open files of `s3a`, `abfs`, `abfss` and `hdfs` in Python workers, which have no JVM, with the session's settings.
 
-The driver asks for the settings once (`reach_of`), and workers open with them (`system_of`).
+The driver reads the settings once (`reach_of`), and workers open files with them (`system_of`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Reach = tuple[tuple[str, Any], ...]
 
 
 def reach_of(spark: SparkSession, uri: str) -> Reach:
-    """Return how workers reach a URI of these schemes, by the session's settings.
+    """Return the file system's arguments for workers that read this URI, from the session's settings.
 
-    It is empty where Arrow finds the way by itself: to `hdfs` by Hadoop's libhdfs. Raises `AbeyantError` for a URI that
+    They are empty for `hdfs` if Arrow finds Hadoop's libhdfs. Raises `AbeyantError` for a URI that
     names no account, and for Kerberos without libhdfs.
     """
     from abeyant.pipeline.spark.azure import azure_settings
@@ -39,7 +39,7 @@ def reach_of(spark: SparkSession, uri: str) -> Reach:
 
 
 def system_of(uri: str, reach: Reach) -> tuple[Any, str]:
-    """Return the file system of a URI, and what it calls the path. Other schemes are those that Arrow knows."""
+    """Return the file system of a URI, and the path within it. Other schemes must be known to Arrow."""
     from pyarrow import fs
 
     if uri.startswith(S3A):

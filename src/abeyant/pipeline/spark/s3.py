@@ -1,6 +1,6 @@
 """Convert a session's `fs.s3a` settings to Arrow's, for readers in Python workers.
 
-Workers cannot ask the JVM, so the driver reads the settings once.
+Workers have no JVM, so the driver reads the settings once.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ BRIEF_COLLECTOR: Final = "-XX:+UseSerialGC"
 # fails and Spark ends the JVM. Reserved memory is not used memory. The large metaspace avoids collections while Spark's
 # classes are loaded.
 BRIEF_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:MetaspaceSize=256m")
-"""Options of such a JVM."""
+"""JVM options for jobs of a minute, besides the collector."""
 
 INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """No generated code: generating and compiling it takes a seventh of a small command's processor time."""
@@ -78,7 +78,7 @@ _CONTAINER_LIMITS: Final = (
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),  # v1
 )
 
-# Enough to read, parse and analyze a log. A cluster has its own settings.
+# Least and greatest driver memory of a local Spark, by default a quarter of the machine's: enough to analyze a log.
 _LOCAL_MEMORY_MB: Final = (1024, 4096)
 
 
@@ -94,8 +94,8 @@ def spark_session(
 
     Finds a Java (`NoJavaError` if there is none), makes the workers run this interpreter, sets the session's time zone
     to UTC, and keeps Spark's log off the terminal. `brief` is for jobs of seconds: a local Spark then spends little on
-    optimizing itself. `config` adds to these settings or overrides them. With `for_command` a class
-    archive may be written when the process ends, so that the next one starts faster (see `archive`).
+    compiling and optimizing. `config` adds to these settings or overrides them. With `for_command` a class archive may
+    be written when the process ends, so that the next one starts faster (see `archive`).
 
     PySpark keeps one JVM, so Java, its memory and its options are those of the process's first session. `spark-submit`
     decides master, Java, Python and settings itself. `sc://HOST:PORT` gives a session of that Spark Connect server,
@@ -168,7 +168,7 @@ def _with_our_meaning(builder: SparkSession.Builder) -> SparkSession:
 
 
 def shuffle_partitions(spark: SparkSession) -> int:
-    """Return how many partitions a shuffle of this session has."""
+    """Return the number of partitions of a shuffle in this session."""
     return int(spark.conf.get(SHUFFLE_PARTITIONS) or 200)
 
 
@@ -200,7 +200,7 @@ def _settings(
         # the rows instead.
         "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
-        # It costs a call of the JVM for every column expression.
+        # Debugging costs a call into the JVM for every column expression.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.parquet.compression.codec": "zstd",
         # The default, INT96, is deprecated in Parquet, and slow to write and read.

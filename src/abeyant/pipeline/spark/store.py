@@ -1,4 +1,4 @@
-"""Small files on any file system that Spark reads, by the driver's JVM with the session's settings.
+"""Read and write small files on any file system of Spark, in the driver's JVM with the session's settings.
 
 An object store has no rename, but a small object appears whole or not at all, replaces another atomically, and can be
 created only if it does not exist. `results` builds on these.
@@ -51,7 +51,7 @@ def renames(place: str) -> bool:
 
 
 def places_of(place: str) -> tuple[str, ...]:
-    """Return the places to look for a small file of `Store.put`; the first that exists is it."""
+    """Return the places where `Store.put` may have put a small file; read the first that exists."""
     # The third finds a file that was renamed between the first two reads.
     return (place, f"{place}{_NEXT}", place) if _stands_in(place) else (place,)
 

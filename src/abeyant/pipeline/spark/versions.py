@@ -1,4 +1,4 @@
-"""Every check of Spark's version, and what the pipeline does differently for it."""
+"""Check Spark's version: all that the pipeline does differently for one version is decided here."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ __all__ = [
 _FIRST: Final = (4, 1, 0)
 _MENDED: Final = (4, 1, 4)
 _STRICT_ARROW: Final = 26
-"""pyarrow >= 26 rejects the float row count that these PySparks pass with a batch of states."""
+"""pyarrow >= 26 rejects the float row count that PySpark from `_FIRST` to before `_MENDED` passes with states."""
 
 _GUARDED_JAVA, _NETTY_TOLD = 24, (4, 2)
-"""From Java 24 on Netty denies a class that Arrow's memory needs, unless set; Spark sets it itself from 4.2 on."""
+"""From Java 24 on, Netty needs an option to allow a class that Arrow's memory uses; Spark >= 4.2 sets it."""
 
 
 def installed_spark() -> str:
@@ -52,7 +52,7 @@ def versions_of(spark: SparkSession) -> dict[str, str]:
 
 
 def spark_home() -> Path:
-    """Return the folder of the Spark that PySpark runs."""
+    """Return the folder of the Spark installation that PySpark runs."""
     return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
 
 

@@ -28,14 +28,14 @@ _opener: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class WebHdfs:
-    """What is used of Arrow's file systems. Paths are absolute; they are not quoted. Methods raise `OSError`."""
+    """The part of Arrow's file system interface that readers use. Paths are absolute and unquoted; raises `OSError`."""
 
     def __init__(self, addresses: Sequence[str], user: str) -> None:
         self._addresses: Final = addresses
         self._user: Final = user
 
     def get_file_info(self, what: str | fs.FileSelector) -> Any:
-        """Return the `FileInfo` of a path, or those of all that is below the folder of a selector."""
+        """Return the `FileInfo` of a path, or a list of those below a selector's folder."""
         from pyarrow import fs
 
         if isinstance(what, str):
@@ -55,11 +55,11 @@ class WebHdfs:
         return below
 
     def open_input_file(self, path: str) -> io.RawIOBase:
-        """Open a file, to be read from any place."""
+        """Open a file for reading, with random access."""
         return _File(self, path, int(self._told(path, "GETFILESTATUS")["FileStatus"]["length"]))
 
     def ask(self, path: str, what: str, **more: object) -> Any:
-        """Return the answer to a question, a stream."""
+        """Send the operation `what` to one name node after the other; return the first response, a stream."""
         query = urllib.parse.urlencode({"op": what, "user.name": self._user, **more})
         failed: OSError = OSError("no name node is named")
         for address in self._addresses:
@@ -86,7 +86,7 @@ def _info(path: str, status: dict[str, Any]) -> fs.FileInfo:
 
 
 def _explained(error: urllib.error.HTTPError, path: str) -> OSError:
-    """Return what a node says, without its trace; it is the name node that is not active, or the file is not there."""
+    """Return a node's error without its Java trace: often that it is not active, or that the file does not exist."""
     try:
         told = json.load(error)["RemoteException"]
     except (ValueError, LookupError, TypeError):
@@ -98,7 +98,7 @@ def _explained(error: urllib.error.HTTPError, path: str) -> OSError:
 
 
 class _File(io.RawIOBase):
-    """Read on and on from one answer, until a place is asked for that is not the next."""
+    """A file that reads on from one response, until a seek to another offset."""
 
     def __init__(self, files: WebHdfs, path: str, size: int) -> None:
         self._files: Final = files
@@ -139,7 +139,7 @@ class _File(io.RawIOBase):
             if count:
                 self._at += count
                 return count
-            # A data node that ended: the name node may have another.
+            # The data node has ended: the name node may redirect to another.
             self._drop()
         raise OSError(f"{self._path} ends after {self._at} bytes of {self._size}")
 

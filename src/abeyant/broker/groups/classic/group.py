@@ -53,17 +53,17 @@ class ClassicGroup:
         self.protocol: str | None = None
         self.leader: str | None = None
         self.members: dict[str, Member] = {}
-        self.static: dict[str, str] = {}  # instance id -> member id
+        self.static: dict[str, str] = {}  # member ids by instance id
         self.pending: dict[str, None] = {}  # members that got an id and have not joined with it yet
         self.unsynced: set[str] = set()  # members that joined and have not sent a SyncGroup yet
         self.new_member_added = False  # during the initial rebalance delay
         self.awaiting_join = 0  # members with a pending JoinGroup
-        self._supported: Counter[str] = Counter()  # protocol -> how many members support it
+        self._supported: Counter[str] = Counter()  # number of members that support each protocol
 
     def __repr__(self) -> str:
         return f"<ClassicGroup {self.id} {self.state.value} of {len(self.members)}>"
 
-    # -- what it is
+    # -- queries
 
     @property
     def all_joined(self) -> bool:
@@ -88,12 +88,12 @@ class ClassicGroup:
 
     @property
     def can_rebalance(self) -> bool:
-        """Return whether a rebalance can start, as no members are joining one."""
+        """Return whether a rebalance can start: members are not joining one already, and the group is not dead."""
         return self.state in (State.EMPTY, State.COMPLETING, State.STABLE)
 
     @property
     def simple(self) -> bool:
-        """Return whether nobody has ever joined, so that the group has only offsets."""
+        """Return whether no member has ever joined, so that the group has only offsets."""
         return self.protocol_type is None
 
     def is_subscribed(self, topic: str) -> bool:
@@ -186,7 +186,7 @@ class ClassicGroup:
         return old
 
     def await_join(self, member: Member, joining: OnJoin) -> None:
-        """Keep a member's JoinGroup pending. An earlier one of the member is dropped, as in Kafka."""
+        """Keep a member's JoinGroup pending. Its earlier pending one gets no response, as in Kafka."""
         self.awaiting_join += member.joining is None
         member.joining = joining
 

@@ -21,7 +21,7 @@ class JoinRequest(NamedTuple):
     protocol_type: str
     protocols: tuple[tuple[str, bytes], ...]
     needs_id: bool = True
-    """Whether it gets an id first and joins again with it (KIP-394, from version 4 on)."""
+    """Whether a new member first gets an id and has to join again with it (KIP-394, from version 4 on)."""
     may_skip: bool = True
     """Whether the client knows `skip_assignment` (KIP-814, from version 9 on)."""
 

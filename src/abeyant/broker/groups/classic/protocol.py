@@ -103,7 +103,7 @@ class ClassicProtocol:
         elif (
             group.state is State.PREPARING
             or member.protocols != request.protocols
-            # The leader rejoins to assign anew, for instance when a topic got more partitions.
+            # The leader rejoins to assign again, for instance when a topic got more partitions.
             or (group.state is State.STABLE and group.leader == member.id)
         ):
             self._update(group, member, request, then)

@@ -94,7 +94,7 @@ class Rebalancing:
         )  # fmt: skip
 
     def complete_join(self, group: ClassicGroup) -> None:
-        """End the first phase: remove members that did not rejoin. Kafka: `completeClassicGroupJoin`."""
+        """End the first phase: remove dynamic members that did not rejoin. Kafka: `completeClassicGroupJoin`."""
         if group.state is not State.PREPARING:
             return
         for member in list(group.members.values()):

@@ -17,7 +17,7 @@ Assignment = frozenset[Partition]
 NOTHING: Assignment = frozenset()
 
 Subscriptions = Mapping[str, frozenset[uuid.UUID]]
-"""Member id -> topic ids."""
+"""The ids of the topics that each member subscribes to, by member id."""
 
 Assignor = Callable[[Subscriptions, Mapping[uuid.UUID, int], Mapping[str, Assignment]], dict[str, Assignment]]
 
@@ -49,7 +49,7 @@ def uniform(
 
 
 ASSIGNORS: dict[str, Assignor] = {"uniform": uniform, "range": by_range}
-"""By name. The first is the default."""
+"""The assignors by name. The first is the default."""
 
 
 def _assign_evenly(
@@ -78,7 +78,7 @@ def _assign_evenly(
 def _assign_greedily(
     members: Subscriptions, topics: Mapping[uuid.UUID, int], present: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """Assign under different subscriptions: free partitions to the least loaded, then move some while that balances."""
+    """Assign under different subscriptions: free partitions to the least loaded members, then move some to balance."""
     readers = {
         topic: sorted(member for member, subscribed in members.items() if topic in subscribed) for topic in topics
     }

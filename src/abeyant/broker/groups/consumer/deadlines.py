@@ -56,7 +56,7 @@ class Deadlines:
         )  # fmt: skip
 
     def done(self, group_id: str, member_id: str, *duties: Duty) -> None:
-        """Stop these deadlines, as the member did what it had to or has left."""
+        """Stop these deadlines: the member met them, or left."""
         if [duty for duty in duties if self._tokens.pop((group_id, member_id, duty), None) is not None]:
             self._waits.check((group_id, member_id))
 

@@ -59,9 +59,9 @@ class Resolved(NamedTuple):
 
     topics: frozenset[str]
     version: int
-    """Which topics existed then: the version of `Targets`."""
+    """The version of the cluster's topics at that time, from `Targets`."""
     time: int
-    """In ms since 1970."""
+    """The time of the resolution, in ms since 1970."""
 
 
 class Classic(NamedTuple):
@@ -125,11 +125,11 @@ class ConsumerGroup:
         self.target_epoch = 0
         self.target_time = 0  # when it was computed, in ms since 1970
         self.members: dict[str, ConsumerMember] = {}
-        self.static: dict[str, str] = {}  # instance id -> member id
-        self.subscriptions: Counter[Subscription] = Counter()  # how many members have each
+        self.static: dict[str, str] = {}  # member ids by instance id
+        self.subscriptions: Counter[Subscription] = Counter()  # number of members with each
         self.resolved: dict[str, Resolved] = {}  # by pattern
         self.target: dict[str, Assignment] = {}
-        self.topics: dict[str, tuple[object, int]] = {}  # of the target: id and partition count
+        self.topics: dict[str, tuple[object, int]] = {}  # topics of the target by name: id and partition count
         self.owners: dict[Partition, str] = {}  # the member that has a partition, or still has to revoke it
 
     def __repr__(self) -> str:
@@ -179,7 +179,7 @@ class ConsumerGroup:
         return bool(new) and all(member_id in gone for member_id in new)
 
     def awaits_others(self, member: ConsumerMember) -> bool:
-        """Return whether other members still own some of its target. O(its partitions)."""
+        """Return whether the member waits for target partitions that other members own. O(its partitions)."""
         wanted = self.target.get(member.id, NOTHING) - member.assigned
         return member.state is MemberState.UNRELEASED and any(one in self.owners for one in wanted)
 
@@ -253,7 +253,7 @@ class ConsumerGroup:
         return (+left).keys()
 
     def matches_others(self, resolved: Mapping[str, Resolved]) -> bool:
-        """Return whether a pattern of the group has other topics in `resolved`."""
+        """Return whether `resolved` has other topics for one of the patterns that the group has resolved before."""
         return any(
             regex in self.resolved and one.topics != self.resolved[regex].topics for regex, one in resolved.items()
         )

@@ -27,14 +27,14 @@ _CATEGORIES: dict[Any, Callable[[str], bool]] = {
     ops.CATEGORY_WORD: lambda char: char in _WORD,
     ops.CATEGORY_NOT_WORD: lambda char: char not in _WORD,
 }
-_NOT_RE2 = ASCII | LOCALE | VERBOSE  # flags of Python's
+_NOT_RE2 = ASCII | LOCALE | VERBOSE  # flags that only Python has
 _FLAGS = "it has flags other than i, m and s"
 _POSIX = {
     "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": r"\x00-\x7F", "blank": r"\t ", "cntrl": r"\x00-\x1F\x7F",
     "digit": "0-9", "graph": "!-~", "lower": "a-z", "print": " -~", "punct": r"!-/:-@\[-`{-~", "space": r"\t\n\v\f\r ",
     "upper": "A-Z", "word": r"0-9A-Za-z_", "xdigit": "0-9A-Fa-f",
 }  # fmt: skip
-"""What is in a set as [:alpha:]."""
+"""The characters of each POSIX class, such as [:alpha:], as written in a set of Python's `re`."""
 _CHARACTERS = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN)
 _REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT)
 
@@ -80,7 +80,7 @@ def _parse(regex: str) -> tuple[list[Any], int]:
 
 
 def _of_python(regex: str) -> str:
-    """Return the expression with its sets written for Python, where [[:alpha:]] is nothing and [&&] a warning.
+    """Return the expression with its sets rewritten for Python, which has no [[:alpha:]] and warns of [&&].
 
     Raises PatternError for an unknown class of characters.
     """
@@ -100,7 +100,7 @@ def _of_python(regex: str) -> str:
 
 
 def _set_of_python(regex: str, at: int, parts: list[str]) -> int:
-    """Add what is in a set to `parts`. Return the position after its end, or that of the expression."""
+    """Add a set's characters and its end to `parts`. Return the position after the set, or after the expression."""
     begin = at
     while at < len(regex) and (regex[at] != "]" or at == begin):
         end = regex.find(":]", at + 2) if regex.startswith("[:", at) else -1

@@ -98,7 +98,7 @@ class ConsumerProtocol:
     ) -> None:
         """`groups` are the shard's groups by id; `session_timeout` returns a group's session time-out in seconds.
 
-        `may_assign` returns whether a group may get a new target now; else a later heartbeat brings it.
+        `may_assign` returns whether a group may get a new target now; else a later heartbeat computes it.
         `downgrade` downgrades a group if removing these members requires it, and returns whether it did.
         """
         self._sessions = sessions
@@ -122,7 +122,7 @@ class ConsumerProtocol:
     ) -> None:
         """Move the member one step towards its target. Raises ApiError, and changes nothing then.
 
-        `first` are records to write before, if the group was a classic one until now.
+        `first` are records to write before the others, which convert a classic group.
         """
         entries = list(first)
         before, target = self._find_member(group, request, entries)
@@ -186,7 +186,7 @@ class ConsumerProtocol:
         return after, topics
 
     def settle(self, group_id: str, member_id: str, topics: Subscribed) -> None:
-        """Restart the session of a member after its step, if it is still in the group."""
+        """Set the group's topics and restart the member's session; stop its deadlines if it is not in the group."""
         group = self._groups.get(group_id)
         member = None if group is None else group.members.get(member_id)
         if group is None or member is None:
@@ -305,7 +305,7 @@ class ConsumerProtocol:
             self.watch(group, member)
 
     def end(self, group: ConsumerGroup) -> None:
-        """Stop the sessions and deadlines of a group that another broker coordinates now."""
+        """Stop the sessions and deadlines of a group that another broker coordinates now, and remove its members."""
         for member_id in list(group.members):
             self.unwatch(group.id, member_id)
             group.remove(member_id)

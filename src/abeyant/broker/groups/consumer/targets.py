@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from abeyant.broker.partition_state import Topic
 
 Subscribed = dict[str, tuple[object, int]]
-"""Topic name -> id and partition count."""
+"""The id and partition count of each topic, by topic name."""
 
 MayDescribe = Callable[[str], bool]
 """Returns whether a client may describe a topic."""
@@ -50,7 +50,7 @@ class Targets:
     ) -> None:
         """`topics` and `by_id` return the cluster's topics, by name and by id; `now_ms` returns the time.
 
-        `version` returns a number that changes when a topic is created. `refresh_interval`: of patterns, in ms.
+        `version` returns a number that changes when a topic is created. `refresh_interval` is that of patterns, in ms.
         """
         self._now_ms = now_ms
         self._version = version
@@ -73,7 +73,7 @@ class Targets:
     def resolve(
         self, group: ConsumerGroup, subscriptions: Collection[Subscription], may_describe: MayDescribe
     ) -> Mapping[str, Resolved]:
-        """Return the group's patterns with their topics, resolved anew if that is due. O(topics) then."""
+        """Return the group's patterns with their topics, resolved anew if that is due. O(topics x patterns) then."""
         wanted = {regex for _, regex in subscriptions if regex}
         known = {regex: one for regex, one in group.resolved.items() if regex in wanted}
         version, now = self._version(), self._now_ms()

@@ -89,7 +89,7 @@ class ClassicInConsumerGroup:
     def _find_member(
         self, group: ConsumerGroup, request: JoinRequest, member_id: str, entries: list[Entry]
     ) -> tuple[ConsumerMember | None, ConsumerMember, Assignment | None]:
-        """Return the member that it replaces or None, the member, and its target. Raises ApiError."""
+        """Return the static member that is replaced or None, the joining member, and its target. Raises ApiError."""
         if request.instance_id is not None:
             if request.member_id:
                 member = group.require_instance(member_id, request.instance_id)

@@ -96,7 +96,7 @@ class Migration:
                 " disabled.",
             )
 
-    # -- and back
+    # -- from the consumer to the classic protocol
 
     def downgrades(self, group: ConsumerGroup, gone: Collection[str], coming: int = 0) -> bool:
         """Return whether to downgrade the group once `gone` have left and `coming` others have joined."""

@@ -1,1 +1,1 @@
-"""Share groups (KIP-932): who has which partitions. What becomes of the records is in `broker.shares`."""
+"""Share groups (KIP-932): their members and assignments. The delivery of records is in `broker.shares`."""

@@ -1,8 +1,9 @@
 """The server-side assignor of share groups, `simple`: a partition may have several members.
 
-With more members than partitions each member gets one partition, and the partitions have about equally many members;
-else each partition has one member, and the members have about equally many partitions. What members have already stays
-as far as that allows. Deterministic, whatever the order of its input. Kafka: `SimpleAssignor`.
+Among members with the same subscription: with more members than partitions each member gets one or two partitions, and
+the partitions have about equally many members; else each partition has one member, and the members have about equally
+many partitions. Members keep the partitions that they have as far as that allows. Deterministic, whatever the order of
+its input. Kafka: `SimpleAssignor`.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def assign(
 
 
 def _shares(members: int, partitions: int) -> list[int]:
-    """Return how many partitions each of so many members gets: the sum is a multiple of the partitions."""
+    """Return the number of partitions of each of `members` members. Their sum is a multiple of `partitions`."""
     if not partitions:
         return [0] * members
     total = -(-members // partitions) * partitions

@@ -1,4 +1,4 @@
-"""A share group's state: what its records say."""
+"""A share group (KIP-932): its members, epochs and target assignment. It has no clock."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class ShareMember(NamedTuple):
 
 
 Partitions = Mapping[uuid.UUID, tuple[str, frozenset[int]]]
-"""Topic id -> its name and some of its partitions."""
+"""Some partitions of each topic, with its name, by topic id."""
 
 
 class StateTopics(NamedTuple):
-    """The partitions for which a group's state exists at the share coordinators, or is being made or deleted."""
+    """The partitions whose state at the share coordinators is initialized, or being initialized or deleted."""
 
     initializing: Partitions = MappingProxyType({})
     initialized: Partitions = MappingProxyType({})
@@ -47,23 +47,23 @@ class StateTopics(NamedTuple):
 
     @property
     def all(self) -> Partitions:
-        """Return the partitions for which there may be a state."""
+        """Return the partitions whose state is initialized or being initialized."""
         return _union(self.initialized, self.initializing)
 
     def add_initializing(self, new: Partitions) -> StateTopics:
-        """Return this with partitions whose state is being made."""
+        """Return a copy with these partitions as initializing."""
         deleting = {topic: name for topic, name in self.deleting.items() if topic not in new}
         return self._replace(initializing=_union(self.initializing, new), deleting=deleting)
 
     def finish_initializing(self, done: Partitions, *, failed: bool) -> StateTopics:
-        """Return this after an attempt: with the state of these partitions, or without if it `failed`."""
+        """Return a copy in which these partitions are no longer initializing but initialized, unless that `failed`."""
         rest = _difference(self.initializing, done)
         return self._replace(
             initializing=rest, initialized=self.initialized if failed else _union(self.initialized, done)
         )
 
     def without(self, topics: Mapping[uuid.UUID, object], *, deleting: bool) -> StateTopics:
-        """Return this without some topics, whose states are being deleted, or have been."""
+        """Return a copy without some topics: with `deleting` their deletion begins, else it is complete."""
         kept = (
             self.deleting if deleting else {topic: name for topic, name in self.deleting.items() if topic not in topics}
         )
@@ -89,7 +89,7 @@ class ShareGroup:
         self.target_time = 0  # when it was computed, in ms since 1970
         self.members: dict[str, ShareMember] = {}
         self.target: dict[str, Assignment] = {}
-        self.topics: dict[str, tuple[object, int]] = {}  # that it subscribes to: id and partition count
+        self.topics: dict[str, tuple[object, int]] = {}  # subscribed topics by name: id and partition count
 
     def __repr__(self) -> str:
         return f"<ShareGroup {self.id} of {len(self.members)} in epoch {self.epoch}>"

@@ -46,7 +46,7 @@ class ShareHeartbeatResponse(NamedTuple):
     assignment: Assignment | None = None
     """The member's partitions; None if unchanged."""
     pending: bool = False
-    """Whether the next heartbeat will change the assignment."""
+    """Whether states of partitions are being initialized: a later heartbeat will assign the partitions."""
 
 
 OnHeartbeat = Callable[[ShareHeartbeatResponse], object]
@@ -70,7 +70,7 @@ class ShareProtocol:
     ) -> None:
         """`groups` are the shard's groups by id; `session_timeout` returns a group's session time-out in seconds.
 
-        `may_assign` returns whether a group may get a new target now; else a later heartbeat brings it.
+        `may_assign` returns whether a group may get a new target now; else a later heartbeat computes it.
         """
         self._sessions = sessions
         self._targets = targets
@@ -194,7 +194,7 @@ class ShareProtocol:
         )
 
     def _without_state(self, group_id: str, topics: Mapping[str, tuple[object, int]]) -> Partitions:
-        """Return the partitions of these topics that have no state yet, and of which none is being made."""
+        """Return the partitions of these topics whose state is neither initialized nor being initialized."""
         controller_topics = self._targets.by_name()
         states = self._states.of(group_id)
         found = {}
@@ -248,7 +248,7 @@ class ShareProtocol:
 
 
 def _assigned(group: ShareGroup) -> Assignment:
-    """Return what is in the target of any member."""
+    """Return the partitions in the target of any member."""
     return NOTHING.union(*group.target.values())
 
 

@@ -98,7 +98,7 @@ def read_current(data: bytes, known: ShareMember) -> ShareMember:
 
 
 def states(group_id: str, topics: StateTopics) -> Entry:
-    """Return the record with the partitions that have a state."""
+    """Return the record with the group's partitions by the progress of their states."""
     value = Message(
         initializing=_named(topics.initializing),
         initialized=_named(topics.initialized),
@@ -108,7 +108,7 @@ def states(group_id: str, topics: StateTopics) -> Entry:
 
 
 def read_states(data: bytes) -> StateTopics:
-    """Return the partitions that have a state. Raises ValueError."""
+    """Return the group's partitions by the progress of their states. Raises ValueError."""
     value = _STATES.read(data)
     return StateTopics(
         _read_named(value.initializing),
@@ -118,7 +118,7 @@ def read_states(data: bytes) -> StateTopics:
 
 
 def replay(group: ShareGroup, kind: int, member_id: str, value: bytes | None) -> None:
-    """Apply a record to its group, which is not a tombstone of the whole group. Raises ValueError."""
+    """Apply a record to its group, except a tombstone of the whole group. Raises ValueError."""
     if kind == GROUP and value is not None:
         group.epoch = _GROUP.read(value).epoch
     elif kind == TARGET and value is not None:

@@ -1,7 +1,7 @@
-"""The states that share groups have at the share coordinators: make them, and delete them.
+"""Initialize, read and delete the states of share partitions at the share coordinators, for the group coordinator.
 
-Which partitions have one is in `__consumer_offsets`, too: a record is written before and after each step, so that the
-next coordinator of the group knows what was begun.
+`__consumer_offsets` records which partitions have a state: a record is written before and after each step, so that the
+next coordinator of the group can finish a step that was begun.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOTHING = StateTopics()
 
 
 class ShareStates:
-    """Makes, reads and deletes the states of one shard's groups. Use from the loop's thread only."""
+    """Initializes, reads and deletes the states of one shard's groups. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker, write: Write) -> None:
         """`write` writes and replays records."""
@@ -37,7 +37,7 @@ class ShareStates:
         self._topics: dict[str, StateTopics] = {}
 
     def of(self, group_id: str) -> StateTopics:
-        """Return the partitions for which a group has a state, or makes or deletes one."""
+        """Return the partitions whose state a group has initialized, or is initializing or deleting."""
         return self._topics.get(group_id, _NOTHING)
 
     def replay(self, group_id: str, topics: StateTopics | None) -> None:
@@ -48,17 +48,17 @@ class ShareStates:
             self._topics[group_id] = topics
 
     def clear(self) -> None:
-        """Forget everything, as another broker coordinates these groups now."""
+        """Remove all groups' states from memory, as another broker coordinates these groups now."""
         self._topics.clear()
 
     def resume(self) -> None:
-        """Finish making the states that the previous coordinator had begun to make."""
+        """Finish the initialization of states that the previous coordinator had begun."""
         for group_id, topics in list(self._topics.items()):
             if topics.initializing:
                 self.initialize(group_id, -1, topics.initializing)
 
     def begin(self, group_id: str, new: Partitions) -> Entry:
-        """Return the record that says that these states are being made."""
+        """Return the record that lists these states as initializing."""
         return records.states(group_id, self.of(group_id).add_initializing(new))
 
     def initialize(
@@ -69,7 +69,7 @@ class ShareStates:
         offsets: Mapping[tuple[uuid.UUID, int], int] | None = None,
         then: Callable[[Results], object] = ignore,  # type: ignore[assignment]
     ) -> None:
-        """Make states, which start at `offsets`, or by the group's settings. Call `then` with the results."""
+        """Initialize states at `offsets`, or where the group's settings say. Call `then` with the results."""
 
         def row(key: tuple[uuid.UUID, int]) -> Message:
             start = -1 if offsets is None else offsets[key]
@@ -119,7 +119,7 @@ class ShareStates:
         row: Callable[[tuple[uuid.UUID, int]], Message],
         then: Callable[[Results], object],
     ) -> None:
-        """Send a request about each partition, and call `then` with all results."""
+        """Send a request for each partition, and call `then` with all results."""
         keys = _keys(wanted)
         results: Results = {}
 
@@ -134,7 +134,7 @@ class ShareStates:
             ask_coordinator(self._broker, api, group_id, key[0], row(key), partial(receive, key))
 
     def forget_topic(self, topic_id: uuid.UUID) -> None:
-        """Forget the states of a deleted topic, which the share coordinators delete."""
+        """Remove a deleted topic from the groups' records; the share coordinators delete its states."""
         for group_id, topics in list(self._topics.items()):
             if any(topic_id in part for part in topics):
                 self._write([records.states(group_id, topics.without({topic_id: None}, deleting=False))], ignore)

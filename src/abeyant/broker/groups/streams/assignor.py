@@ -23,7 +23,7 @@ def assign(
     """Return each member's tasks. O(tasks x processes).
 
     `processes` are the members' process ids, `counts` the subtopologies' numbers of tasks; tasks of those in `stateful`
-    have `standbys` copies. `present` is the target assignment until now.
+    have `standbys` copies. `present` is the previous target assignment.
     """
     return _Assignment(processes, counts, stateful, standbys, present).run() if processes else {}
 
@@ -39,7 +39,7 @@ class _Quota:
         self.each = -(-self._tasks // self._members) if self._members else 0
 
     def took(self, count: int) -> None:
-        """Note that a member has `count` tasks now."""
+        """Recompute the quota of the other members if one with `count` tasks has reached it."""
         if count == self.each:
             self._members -= 1
             self._tasks -= count

@@ -1,7 +1,7 @@
 """A streams group (KIP-1071): its members, and how each reaches its target assignment of tasks.
 
 It has no clock. As in a consumer group, a member first revokes what is not in its target, and then gets the tasks that
-others have revoked. What a process has in one role it does not get in the other until it is revoked there.
+others have revoked. A process that has a task in one role gets it in the other only after revoking it.
 Kafka: `StreamsGroup`, `CurrentAssignmentBuilder`.
 """
 
@@ -26,7 +26,7 @@ class StreamsState(Enum):
 
     EMPTY = "Empty"
     NOT_READY = "NotReady"
-    """Topics of the topology are missing or do not fit."""
+    """Topics of the topology are missing, or have the wrong number of partitions."""
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
     STABLE = "Stable"
@@ -70,7 +70,7 @@ class StreamsMember(NamedTuple):
 
 
 class StreamsGroup:
-    """One group. Only the replay of records changes what is written; the rest is computed anew by each coordinator."""
+    """One group. Only the replay of records changes fields that records have; each coordinator computes the others."""
 
     type = "streams"
     protocol_type = "streams"
@@ -79,18 +79,18 @@ class StreamsGroup:
         """Create an empty group."""
         self.id = group_id
         self.epoch = 1  # as in Kafka, where the first member bumps it to 2
-        self.validated_epoch = 0  # of the topology whose topics all exist; -1 for none
+        self.validated_epoch = 0  # epoch of the topology whose topics all exist; -1 for none
         self.configs: Mapping[str, str] = {}  # of the last assignment
         self.topology: Topology | None = None
         self.members: dict[str, StreamsMember] = {}
         self.target_epoch = 0
         self.target_time = 0  # when it was computed, in ms since 1970
         self.target: dict[str, Tasks] = {}
-        # not written
-        self.topics: dict[str, tuple[object, int]] = {}  # of the topology: id and partition count
+        # not in records:
+        self.topics: dict[str, tuple[object, int]] = {}  # topics of the topology by name: id and partition count
         self.configured: ConfiguredTopology | None = None
         self.shutdown_by: str | None = None
-        """The member that asked all to shut down."""
+        """The id of the member that requested the shutdown of the application."""
         self.endpoint_epoch = 0
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
-"""Decide the partition counts of a topology's internal topics, and find what is missing or does not fit.
+"""Compute the partition counts of a topology's internal topics, and report missing topics and wrong counts.
 
 A repartition topic has as many partitions as the widest input of a subtopology that writes it, unless the topology
-says how many; a changelog topic as many as its subtopology has tasks. Topics that are joined need equally many.
+sets its count; a changelog topic as many as its subtopology has tasks. Topics that are joined need equal counts.
 Kafka: `InternalTopicManager`, `RepartitionTopics`, `ChangelogTopics`, `CopartitionedTopicsEnforcer`.
 """
 
@@ -16,7 +16,7 @@ from abeyant.broker.groups.streams.topology import Subtopology, TopicInfo, Topol
 from abeyant.broker.wire.schema import ErrorCode
 
 Counts = Mapping[str, int]
-"""Topic name -> partition count."""
+"""Partition counts by topic name."""
 
 _SHOWN = 3  # topics named in a message
 
@@ -37,19 +37,19 @@ class ConfiguredTopology(NamedTuple):
 
     subtopologies: tuple[Subtopology, ...] = ()
     tasks: Mapping[str, int] = {}
-    """Subtopology id -> number of tasks."""
+    """The number of tasks of each subtopology, by its id."""
     missing: tuple[TopicInfo, ...] = ()
     """The internal topics that do not exist."""
     status: tuple[Status, str] | None = None
-    """Why no tasks can be assigned; None if they can."""
+    """The reason why no tasks can be assigned, with a message; None if they can."""
 
 
 class _TopicsError(Exception):
-    """The topics do not fit the topology."""
+    """Topics have partition counts that the topology cannot use."""
 
 
 def configure(topology: Topology, existing: Counts) -> ConfiguredTopology:
-    """Return the topology with all counts, or with what is wrong. `existing` are the topics that there are.
+    """Return the topology with all partition counts, or with a status that says why not. `existing` are all topics.
 
     Raises ApiError: STREAMS_INVALID_TOPOLOGY if no topics could make it work.
     """

@@ -88,9 +88,9 @@ class StreamsProtocol:
         *,
         max_size: int,
     ) -> None:
-        """`groups` are the shard's groups by id; `setting` returns a group's value, without "streams.".
+        """`groups` are the shard's groups by id; `setting(group id, name)` returns a group's setting `streams.<name>`.
 
-        `may_assign` returns whether a group may get a new target now; else a later heartbeat brings it.
+        `may_assign` returns whether a group may get a new target now; else a later heartbeat computes it.
         """
         self._waits = waits
         self._sessions = sessions
@@ -267,7 +267,7 @@ class StreamsProtocol:
             self._unwatch(group.id, member_id)
 
     def _delay(self, group_id: str, client_id: str) -> None:
-        """Let a new group wait for more members before its first assignment, if its setting says so."""
+        """Delay a group's first assignment by `initial.rebalance.delay.ms`, for more members to join."""
         seconds = self._setting(group_id, "initial.rebalance.delay.ms") / 1000
         if seconds > 0 and group_id not in self._delayed:
             self._delayed.add(group_id)
@@ -298,7 +298,7 @@ class StreamsProtocol:
         topics: Subscribed,
         configured: ConfiguredTopology | None,
     ) -> None:
-        """Keep what is not written, if the group and the member were."""
+        """Set the group's fields that records lack and restart the member's session, if its records were written."""
         group = self._groups.get(group_id)
         if group is None or member.id not in group.members:
             return
@@ -339,7 +339,7 @@ def _update(member: StreamsMember, request: StreamsHeartbeat) -> StreamsMember:
 
 
 def _find_topology(group: StreamsGroup, request: StreamsHeartbeat, entries: list[Entry]) -> Topology:
-    """Return the group's topology, or initialize it. Raises ApiError for another one in the same epoch or a later."""
+    """Return the group's topology, or initialize it. Raises ApiError for another one of the same or a later epoch."""
     if group.topology is None:
         if request.topology is None:
             raise ApiError(ErrorCode.unknown_server_error)

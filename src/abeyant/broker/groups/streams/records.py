@@ -119,7 +119,7 @@ def topology(group_id: str, one: Topology) -> Entry:
 
 
 def replay(group: StreamsGroup, kind: int, member_id: str, value: bytes | None) -> None:
-    """Apply a record to its group, which is not a tombstone of the whole group. Raises ValueError."""
+    """Apply a record to its group, except a tombstone of the whole group. Raises ValueError."""
     known = group.members.get(member_id) or StreamsMember(member_id)
     if kind == GROUP and value is not None:
         found = _GROUP.read(value)

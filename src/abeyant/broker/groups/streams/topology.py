@@ -16,7 +16,7 @@ class KeyValue(NamedTuple):
 
 
 class TopicInfo(NamedTuple):
-    """An internal topic. A count of 0 means that the topology leaves it open."""
+    """An internal topic. A count of 0 means that the topology does not set it."""
 
     name: str
     partitions: int
@@ -64,7 +64,7 @@ class Topology(NamedTuple):
 
     @property
     def all_topics(self) -> tuple[str, ...]:
-        """Return all topics, with those that it writes, sorted."""
+        """Return all topics that it reads or writes, sorted."""
         sinks = {name for one in self.subtopologies for name in one.repartition_sink_topics}
         return tuple(sorted(sinks.union(self.required_topics)))
 

@@ -1,1 +1,1 @@
-"""What several APIs share: calls, checks, and parts of responses."""
+"""Code that several APIs share: calls, checks, and parts of responses."""

@@ -1,4 +1,4 @@
-"""Part of the requests about ACLs: refuse what Kafka cannot read."""
+"""Refuse requests about ACLs with numbers that Kafka does not know."""
 
 from __future__ import annotations
 

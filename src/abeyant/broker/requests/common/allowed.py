@@ -1,4 +1,4 @@
-"""What the client that sends a request may do."""
+"""Check the ACLs for the client that sent a request."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["allows", "client_of", "may", "may_create", "may_describe", "may_read
 
 
 def client_of(call: Any) -> Client:
-    """Return who sends a request."""
+    """Return the principal and host that sent a request."""
     return Client(f"User:{call.connection.user}", call.connection.peer.rpartition(":")[0])
 
 
 def may_read(call: Any, name: str | None, topic_id: Any) -> bool:
-    """Return whether a client may fetch from a topic, which a fetch names either way."""
+    """Return whether a client may fetch from a topic, given by name or id. True for an unknown id."""
     acls = call.broker.cluster.controller.acls
     if not acls.enabled:
         return True
@@ -24,7 +24,7 @@ def may_read(call: Any, name: str | None, topic_id: Any) -> bool:
 
 
 def may(call: Any, operation: int, kind: int, name: str) -> bool:
-    """Return whether a client may do this with a resource."""
+    """Return whether a client may perform an operation on a resource: any if ACLs are not enabled."""
     return not call.broker.cluster.controller.acls.enabled or allows(call, operation, kind, name)
 
 
@@ -39,7 +39,7 @@ def may_describe(call: Any, topic: str) -> bool:
 
 
 def allows(call: Any, operation: int, kind: int, name: str) -> bool:
-    """Return whether the ACLs, which are enabled, allow a client this."""
+    """Return whether the ACLs allow a client an operation on a resource. Call it only if ACLs are enabled."""
     allowed: bool = call.broker.cluster.controller.acls.allows(client_of(call), operation, kind, name)
     return allowed
 

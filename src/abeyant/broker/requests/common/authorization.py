@@ -1,7 +1,7 @@
 """Authorize a request: refuse it, or handle the part that is allowed and answer the rest with errors.
 
 Most requests name several topics or groups, of which a client may use some. Those that it may not use are taken out of
-the request, and their errors are added to the response. Fetch, which keeps its topics in sessions, asks for itself.
+the request, and their errors are added to the response. Fetch, which keeps its topics in sessions, checks them itself.
 Kafka: `KafkaApis`, `ControllerApis`, `AuthHelper`.
 """
 
@@ -44,7 +44,7 @@ __all__ = ["authorize"]
 
 
 def authorize(call: Any) -> None:
-    """Take out of a request what its client may not use. Raises ApiError if it may not send it at all."""
+    """Remove from a request the items that its client may not use. Raises ApiError if it may not send it at all."""
     api, request = call.api.name, call.request
     if request is None:
         return
@@ -117,7 +117,7 @@ def _refusal(call: Any, item: Any, operation: int, kind: int) -> ErrorCode | Non
     else:
         name = _first(item, ("name", "topic", "topic_name")) or topic_name(call, getattr(item, "topic_id", None))
     if name is None:
-        return None  # an unknown id: nothing is told by saying so
+        return None  # an unknown id: its error reveals nothing
     if not allows(call, operation, kind, name):
         return FAILED[kind]
     if api == "Metadata" and name not in call.broker.cluster.controller.topics and _creates(call):
@@ -179,7 +179,7 @@ def _adding(rows: Any, *, alone: bool) -> Callable[[Any], None]:
                 before = () if alone else getattr(response, name, None) or ()
                 setattr(response, name, [*before, *value])
         if alone and "next_cursor" in vars(response):
-            response.next_cursor = None  # of what else there is, as nothing that was asked for is left
+            response.next_cursor = None  # it is of all topics, which a request without topics lists
 
     return add
 
@@ -224,7 +224,7 @@ def _each_topic(operation: int, field: str) -> Callable[[Any], None]:
 
 
 def _add_partitions(call: Any) -> None:
-    """Refuse all partitions for one topic that may not be written: the others are not attempted."""
+    """Refuse all partitions if the client may not write to one of the topics; the others are not attempted."""
     if hasattr(call.request, "transactions"):  # between brokers
         if not allows(call, CLUSTER_ACTION, CLUSTER, CLUSTER_NAME):
             raise ApiError(FAILED[CLUSTER])
@@ -242,7 +242,7 @@ def _add_partitions(call: Any) -> None:
 
 
 def _share_offsets(call: Any) -> None:
-    """Take topics out of each group that may be described."""
+    """Remove from groups that the client may describe the topics that it may not."""
     groups = []
     for group in call.request.groups:
         topics = group.topics

@@ -42,7 +42,7 @@ class BaseCall:
         self._lost = False
 
     is_plain = False
-    """Whether the response may be sent with `answer_encoded`, as nobody else wants to see or to change it."""
+    """Whether the response may be sent with `answer_encoded`, as nothing observes, amends or throttles it."""
 
     def answer(self, response: Any) -> None:
         """Send a response: an object with the fields of all versions."""
@@ -105,7 +105,7 @@ class Call(BaseCall):
         self.sent = request  # as the client sent it, for the request log; authorization takes parts out of `request`
         self.amendments: list[Callable[[Any], None]] = []  # of the response, by authorization
         self.size = 0  # bytes of the request
-        self.throttle_seconds = 0.0  # for which no further request of the connection is read
+        self.throttle_seconds = 0.0  # during which the connection's next request is not read
         self.throttled_by = ""  # a quota, or a fault
         connection.client_id = self.client_id
 
@@ -167,7 +167,7 @@ class Call(BaseCall):
     # -- throttling (KIP-219): the response is sent at once, and the connection is muted
 
     def throttle(self, seconds: float, by: str) -> None:
-        """Throttle the connection from the response on, for the longest time of all calls. `by` is a quota or fault."""
+        """Throttle the connection from the response on. The longest of several times counts. `by`: a quota or fault."""
         seconds = round(min(seconds, _LONGEST_THROTTLE), 3)
         if seconds > self.throttle_seconds:
             self.throttle_seconds, self.throttled_by = seconds, by
@@ -205,7 +205,7 @@ class Call(BaseCall):
         return parts
 
     def authorize(self) -> None:
-        """Raise ApiError if the client may not send this; take out of the request what it may not use."""
+        """Raise ApiError if the client may not send this; remove the items that it may not use from the request."""
         if self.broker.cluster.controller.acls.enabled:
             from abeyant.broker.requests.common.authorization import authorize
 

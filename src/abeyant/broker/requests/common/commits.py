@@ -1,4 +1,4 @@
-"""What OffsetCommit and TxnOffsetCommit share: check each offset, write the valid ones, and build the response."""
+"""Handle OffsetCommit and TxnOffsetCommit: check each offset, write the valid ones, and build the response."""
 
 from __future__ import annotations
 

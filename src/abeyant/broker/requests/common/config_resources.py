@@ -1,4 +1,4 @@
-"""What DescribeConfigs and both AlterConfigs share: finding a resource and changing its settings."""
+"""Find a resource and change its settings, for DescribeConfigs, AlterConfigs and IncrementalAlterConfigs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMELESS = {
 """Kafka's messages about resources without a name."""
 
 Change = Callable[[dict[str, str], Any], dict[str, str]]
-"""Returns the new settings from the current ones and a resource of the request."""
+"""A function that returns the new settings, given the current ones and a resource of the request."""
 
 
 def broker_of(call: Call, name: str, what: str = "Node", expected: str = ",") -> int | None:

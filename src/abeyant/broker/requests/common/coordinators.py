@@ -1,4 +1,4 @@
-"""What the APIs of groups and transactions share: shards, errors, addresses and times."""
+"""Helpers of the group and transaction APIs: shards, errors, addresses and times."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _MILLISECOND = timedelta(milliseconds=1)
 def group_shard(call: Call, group_id: str, *, nameless: bool = False, expire_overdue: bool = False) -> GroupShard:
     """Return the shard of a group. Raises ApiError: INVALID_GROUP_ID, or the coordinator's.
 
-    With `nameless` the empty group id is allowed, as for committing offsets. With `expire_overdue` remove the members
-    whose session is over, before the timer does: who describes or deletes the group may have waited just that long.
+    With `nameless` the empty group id is allowed, as for committing offsets. With `expire_overdue`, first remove
+    members whose session has expired but whose timer has not fired yet: a client that describes or deletes the group
+    may have waited just that long.
     """
     if not group_id and not nameless:
         raise ApiError(ErrorCode.invalid_group_id)
@@ -31,7 +32,7 @@ def group_shard(call: Call, group_id: str, *, nameless: bool = False, expire_ove
 
 
 def transaction_shard(call: Call, transactional_id: str) -> TransactionShard:
-    """Return the shard of a transactional id. Raises ApiError if another broker coordinates it."""
+    """Return a transactional id's shard. Raises ApiError: INVALID_REQUEST for an empty id, or the coordinator's."""
     if not transactional_id:
         raise ApiError(ErrorCode.invalid_request)
     return call.broker.transaction_coordinator.shard(transactional_id)

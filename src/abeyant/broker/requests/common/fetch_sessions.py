@@ -1,8 +1,9 @@
-"""Incremental fetches (KIP-227): a consumer lists its partitions once, and afterwards only what has changed.
+"""Incremental fetches (KIP-227): a consumer lists its partitions once, and afterwards only changes.
 
-A session keeps the request and the last response of each partition. Responses in a session omit partitions without
-changes. Each broker keeps a limited number of sessions (`max.incremental.fetch.session.cache.slots`). When all are
-taken, one that was not used for two minutes is evicted; if there is none, the client gets session 0: no session.
+A session keeps each partition's query, and the high watermark and log start that were last sent. Responses in a
+session omit partitions without changes. Each broker keeps a limited number of sessions
+(`max.incremental.fetch.session.cache.slots`). When all are taken, one that was not used for two minutes is evicted; if
+there is none, the client gets session 0: no session.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Key = tuple[str | None, uuid.UUID | None, int]
 
 
 class SessionPartition:
-    """One partition of a session: its request and its last response."""
+    """One partition of a session: its query, and the marks that were last sent."""
 
     __slots__ = ("last_marks", "query")
 
@@ -73,7 +74,7 @@ class FetchSession:
             self.keep(result.query.key, marks, moves=bool(result.records))
 
     def keep(self, key: Key, marks: tuple[int, int] | None, *, moves: bool) -> None:
-        """Keep the marks that were sent of a partition. One with records moves to the end, so that each gets a turn."""
+        """Store a partition's marks as sent. With `moves` (records were sent), move it to the end: others go first."""
         self.partitions[key].last_marks = marks
         if moves and len(self.partitions) > 1:
             self.partitions[key] = self.partitions.pop(key)

@@ -29,7 +29,7 @@ _SHOWING_OPERATIONS: Final = (
 
 
 def hide(call: Any) -> None:
-    """Have the response to a request leave out what its client may not know."""
+    """Add amendments that remove from the response what the client may not describe."""
     api = call.api.name
     if api in ("Metadata", "DescribeTopicPartitions") and not call.request.topics and not call.amendments:
         call.amendments.append(lambda response: _keep(call, response, "topics", "name", DESCRIBE, TOPIC))
@@ -72,7 +72,7 @@ def _hide_offsets(call: Any, response: Any) -> None:
 
 
 def _hide_configs(call: Any, response: Any) -> None:
-    """Hide what new topics are like if the client may not describe their settings."""
+    """Hide new topics' settings, partition count and replication factor unless the client may describe settings."""
     for topic in response.topics:
         if topic.error_code is ErrorCode.none and not allows(call, DESCRIBE_CONFIGS, TOPIC, topic.name):
             topic.configs, topic.num_partitions, topic.replication_factor = [], -1, -1
@@ -80,7 +80,7 @@ def _hide_configs(call: Any, response: Any) -> None:
 
 
 def _hide_topics(call: Any, response: Any) -> None:
-    """Hide the topics that a group has and the client may not describe, where all of them are wanted."""
+    """If the request is for all topics of a group, remove those that the client may not describe."""
     every = {group.group_id for group in call.request.groups if group.topics is None}
     for group in response.groups:
         if group.group_id in every:
@@ -88,7 +88,7 @@ def _hide_topics(call: Any, response: Any) -> None:
 
 
 def _limit_operations(call: Any, response: Any) -> None:
-    """Leave those among the authorized operations that the client has."""
+    """Remove from the authorized operations those that the client may not perform."""
     rows = [(response, "cluster_authorized_operations", CLUSTER, CLUSTER_NAME)]
     rows += [(row, "topic_authorized_operations", TOPIC, row.name) for row in getattr(response, "topics", None) or ()]
     rows += [(row, "authorized_operations", GROUP, row.group_id) for row in getattr(response, "groups", None) or ()]

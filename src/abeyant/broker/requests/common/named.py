@@ -1,4 +1,4 @@
-"""Find what a request names: topics and partitions, or a group and member. Used by faults and `Cluster.waiting`."""
+"""Find the topics, partitions, groups and members that a request names. Used by faults and `Cluster.waiting`."""
 
 from __future__ import annotations
 

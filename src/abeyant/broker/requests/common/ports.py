@@ -1,4 +1,4 @@
-"""Protocols of what requests use from above: the broker that handles them, its coordinators, and the cluster."""
+"""Protocols of what request handlers use: the broker that handles the request, its coordinators, and the cluster."""
 
 from __future__ import annotations
 

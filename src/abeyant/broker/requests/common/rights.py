@@ -1,7 +1,7 @@
 """The rights that each API needs, and the error code if they are missing. Kafka: `KafkaApis`, `ControllerApis`.
 
-Rights are pairs of an operation and a type of resource, or rows with them; of an API in neither table, `CLUSTER_ACTION`
-to the cluster is needed.
+A right is an operation on a type of resource. `WHOLE` has those for whole requests, `ITEMS` those for the items in a
+request. An API in neither table needs CLUSTER_ACTION on the cluster.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FIELDS: Final = {
     GROUP: ("group_id",), TRANSACTIONAL_ID: ("transactional_id", "v3_and_below_transactional_id"),
 }  # fmt: skip
 
-# What the whole request needs; without a rule here or below, a request needs CLUSTER_ACTION.
+# The rights for the whole request, by API; one neither here nor in ITEMS needs CLUSTER_ACTION.
 WHOLE: Final[dict[str, tuple[tuple[int, int], ...]]] = {
     **dict.fromkeys(
         (
@@ -85,10 +85,10 @@ WHOLE: Final[dict[str, tuple[tuple[int, int], ...]]] = {
     **dict.fromkeys(("DescribeClientQuotas", "ListConfigResources"), ((DESCRIBE_CONFIGS, CLUSTER),)),
 }  # fmt: skip
 
-# With these a request may be sent, too, by API.
+# Rights that allow the whole request as well, by API.
 INSTEAD: Final = {"WriteTxnMarkers": (ALTER, CLUSTER)}
 
-# The messages of refusals: Kafka sends one to clients of these APIs only. Without an entry there is none.
+# Error messages by type of resource. Kafka sends them only to clients of the APIs in SAYING.
 SAYS: Final = {
     TOPIC: "Topic authorization failed.",
     GROUP: "Group authorization failed.",
@@ -144,6 +144,6 @@ ITEMS: Final[dict[str, tuple[tuple[str, ...], int, int]]] = {
     "ListTransactions": ((), DESCRIBE, TRANSACTIONAL_ID),
 }
 WHOLE_CLUSTER: Final = {"CreateTopics": CREATE, "DeleteTopics": DELETE, "ListGroups": DESCRIBE}
-"""With this right to the cluster, a client needs none to the items."""
+"""The operation on the cluster with which a client needs no right to the items, by API."""
 
 CONFIGS: Final = {2: TOPIC, 4: CLUSTER, 8: CLUSTER, 16: CLUSTER, 32: GROUP}

@@ -1,4 +1,4 @@
-"""What the APIs of share group state have in common: a result for each partition, each from its own shard."""
+"""Handle the share group state APIs: a result for each partition, each from its own shard."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from abeyant.broker.shares.state.shard import ShareStateShard
 
 Finish = Callable[[ErrorCode], object]
-"""Called once when what was done is written, with the error or NONE."""
+"""A callback with the error, or NONE, once the change is written; called once."""
 
 Do = Callable[["ShareStateShard", ShareKey, Any, Message, Finish], object]
-"""Does what a partition of the request says, and sets the fields of its result. Raises ApiError."""
+"""A function that handles a partition of the request and sets the fields of its result. Raises ApiError."""
 
 
 def answer_each(call: Call, do: Do) -> None:

@@ -1,4 +1,4 @@
-"""What ShareFetch and ShareAcknowledge have in common: members, partitions and acknowledgements."""
+"""Check members and partitions, and apply acknowledgements, for ShareFetch and ShareAcknowledge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAY_RENEW_SINCE = 2  # the version of both APIs
 
 
 def require_member(call: Call) -> None:
-    """Raise ApiError unless share groups are enabled and the request has a group, and a member id as Kafka allows."""
+    """Raise ApiError unless share groups are on and the request has a group and a member id of 1 to 36 characters."""
     require_shares(call)
     request = call.request
     if request.group_id is None:
@@ -36,12 +36,12 @@ def require_member(call: Call) -> None:
 
 
 def lock_timeout(call: Call) -> timedelta:
-    """Return how long the group's locks last."""
+    """Return the duration of the group's acquisition locks."""
     return timedelta(seconds=call.broker.shares.settings(call.request.group_id).lock_seconds)
 
 
 def require_topic(call: Call, topic_id: uuid.UUID | None, index: int) -> str:
-    """Return the topic's name. Raises ApiError for an unknown topic or partition."""
+    """Return the topic's name. Raises ApiError if it or the partition is unknown, or the client may not read it."""
     topic = None if topic_id is None else call.broker.cluster.controller.by_id.get(topic_id)
     if topic is None:
         raise ApiError(ErrorCode.unknown_topic_id)
@@ -109,7 +109,7 @@ def _acknowledge(
 
 
 def _check(batches: Iterable[Acknowledgement], *, may_renew: bool) -> None:
-    """Raise ApiError unless the batches ascend and have acknowledgements of known types, one or one for each offset."""
+    """Raise ApiError unless the batches ascend, and each has known types: one for all of it, or one for each offset."""
     last = -1
     for batch in batches:
         count = len(batch.types)
@@ -125,7 +125,7 @@ def _check(batches: Iterable[Acknowledgement], *, may_renew: bool) -> None:
 
 
 def name_leaders(call: Call, rows: Iterable[tuple[TopicPartition, Message]]) -> list[Message]:
-    """Set the current leader in rows whose partition has another one. Return the brokers that lead those."""
+    """Set the current leader in rows with an error of `MOVED`. Return the brokers that lead those partitions."""
     moved = []
     rows = list(rows)
     for (topic_id, index), row in rows:

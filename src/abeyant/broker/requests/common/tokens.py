@@ -1,4 +1,4 @@
-"""Parts of the requests about delegation tokens: who may send them, and principals."""
+"""Helpers of the delegation token APIs: check the requester, change the expiry, and convert principals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_TIME_MS = -1
 
 
 def require_identity(call: Call) -> None:
-    """Raise ApiError for a client that is not known by SASL or its certificate, or has come with a token itself."""
+    """Raise ApiError for an anonymous client, and for one that authenticated with a delegation token itself."""
     session = call.connection.session
     by_token = session is not None and session.by_token
     if by_token or call.connection.user == "ANONYMOUS":
@@ -23,11 +23,11 @@ def require_identity(call: Call) -> None:
 
 
 def change_expiry(call: Call, period: timedelta, change: Callable[[str, bytes, int], int]) -> None:
-    """Answer with when a token expires now: what `change` returns for the client's principal, the HMAC, and ms."""
+    """Change a token's expiry. Answer with the new one in ms, which `change(principal, hmac, period_ms)` returns."""
     refused_at = NO_TIME_MS
     try:
         require_identity(call)
-        refused_at = 0  # by Kafka's controller
+        refused_at = 0  # as Kafka's controller sends, which refuses from here on
         period_ms = round(period.total_seconds() * 1000)
         expires_ms = change(client_of(call).principal, call.request.hmac, period_ms)
     except ApiError as error:
@@ -37,7 +37,7 @@ def change_expiry(call: Call, period: timedelta, change: Callable[[str, bytes, i
 
 
 def principal(kind: str | None, name: str | None) -> str:
-    """Return a principal as ACLs and tokens have it."""
+    """Return a principal in the form of ACLs and tokens, as in "User:alice"."""
     return f"{kind}:{name}"
 
 

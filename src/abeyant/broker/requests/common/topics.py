@@ -15,14 +15,14 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 if TYPE_CHECKING:
     from abeyant.broker.requests.common.ports import Broker
 
-# Sets of authorized operations, as bits: all of them, since there is no authorization.
+# Sets of authorized operations, as bits: all that a resource has. With ACLs, hidden.py removes the unauthorized ones.
 CLUSTER_OPERATIONS = 0b1111110100000
 TOPIC_OPERATIONS = 0b110111111000
 GROUP_OPERATIONS = 0b110101001000
 NO_OPERATIONS = -(1 << 31)  # not requested
 
 MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
-"""The errors with which Produce and Fetch name the current leader (KIP-951)."""
+"""The errors with which Produce, Fetch and the share APIs name the current leader (KIP-951)."""
 
 
 _EVERYWHERE = ("", "0.0.0.0")  # listening addresses that a client cannot connect to
@@ -31,7 +31,7 @@ _EVERYWHERE = ("", "0.0.0.0")  # listening addresses that a client cannot connec
 def address_for(call: Call, broker: Broker) -> tuple[str, int]:
     """Return the host and port at which this client reaches a broker.
 
-    They are what the cluster advertises; the host is the one that the client used if the broker listens on all.
+    They are the advertised ones. In place of a wildcard host it is the address that the client connected to.
     """
     host, port = broker.advertised
     return call.connection.host if host in _EVERYWHERE else host, port

@@ -47,7 +47,7 @@ class ShareState(NamedTuple):
     leader_epoch: int
     start: int
     complete: int
-    """How many records from `start` on are never delivered again; -1 if unknown."""
+    """Number of records from `start` on that are never delivered again; -1 if unknown."""
     batches: tuple[StateBatch, ...]
     created_ms: int
     written_ms: int

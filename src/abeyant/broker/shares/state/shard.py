@@ -1,4 +1,4 @@
-"""The share partitions whose state is in one partition of `__share_group_state`, while this broker leads that."""
+"""The states of share partitions in one partition of `__share_group_state`, while this broker leads it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ShareStateShard(Shard):
             self._needed_from[key] = record.offset
 
     def begin(self) -> None:
-        """Start the timer that deletes what snapshots have superseded. The topic is not compacted, as in Kafka."""
+        """Start the timer that deletes records superseded by snapshots. The topic is not compacted, as in Kafka."""
         self._prune_task = self.broker.timer.call_later(_PRUNE_INTERVAL, self._prune)
 
     def end(self) -> None:
@@ -80,7 +80,10 @@ class ShareStateShard(Shard):
         self.partition.delete_records(min(needed, self.partition.high_watermark))
 
     def initialize(self, key: ShareKey, state_epoch: int, start: int, then: Then) -> None:
-        """Create the state, or replace it in a newer epoch. A `start` of -1 is decided when it is first read."""
+        """Create the state, or replace one that has no newer epoch. Raises ApiError.
+
+        With a `start` of -1, the leader that reads the state first decides the start.
+        """
         self._require_partition(key)
         known = self.states.get(key)
         if known is not None and state_epoch != -1 and known.state_epoch > state_epoch:
@@ -94,7 +97,7 @@ class ShareStateShard(Shard):
         self._append(records.snapshot(key, state), then)
 
     def read(self, key: ShareKey, leader_epoch: int, then: Then) -> ShareState:
-        """Return the state for a leader, whose epoch is written if it is new. Call `then` when that is done."""
+        """Return the state for a leader. Write its epoch if it is new, then call `then`. Raises ApiError."""
         state = self._require_state(key, "Read", leader_epoch)
         if leader_epoch in (-1, state.leader_epoch):
             then(ErrorCode.none)
@@ -113,7 +116,7 @@ class ShareStateShard(Shard):
         batches: Iterable[StateBatch],
         then: Then,
     ) -> None:
-        """Write a leader's change. Raises ApiError for one of an earlier epoch."""
+        """Write a leader's change. Raises ApiError if there is no state, or it has a newer state or leader epoch."""
         state = self._require_state(key, "Write", leader_epoch)
         if state_epoch != -1 and state.state_epoch > state_epoch:
             raise ApiError(
@@ -123,7 +126,7 @@ class ShareStateShard(Shard):
         self._change(key, state._replace(start=start, complete=complete, batches=tuple(batches)), then)
 
     def summary(self, key: ShareKey) -> ShareState:
-        """Return the state; one that says "unknown" if there is none. Raises ApiError for an unknown partition."""
+        """Return the state; one with a start of -1 if there is none. Raises ApiError for an unknown partition."""
         self._require_partition(key)
         return self.states.get(key) or ShareState(0, 0, 0, -1, -1, (), 0, 0)
 

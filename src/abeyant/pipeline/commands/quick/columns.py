@@ -1,4 +1,4 @@
-"""Map a table's columns by --operation and --event, as far as these name columns and constants."""
+"""Map a table's columns by --operation and --event, if these name only columns and constants."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ __all__ = ["mapped"]
 
 
 def mapped(table: pa.Table, wanted: Mapping[str, str], columns: Mapping[str, str], name: str) -> pa.Table:
-    """Return the table with columns by our names; `columns` maps names of ours to SQL.
+    """Return the table with its columns mapped; `columns` maps names of `wanted` columns to SQL.
 
-    A column that differs from ours only in case is renamed. Raises `AbeyantError` for SQL that names a missing column,
-    or one in quotes, and for a column that is not ours, `NeedsSparkError` for names that are one in lower case.
+    A column that differs from a wanted one only in case is renamed. Raises `AbeyantError` for SQL that names a missing
+    column, or one in quotes, and for an unknown name in `columns`; `NeedsSparkError` if two columns of the table differ
+    only in case.
     """
     lower = [column.lower() for column in table.column_names]
     if len({*lower}) < len(lower):

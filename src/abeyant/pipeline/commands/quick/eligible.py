@@ -1,4 +1,4 @@
-"""Check whether `abeyant resolve` may do without Spark, as far as the command line tells. Imports nothing heavy."""
+"""Check from the command line whether `abeyant resolve` can run without Spark. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["NeedsSparkError", "check_eligible", "check_mapping", "column_of", "f
 _MOST_BYTES: Final = 64 << 20
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|`[^`]+`", re.ASCII)
 _NUMBER: Final = re.compile(r"-?\d{1,9}(?:\s*\*\s*\d{1,9})*", re.ASCII)
-_LARGEST: Final = 2**31 - 1  # beyond it, SQL's integers need another type
+_LARGEST: Final = 2**31 - 1  # the largest value of SQL's type `int`
 _NO_COLUMNS: Final = {
     *("null", "true", "false", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"),
     *("user", "current_user", "session_user", "current_catalog", "current_database", "current_schema"),
 }
-"""What SQL takes for a value where no column has the name."""
+"""Names that SQL takes for values, unless a column has the name."""
 
 
 class NeedsSparkError(Exception):
@@ -58,7 +58,7 @@ def check_mapping(table: str, columns: Mapping[str, str]) -> None:
 
 
 def format_of(name: str, form: str | None) -> str:
-    """Return `csv` or `parquet`: `form`, or the ending. Raise `NeedsSparkError` for what is not a local file."""
+    """Return `csv` or `parquet`: `form`, or the ending. Raise `NeedsSparkError` unless it is one local file."""
     path = Path(name)
     form = form or {".csv": "csv", ".tsv": "csv", ".parquet": "parquet"}.get(path.suffix.lower())
     if (
@@ -75,7 +75,7 @@ def format_of(name: str, form: str | None) -> str:
 
 
 def number_of(sql: str) -> int | None:
-    """Return the value of an integer, or a product of such, that SQL's type `int` holds; None for other SQL."""
+    """Return the value of an integer, or of a product of integers, within SQL's type `int`; None for other SQL."""
     if not _NUMBER.fullmatch(sql):
         return None
     number = prod(map(int, sql.split("*")))

@@ -1,6 +1,6 @@
 """Read one local file of CSV or Parquet as an Arrow table, with the values that Spark would read.
 
-What the two would read differently (quotes within a field, rows of another length) is left to Spark.
+Files that Arrow and Spark would read differently (quotes within a field, rows of another length) are left to Spark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from abeyant.pipeline.sources.empty import no_columns
 
 __all__ = ["read_file"]
 
-# One after the other, each of which begins with a letter: a pattern of all of them takes ten times as long.
+# Searched one after the other, as each begins with a fixed byte: one pattern for all takes ten times as long.
 _ODD: Final = [re.compile(odd) for odd in (rb"\r(?!\n)", rb"\x00", rb"\xef\xbf\xbd", rb"\n[ \t]+\r?(?:\n|\Z)")]
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -30,8 +30,8 @@ _BOM: Final = b"\xef\xbb\xbf"
 def read_file(name: str, form: str | None) -> pa.Table:
     """Return the rows of a file, those of CSV as text. `form` is its format, by default that of its ending.
 
-    Raises `NeedsSparkError` for what is no such file, or may be read differently by Spark, `AbeyantError` for a Parquet
-    file without a byte. Memory: the file's rows.
+    Raises `NeedsSparkError` for other files, and for those that Spark may read differently; `AbeyantError` for an empty
+    Parquet file. Memory: the file's rows.
     """
     path, form = Path(name), format_of(name, form)
     if not path.stat().st_size:
@@ -71,7 +71,7 @@ def _csv(path: Path) -> pa.Table:
         strings_can_be_null=True,
         quoted_strings_can_be_null=True,
     )
-    # Not `data`: a thread of Arrow's may hold it until Python has ended, which then aborts.
+    # Not from `data`: a thread of Arrow's may hold it beyond the end of Python, which then aborts.
     with pa.OSFile(str(path)) as file:
         form = pacsv.ParseOptions(delimiter=separator, newlines_in_values=True)
         rows = pacsv.read_csv(file, parse_options=form, convert_options=text)

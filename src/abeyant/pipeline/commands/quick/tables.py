@@ -1,4 +1,4 @@
-"""Both tables of `abeyant resolve` in this process: read, mapped, resolved; and what its summary looks up in them."""
+"""Read, map and resolve both tables of `abeyant resolve` in this process; look up what its summary needs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class QuickTables:
     def __init__(self, args: argparse.Namespace, words: Mapping[str, Any]) -> None:
         """Read both tables.
 
-        Raises `NeedsSparkError` for what needs Spark, `AbeyantError` for columns that are missing.
+        Raises `NeedsSparkError` for tables that need Spark, `AbeyantError` for missing columns.
         """
         self._args = args
         names = {"operations": args.operations, "events": args.events}
@@ -77,7 +77,7 @@ class QuickTables:
             for name, table in self._given.items()
         }
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the summary says what they say
+            warnings.simplefilter("ignore")  # the summary reports the same
             outcomes = resolve(readable["operations"], readable["events"], **self._options)
         return {
             "outcomes": outcomes,
@@ -96,7 +96,7 @@ class QuickTables:
         return keys_of(ended, self._operations.select(SAMPLED).append_column("key", keys))
 
     def unmatched(self, ended: Ended) -> str | None:
-        """Return a warning if all operations expired, and no key of theirs occurs among the events."""
+        """Return a warning if all operations expired, and none of their keys occurs among the events."""
         if not ended.all_expired:
             return None
         valid = valid_operations(self._operations, ALL_CONDITIONS)
@@ -115,9 +115,9 @@ class QuickTables:
 def completed(
     table: pa.Table, columns: Mapping[str, str], wanted: Mapping[str, str], name: Literal["operations", "events"]
 ) -> pa.Table:
-    """Return the columns of ours that the table has, converted, and why rows are rejected (`REJECT_REASON`).
+    """Return the table's `wanted` columns, converted, and the reason why each row is rejected (`REJECT_REASON`).
 
-    Raises `AbeyantError` for columns that are missing, `NeedsSparkError` for those that need Spark.
+    Raises `AbeyantError` for missing columns, `NeedsSparkError` for columns that need Spark.
     """
     given = table.column_names
     warn_of_ignored([*map(str.lower, given)], columns_of(wanted), name)
@@ -148,7 +148,7 @@ def completed(
 
 
 def _plain(table: pa.Table, wanted: Mapping[str, str]) -> pa.Table:
-    """Return a normalized table in the order and with the types of Spark's, for its rejected rows."""
+    """Return a normalized table with Spark's columns, in their order and types, for its rejected rows."""
     names = table.column_names
     how_long = next((name for name in ("timeout_ms", "timeout", "deadline") if name in names), "timeout_ms")
     order = [how_long if name == "timeout_ms" else name for name in wanted]

@@ -1,4 +1,4 @@
-"""Convert texts as Spark does, where that is plain: times, whole numbers, durations; and say why rows are rejected."""
+"""Convert texts to times, integers and durations as Spark does, in its common forms, with reasons for rejected rows."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _TIME: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-](?:0\d|1[0-3]):[0-5]\d)?)?", re.ASCII
 )
 _NO_TIME: Final = re.compile(r"\D*|[+-]?\d+|\d+:.*", re.ASCII)
-"""Texts that Spark takes for no time either: words, plain numbers, times of day."""
+"""Texts that are no times for Spark either: words, plain numbers, times of day."""
 _INTEGER: Final = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def converted(column: pa.ChunkedArray, name: str, kind: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray | None]:
-    """Return a column as `kind` (see `tables.schemas`), and why rows are rejected; None where none can be.
+    """Return a column as `kind` (see `tables.schemas`), and the reasons of rejected rows; None if none is rejected.
 
-    Raises `NeedsSparkError` for a type or a text of which only Spark says what it is. O(distinct texts), in Python.
+    Raises `NeedsSparkError` for a type or a text that only Spark can convert. O(distinct texts), in Python.
     """
     found = column.type
     if pa.types.is_dictionary(found):
@@ -67,7 +67,7 @@ def _parsed(
 
 
 def _time(text: str) -> int | None:
-    """Return microseconds since 1970; None for no time."""
+    """Return microseconds since 1970; None if the text is no time. Raise NeedsSparkError if only Spark can say."""
     found = _TIME.fullmatch(text)
     if found is None:
         if _NO_TIME.fullmatch(text):

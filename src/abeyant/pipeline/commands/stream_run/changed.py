@@ -20,11 +20,11 @@ _LOCAL: Final = "file:"
 
 
 class ChangedFiles:
-    """Compare the files that a stream has taken, by its checkpoint on this machine, with what they are now."""
+    """Finds files that have changed since a stream took them, by its checkpoint, if that is on this machine."""
 
     def __init__(self, checkpoint: str, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         self.found: set[str] = set()
-        """The paths of those that have changed."""
+        """The paths of files found to have changed."""
         self._sources = None if is_uri(checkpoint) else Path(checkpoint) / "sources"
         self._quiet = quiet
         self._clock = clock
@@ -37,7 +37,7 @@ class ChangedFiles:
             self._next = self._clock() + _EVERY_SECONDS
 
     def look(self) -> None:
-        """Name each file that is newly found to have changed on the error stream. O(files taken)."""
+        """Print a message on the error stream for each further file that has changed. O(files taken)."""
         for path, taken_ms in self._taken():
             with suppress(OSError):
                 changed = Path(path).stat().st_mtime_ns // 1_000_000 != taken_ms
@@ -47,7 +47,7 @@ class ChangedFiles:
                         print(f"abeyant: {describe(path)}", file=sys.stderr, flush=True)
 
     def _taken(self) -> Iterator[tuple[str, int]]:
-        """Yield each file of this machine, and the time of its last change as the stream took it."""
+        """Yield each local file that the stream took, with its modification time then, in ms since 1970."""
         logs = sorted(self._sources.glob("*/*")) if self._sources is not None and self._sources.is_dir() else []
         for log in logs:
             if log.name.removesuffix(".compact").isdecimal():
@@ -60,7 +60,7 @@ class ChangedFiles:
 
 
 def describe(path: str) -> str:
-    """Return the message about a changed file: what is missing, and what to do."""
+    """Return the message about a changed file: which rows are missing, and what to do."""
     return (
         f"{path} has changed since the stream took it: rows added since are in no table; "
         "put new rows into a new file, and move files into the directory whole"

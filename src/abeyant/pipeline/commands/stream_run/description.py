@@ -1,4 +1,4 @@
-"""What a stream is, written beside its result: a checkpoint must not be gone on with by another query.
+"""The description of a stream, written beside its result: no other query may continue from its checkpoint.
 
 The result is in a folder of this machine, or on a store that Spark reaches.
 """
@@ -23,18 +23,18 @@ _TOOL: Final = {"tool": "abeyant stream"}
 
 
 def describe(folder: Folder, checkpoint: str, query: Mapping[str, Any]) -> None:
-    """Make a folder this query's, which `check` has let pass, unless it is already."""
+    """Write the query's description into a folder that `check` accepted, unless it has one."""
     if folder.read(DESCRIPTION) is None:
         described = _described(checkpoint, query)
         folder.put(DESCRIPTION, json.dumps(described, indent=2, ensure_ascii=False) + "\n")
 
 
 def check(folder: Folder, out: Out, checkpoint: str, query: Mapping[str, Any], *, begun: bool) -> None:
-    """Find whether `out`, which is `folder`, is this query's, or may become so; nothing is written.
+    """Raise `AbeyantError` unless `out`, which is `folder`, is this query's, or may become so. Writes nothing.
 
-    `query` is what has to stay the same; `begun` whether the checkpoint has been used. Raises `AbeyantError` for a
-    directory of something else, for another query's (naming what differs), and for a checkpoint whose result is not
-    here.
+    `query` has the options that must stay the same; `begun` says whether the checkpoint has been used. Refused are a
+    directory of something else, one of another query (the error names what differs), and a checkpoint whose result is
+    elsewhere.
     """
     described = _described(checkpoint, query)
     before = _read(folder, out)

@@ -1,4 +1,4 @@
-"""The lines that a running stream prints: one for a batch with rows, one now and then while it is idle, and totals."""
+"""The lines that a running stream prints: one for each batch that did something, one a minute while idle, totals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IDLE_SECONDS: Final = 60.0
 
 
 class Lines:
-    """Looks at a query's progress when asked to, and prints what is new in it to the error stream unless `quiet`."""
+    """Counts a query's new batches at each `look`, and prints lines about them on the error stream unless `quiet`."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Lines:
         changed: ChangedFiles | None = None,
     ) -> None:
         self.totals: Counter[str] = Counter()
-        """What all batches seen did: how many outcomes and rejected rows of each kind."""
+        """Totals of all batches seen: outcomes and rejected rows of each kind."""
         self.pending: int | None = None
         """Watches that are pending after the last batch; None before the first."""
         self.quiet = quiet
@@ -60,7 +60,7 @@ class Lines:
         latest = query.lastProgress
         if latest is None or latest.batchId <= self._last:
             return
-        # Spark keeps the last hundred; between two looks there were fewer.
+        # Spark keeps the last hundred batches; fewer end between two calls.
         for progress in query.recentProgress:
             counts = batch_counts(progress)
             if counts is not None and counts.batch > self._last:
@@ -110,16 +110,16 @@ _SHARE: Final = 0.01
 """A larger share of a batch, or of a run, is reported."""
 
 _UNITS: Final = (("d", 86_400, 2), ("h", 3600, 2), ("m", 60, 2), ("s", 1, 0))
-"""How a duration is written, and from how many of the unit on."""
+"""Units of a printed duration: name, seconds, and the minimum number of units for which it is used."""
 
 
 @dataclass(frozen=True)
 class Lateness:
-    """How far out of order a stream's rows may come, and where they come from."""
+    """Allowed lateness of a stream's rows, in seconds, and whether they come from Kafka."""
 
     seconds: float
     topics: bool = False
-    """Whether rows come from Kafka only, so that files play no part."""
+    """Whether all rows come from Kafka, none from files."""
 
     def late_line(
         self, what: str, late: int, rows: int, late_by: float | None, *, any_share: bool = False
@@ -155,6 +155,6 @@ class Lateness:
 
 
 def _rounded_up(seconds: float) -> str:
-    """Return a duration as --lateness takes it, at least as long: 90s, 3m, 26h."""
+    """Return a duration as --lateness takes it, rounded up: 90s, 3m, 26h."""
     unit, length, _ = next(each for each in _UNITS if seconds >= each[1] * each[2])
     return f"{math.ceil(seconds / length)}{unit}"

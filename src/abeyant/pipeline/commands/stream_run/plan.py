@@ -1,4 +1,4 @@
-"""What a run of a stream is to do, as its options say; known, and checked, before anything heavy is imported."""
+"""The plan of a stream's run, made from its options, and checked before anything heavy is imported."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from abeyant.pipeline.spark.store import Store
 __all__ = ["ENDING", "Plan"]
 
 ENDING: Final = "input-ended"
-"""The directory below --out that tells the stream of the end of its input."""
+"""The directory below --out in which a file signals the end of the input to the stream."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run; durations in seconds."""
+    """The options and tables of a stream's run. Durations are in seconds."""
 
     operations: Source
     events: Source
@@ -50,21 +50,21 @@ class Plan:
     to_topic: str | None = None
     aside_topic: str | None = None
     title: str | None = None
-    """The user's own, of the report."""
+    """The report's title, if the user gave one."""
 
     @property
     def ending(self) -> Out:
-        """The directory whose files signal the end of the input to the stream."""
+        """Return the directory in which a file signals the end of the input to the stream."""
         return self.out.below(ENDING).place
 
     def check(self) -> None:
-        """Raise `AbeyantError` for a result that this stream may not go on with, as far as is known without Spark."""
+        """Raise `AbeyantError` for a result that this stream may not continue, as far as is known without Spark."""
         folder = self.out.describe()
         if folder is not None:
             self.check_in(folder, begun=self.begun(None))
 
     def check_in(self, folder: Folder, *, begun: bool) -> bool:
-        """Do so for a result in `folder`; return whether the end of the input was told in an earlier run."""
+        """Check the result in `folder` as `check` does; return whether an earlier run drained the stream."""
         check(folder, self.out.place, self.checkpoint, self.identity(), begun=begun)
         drained = any(not name.startswith(".") for name in folder.names(ENDING))
         if drained and not self.drain:
@@ -72,7 +72,7 @@ class Plan:
         return drained
 
     def begun(self, spark: SparkSession | None) -> bool:
-        """Return whether the checkpoint has been used. Of a URI only Spark can tell."""
+        """Return whether the checkpoint has been used. For a URI only Spark knows; without it, return False."""
         if not is_uri(self.checkpoint):
             return (Path(self.checkpoint) / "metadata").exists()
         return spark is not None and not is_connect(spark) and Store(spark, self.checkpoint).exists("metadata")
@@ -94,12 +94,12 @@ class Plan:
         }
 
     def _queries(self) -> dict[str, str]:
-        """Return the queries that are given: releases that had none wrote none."""
+        """Return the given queries. Omit others, as earlier releases wrote none."""
         queries = {"operation query": self.operations.given.query, "event query": self.events.given.query}
         return {name: query for name, query in queries.items() if query is not None}
 
     def _words_said(self) -> dict[str, Any]:
-        """Return the words that have another value than the default: releases that had none wrote none."""
+        """Return the words with other values than the defaults. Omit others, as earlier releases wrote none."""
         said = {name: value for name, value in self.words.items() if value != DEFAULTS[name]}
         if (calendar := self.words.get("calendar")) is not None:
             said["calendar"] = repr(calendar)

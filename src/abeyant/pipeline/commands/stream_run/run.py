@@ -29,9 +29,9 @@ __all__ = ["run"]
 
 
 def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -> Counted:
-    """Run a plan that was checked, until the input ends or it is asked to stop. Return what was sent to a topic.
+    """Run a checked plan until the input ends or `asked` is set. Return the counts of outcomes sent to a topic.
 
-    Raises `AbeyantError` for what the user can mend.
+    Raises `AbeyantError` for errors that the user can fix.
     """
     with plan.out.stream(spark) as folder:
         return _run(spark, plan, folder, lines, asked)
@@ -41,7 +41,7 @@ def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: t
     topics = [*plan.topics, *(topic for topic in (plan.to_topic, plan.aside_topic) if topic)]
     if plan.kafka is not None and topics:
         check_topics(spark, plan.kafka, list(dict.fromkeys(topics)))
-    # Inputs first, so that one that is refused leaves nothing behind.
+    # Open the inputs first, so that one that is refused leaves nothing behind.
     operations, events = (source.stream(spark) for source in (plan.operations, plan.events))
     begun = plan.begun(spark)
     drained = plan.check_in(folder, begun=begun)
@@ -51,8 +51,8 @@ def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: t
     _no_processes_for_files(spark, plan.checkpoint)
     _batches_as_large_as_told(spark)
     answers, sent = _answers(operations, events, plan), Counted()
-    # The end is told when all has been read; or with all that there is, unless an earlier run has left a batch half
-    # done: Spark does that one first, as it was.
+    # Signal the end of the input when all has been read. If the first batch has all of the input, signal it at once,
+    # unless an earlier run left a batch half done: Spark repeats that one first, unchanged.
     if not drained and not (plan.drain and not begun and plan.one_batch):
         _run_once(answers, plan, lines, asked, sent)
     if plan.drain and not asked.is_set():
@@ -62,16 +62,16 @@ def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: t
 
 
 def _no_empty_partitions(spark: SparkSession) -> None:
-    """Take no more partitions than there are shards: Spark's 200 would be tasks that do nothing, in each batch."""
+    """Use no more partitions than there are shards: most of Spark's 200 would be empty tasks in each batch."""
     if shuffle_partitions(spark) > DEFAULT_SHARDS:
         spark.conf.set(SHUFFLE_PARTITIONS, str(DEFAULT_SHARDS))
 
 
 def _no_processes_for_files(spark: SparkSession, checkpoint: str) -> None:
-    """Keep a local checkpoint by Hadoop's `FileSystem`, unless the session says otherwise.
+    """Write a local checkpoint with Hadoop's `FileSystem`, unless the session sets another class.
 
-    Spark's default is `FileContext`, for its atomic rename. On a local file system both look first and rename then, but
-    `FileContext` starts `readlink`, a process, for each file that it looks at: some 70 in a batch of three partitions.
+    Spark's default is `FileContext`, for its atomic rename. On a local file system both check and then rename, but
+    `FileContext` starts a `readlink` process for each file that it checks: some 70 in a batch of three partitions.
     """
     for name, value in LOCAL_CHECKPOINTS.items():
         if not is_uri(checkpoint) and spark.conf.get(name, None) is None:
@@ -91,8 +91,8 @@ _PART_BY_PART: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 def _batches_as_large_as_told(spark: SparkSession) -> None:
     """Split the input that is there now into batches of the configured number of files or records.
 
-    Spark's default is one batch of it all where a source does not know of "now", as the ticks' does not. The setting
-    is for those: it asks the source for its end once, when the query starts.
+    By default, Spark makes one batch of it all if a source does not support `availableNow`, as that of the ticks does
+    not. With this setting it asks such a source for its end once, when the query starts.
     """
     spark.conf.set(_PART_BY_PART, "true")
 
@@ -115,7 +115,7 @@ def _answers(operations: DataFrame, events: DataFrame, plan: Plan) -> DataFrame:
 
 
 def _run_once(answers: DataFrame, plan: Plan, lines: Lines, asked: threading.Event, sent: Counted) -> None:
-    # Without a scheme it is this machine's, whatever file system the cluster takes for granted.
+    # Without a scheme it is a path of this machine, whatever the cluster's default file system.
     writer = answers.writeStream.foreachBatch(_sink(plan, sent)).option("checkpointLocation", plain(plan.checkpoint))
     if plan.trigger is None or plan.drain:
         writer = writer.trigger(availableNow=True)

@@ -1,4 +1,4 @@
-"""The summary of a stream's run, over the batches that it wrote; made when it ends."""
+"""Write the summary of a stream's run, over the batches that it wrote, when it ends."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ _CONTINUED: Final = "This run went on with an earlier one: operations are not re
 
 
 def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> ResultWriter:
-    """Write the tables and the page of this run's outcomes; return them.
+    """Write the tables and the page of this run's outcomes; return the result.
 
-    It reads the files that this run wrote, once; what was `sent` to a topic is counted already. It reads the operations
-    once more, where this run has read all of them; but for a stream that was stopped, no topic of many.
+    Reads the files that this run wrote, once; outcomes `sent` to a topic are counted already. Reads the operations once
+    more for the keys of the expired ones, unless an earlier run has read some of them, or they are a topic of a stream
+    without an end, and more than `_FEW` have ended.
     """
     written = iter(()) if lines.first is None else plan.out.outcomes(spark, lines.first)
     ended = sent.ended() if plan.to_topic is not None else count_outcomes(written)
@@ -54,7 +55,7 @@ def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> Resu
     try:
         keys = expired_keys(ended, plan.operations.again(spark)) if ended.expired else None
     except (AbeyantError, PySparkException):
-        # The stream has read them; that somebody has taken them away since is no failure of it.
+        # The stream has read them: that they were removed since is no failure of the stream.
         return _write(spark, plan, lines, ended, None, _GONE)
     return _write(spark, plan, lines, ended, keys)
 
@@ -62,7 +63,7 @@ def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> Resu
 def unusable(spark: SparkSession, plan: Plan, lines: Lines) -> AllRejectedError | None:
     """Return the error if a stream was drained in one run and every row of a table was rejected, into a directory.
 
-    A run that went on with an earlier one may have had its valid rows. Reads events again where none had an effect.
+    If an earlier run began the stream, that may have had valid rows. Reads events again if none had an effect.
     """
     place = plan.out.place
     if not plan.drain or lines.first != 0 or plan.aside_topic is not None or not isinstance(place, Path):
@@ -76,7 +77,7 @@ def unusable(spark: SparkSession, plan: Plan, lines: Lines) -> AllRejectedError 
         if not valid_events(plan.events.again(spark)).isEmpty():
             return None
     except (AbeyantError, PySparkException):
-        return None  # taken away since
+        return None  # removed since
     return all_rejected_by_stream("events", place / "aside")
 
 

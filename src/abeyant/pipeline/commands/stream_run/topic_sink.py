@@ -1,4 +1,4 @@
-"""Outcomes to a Kafka topic, by Spark's own sink: every outcome at least once, and twice only the very same record.
+"""Write outcomes to a Kafka topic with Spark's sink: each at least once, and any duplicate is an identical record.
 
 Spark's sink knows no transactions: a batch that was killed half-way is written again from its beginning. Since outcomes
 are decided by what was read, and the record's key names the operation, a copy is the same key with the same value. So a
@@ -28,7 +28,7 @@ _FORM: Final = {"timestampFormat": TIME_FORMAT, "ignoreNullFields": "false"}
 
 @dataclass(frozen=True)
 class TopicSink:
-    """For `foreachBatch`: writes outcomes to `topic`, and rejected rows to the sink `aside` or to `aside_topic`.
+    """Sink for `foreachBatch`: writes outcomes to `topic`, and rejected rows to the sink `aside` or to `aside_topic`.
 
     Counts the outcomes in `sent`, with a sample of the expired ones.
     """
@@ -40,7 +40,7 @@ class TopicSink:
     sent: Counted = field(default_factory=Counted)
 
     def __call__(self, answers: DataFrame, batch: int) -> None:
-        """Write one batch of answers."""
+        """Write one batch of outcomes and rejected rows (`answers`)."""
         answers.persist()
         try:
             fine = F.col("reason").isNull()

@@ -1,4 +1,4 @@
-"""Complete or expire on Structured Streaming: a shard is a purgatory (laws O1-O4 within the stated lateness)."""
+"""Resolve operations on Structured Streaming: each shard is a purgatory (laws O1-O4 within the given lateness)."""
 
 from abeyant.pipeline.resolver.rejected import REJECTED_ROWS, rejected_rows_of
 from abeyant.pipeline.resolver.streams.end import end_of_input

@@ -1,19 +1,18 @@
-"""How far a stream has come: the watermark, from what was seen of both tables and from the wall clock.
+"""Compute a stream's watermark, from the times in the rows of both tables and from the wall clock.
 
-Spark's own watermark is not used: it stands still on an idle stream, lags by a batch, and drops late rows out of sight.
-Here every shard receives in every batch the least and the greatest time that any task saw of each table (*marks*), and
-keeps a clock of each table of its own. All shards receive the same, so all clocks agree; and marks, batches and their
-times are replayed as they were, so a batch that is done again comes to the same.
+Spark's own watermark is not used: it stands still on an idle stream, lags by a batch, and drops late rows silently.
+Here each task sends, in every batch, the least and the greatest time of its rows of a table to all shards (*marks*),
+and each shard keeps a clock for each table. All shards receive the same marks, so all clocks agree; and Spark replays
+marks, batches and their times unchanged, so a repeated batch has the same result.
 
-    clock of a table   the greatest time seen of it. In a batch without a row of it, it goes on by what passed on the
-                       wall since the batch before: an idle table's time passes as everyone's does. (A backlog after an
-                       outage is rows, so it moves the clock by its own times only.) A table of which no row was ever
-                       seen begins with the least time of the other, and goes on by the wall.
+    clock of a table   the greatest time in its rows. In a batch without rows of the table, its clock advances with the
+                       wall clock, by the time since the batch before. (After an outage the backlog is rows, so the
+                       clock advances by their times only.) The clock of a table without any rows so far begins at the
+                       least time of the other table, and advances with the wall clock.
     watermark          the lesser of both clocks, less the lateness. It never goes back.
-    end of input       all is known.
+    end of input       all times are final.
 
-A row below the watermark of the batches *before* is late. What happened below the watermark after this batch is known,
-and final.
+A row below the watermark of the batches *before* is late. Everything below the watermark after this batch is final.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ from abeyant.pipeline.resolver.streams.columns import Flags, Longs
 __all__ = ["START", "Clock", "Mark", "Seen", "seen_of"]
 
 START: Final = -(1 << 63)
-"""The watermark before anything was seen of both tables."""
+"""The watermark until the clocks of both tables are known, in microseconds."""
 
 Source = Literal["operations", "events", "tick", "end"]
 
 
 class Mark(NamedTuple):
-    """What one task saw of one source; times in microseconds, 0 where there are none."""
+    """The least and greatest time that one task read of one source, in microseconds; 0 if the source has no times."""
 
     source: Source
     least: int
@@ -44,14 +43,14 @@ class Mark(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The least and the greatest time of a table's rows in one batch."""
+    """The least and the greatest time of a table's rows in one batch, in microseconds."""
 
     least: int
     greatest: int
 
 
 def seen_of(marks: Iterable[Mark], source: Source) -> Seen | None:
-    """Return what all tasks together saw of a table in a batch; None when there was no row."""
+    """Return the least and greatest time of a source in a batch, over all tasks; None without a mark of it."""
     found = [mark for mark in marks if mark.source == source]
     if not found:
         return None
@@ -60,12 +59,12 @@ def seen_of(marks: Iterable[Mark], source: Source) -> Seen | None:
 
 @dataclass(frozen=True)
 class Clock:
-    """All times in microseconds; None where nothing is known yet."""
+    """The clocks of both tables, the wall clock and the watermark, in microseconds; None where not known yet."""
 
     operations: int | None = None
     events: int | None = None
     wall: int | None = None
-    """The time of the last batch."""
+    """The wall-clock time of the last batch."""
     watermark: int = START
     ended: bool = False
 
@@ -79,7 +78,7 @@ class Clock:
         lateness: int,
         ended: bool,
     ) -> Clock:
-        """Return the clock after a batch at `wall` in which that was seen. Unless `ticking` the wall plays no part."""
+        """Return the clock after a batch at `wall` with these times. The wall clock moves it only if `ticking`."""
         passed = max(wall - self.wall, 0) if ticking and self.wall is not None else 0
         moved = Clock(
             operations=_moved(self.operations, operations, events, passed, ticking),
@@ -94,12 +93,12 @@ class Clock:
         return dataclasses.replace(moved, watermark=max(known, self.watermark))
 
     def at_processing(self, wall: int, *, ended: bool) -> Clock:
-        """Return the clock after a batch at `wall` when time is that of processing: all up to and with it is known."""
+        """Return the clock after a batch at `wall` in processing time: all times up to `wall`, inclusive, are final."""
         now = wall if self.wall is None else max(wall, self.wall)
         return Clock(now, now, now, now + 1, self.ended or ended)
 
     def are_final(self, times: Longs) -> Flags:
-        """Mark the times of which all is known: nothing that is still to come can change what happened then."""
+        """Mark the times that later rows cannot change: those below the watermark; all after the end of input."""
         return np.ones(len(times), np.bool_) if self.ended else times < self.watermark
 
 

@@ -21,12 +21,12 @@ def column(rows: pa.RecordBatch, name: str) -> Longs:
 
 
 def table(rows: pa.RecordBatch, *names: str) -> Longs:
-    """Return columns of integers side by side, a row each."""
+    """Return columns of integers as one two-dimensional array."""
     return np.column_stack([column(rows, name) for name in names])
 
 
 def codes(rows: pa.RecordBatch, name: str) -> Longs:
-    """Number the distinct values of a column: equal numbers where values are equal."""
+    """Return a number for each row of a column, equal exactly where values are equal."""
     numbers: Longs = rows.column(name).dictionary_encode().indices.to_numpy().astype(np.int64)
     return numbers
 

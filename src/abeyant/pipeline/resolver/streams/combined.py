@@ -1,12 +1,12 @@
-"""Operations with several watches: the reports of a batch brought together into outcomes.
+"""Combine the reports of a batch on operations with several watches into outcomes.
 
 `all` completes when the last of its watches is reached, `any` with the first. Shards repeat their reports until the
-time of the operation is over, so each batch repeats all that is known. An outcome is given in the one batch in which it
-becomes final: for `all`, all are reached and one of them freshly; for `any`, some are and all of those freshly; for
-expiry, the last batch of the operation.
+operation's deadline has passed, so the reports of a batch are complete. An outcome is given in the one batch in which
+it becomes final: for `all`, all watches are reached and one of them is fresh; for `any`, some are reached and all of
+these are fresh; for expiry, the operation's last batch.
 
-Of two conflicting rows of one id, each shard lets one count without knowing of the others, so some of an operation's
-watches may be missing at its end: it is then rejected as a duplicate.
+Of two conflicting rows of one id, each shard chooses one without knowledge of the other shards, so some of an
+operation's watches may be missing at its end: it is then rejected as a duplicate.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["combined"]
 
 
 def combined(reports: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Return the outcomes (`layout.OUTCOMES`), and what is rejected (`layout.REJECTED`), of a batch's reports.
+    """Return the outcomes (`layout.OUTCOMES`) and rejected rows (`layout.REJECTED`) of a batch's reports.
 
     Takes `layout.REPORTS`, with all the reports of each operation that it names. O(n log n).
     """
@@ -58,7 +58,7 @@ def combined(reports: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
 
 
 def _begins(keys: list[Longs]) -> NDArray[np.intp]:
-    """Return where, in rows sorted by them, each combination of keys begins."""
+    """Return the index at which each combination of keys begins, in rows sorted by these keys."""
     if not len(keys[0]):
         return np.empty(0, np.intp)
     differs = np.any([values[1:] != values[:-1] for values in keys], axis=0)

@@ -1,4 +1,4 @@
-"""One id, one operation: of rows with the same (instance, op_id) the first by start and deadline counts."""
+"""Find duplicate operations: of rows with the same (instance, op_id) the first by start and deadline counts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["repeated"]
 
 
 def repeated(watches: pa.RecordBatch) -> Flags:
-    """Mark the watches that do not count, since the same operation, or another row of its id, is before them.
+    """Mark the watches that do not count, because a copy of the operation, or another row of its id, precedes them.
 
-    The first by (start, deadline) is the version that counts; between conflicting rows that tie in both, an arbitrary
-    one, and always the same. O(n log n) in a hash of the ids; the ids themselves are compared where hashes are equal.
+    The first version by (start, deadline) counts; of conflicting rows that tie in both an arbitrary one, the same at
+    each call. O(n log n) by a hash of the ids; the ids themselves are compared where hashes are equal.
     """
     found = np.zeros(watches.num_rows, np.bool_)
     hashes = column(watches, "operation")
@@ -28,7 +28,7 @@ def repeated(watches: pa.RecordBatch) -> Flags:
 
 
 def _repeated_among(watches: pa.RecordBatch) -> Flags:
-    """Compare closely, in the order of id, version and watch: the first row of an id says which version counts."""
+    """Mark repeated watches among those of equal hashes: sorted by id and version, an id's first version counts."""
     identity = [codes(watches, name) for name in ("instance", "op_id")]
     version = [column(watches, name) for name in ("start", "deadline", "version")]
     watch = column(watches, "watch")
@@ -41,7 +41,7 @@ def _repeated_among(watches: pa.RecordBatch) -> Flags:
 
 
 def _changes(columns: list[Longs], order: NDArray[np.intp]) -> Flags:
-    """Mark each row that, in this order, differs from the one before in any of the columns."""
+    """Mark each row that differs in a column from the row before it; rows are read in `order`."""
     differs = np.ones(len(order), np.bool_)
     differs[1:] = np.any([values[order][1:] != values[order][:-1] for values in columns], axis=0)
     return differs

@@ -1,4 +1,4 @@
-"""The end of input: a file in a directory that the stream watches. Then nothing more is waited for."""
+"""Signal the end of input by a file in a directory that the stream watches: all pending operations are resolved."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from abeyant.pipeline.spark.location import is_uri, location
 __all__ = ["END_OF_INPUT", "end_of_input", "end_rows"]
 
 END_OF_INPUT: Final = "end-of-input"
-"""What the file is called."""
+"""Name of the file that signals the end of input."""
 
 
 def end_of_input(directory: str | Path) -> None:
-    """Signal the end of input to a stream: to the one with `resolve_stream(..., end_of_input=directory)`.
+    """Signal the end of input to the stream of `resolve_stream(..., end_of_input=directory)`.
 
-    Its next batch resolves all that is pending; rows that come after it are late. So call it when the sources are
-    drained, after a run with `trigger(availableNow=True)`, say, and then run that once more. Any file with a line of
-    text in the directory does the same: on another file system than the local one, put it there with that one's tools.
-    Raises `AbeyantError` when the directory is not there.
+    Its next batch resolves all pending operations; rows after that batch are late. So call it when the sources are
+    drained, for example after a run with `trigger(availableNow=True)`, and then run the query once more. Any file with
+    a line of text in the directory has the same effect: on a remote file system, create it with the tools of that
+    system. Raises `AbeyantError` if the directory does not exist or cannot be written.
     """
     home = Path(directory)
-    aside = home / f".{END_OF_INPUT}"  # hidden from Spark until it is whole
+    aside = home / f".{END_OF_INPUT}"  # Spark ignores such names; it is renamed once it is complete
     try:
         aside.write_text("end of input\n", encoding="utf-8")
         os.replace(aside, home / END_OF_INPUT)

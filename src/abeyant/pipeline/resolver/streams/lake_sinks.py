@@ -1,8 +1,8 @@
-"""Outcomes and rejected rows in tables of Delta Lake or Apache Iceberg: each batch once, over a kill at any moment.
+"""Write outcomes and rejected rows to Delta Lake or Apache Iceberg: each batch once, even after a kill at any moment.
 
-Each batch is one commit of a table, which notes the query and the batch. A batch done again finds the note and appends
-nothing. Delta keeps such notes itself (`txnAppId` and `txnVersion` of a write), and tests them as it commits. In
-Iceberg the note is a property of the snapshot, and it is looked for beforehand, as Iceberg's own streaming sink does.
+Each batch is one commit per table, which records the query and the batch. A repeated batch finds the record and appends
+nothing. Delta has such records itself (`txnAppId` and `txnVersion` of a write), and checks them as it commits. In
+Iceberg the record is a property of the snapshot, read before the write, as in Iceberg's own streaming sink.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _LakeSink:
 
     @former_keywords(aside="rejected")
     def __init__(self, outcomes: str, rejected: str, *, checkpoint: str | Path | None = None) -> None:
-        """`outcomes` and `rejected` are the names of two tables."""
+        """Create a sink for two tables, by their names. Raises as the class says."""
         if outcomes == rejected:
             raise ValueError(f"outcomes and rejected must be two tables, not {outcomes} twice")
         self.outcomes: Final = outcomes
@@ -48,7 +48,7 @@ class _LakeSink:
         self._checkpoint: Final = checkpoint_of(type(self).__name__, checkpoint)
         self._prepared = False
         session = SparkSession.getActiveSession()
-        if session is not None:  # said here, and not by a query that has begun
+        if session is not None:  # fail here rather than in a running query
             self._check_format(session)
 
     @property
@@ -57,7 +57,7 @@ class _LakeSink:
         return self.rejected
 
     def __call__(self, answers: DataFrame, batch: int) -> None:
-        """Append one batch, unless it is there."""
+        """Append one batch, unless the tables have it already."""
         query = query_of(answers, self._checkpoint)
         if not self._prepared:
             self._check_format(answers.sparkSession)
@@ -66,7 +66,7 @@ class _LakeSink:
             self._prepared = True
         answers.persist()
         try:
-            # Counted first: a batch without a row is to be no commit, and one that nobody reads leaves no state behind.
+            # Count first: without rows there is no commit, and only a batch that is read to its end commits its state.
             counted = answers.agg(*(F.count(column) for column in ("outcome", "reason"))).head()
             ended, rejected = counted if counted is not None else (0, 0)
             if ended:
@@ -108,12 +108,13 @@ class _LakeSink:
 class DeltaSink(_LakeSink):
     """For `foreachBatch`: appends answers to two tables of Delta Lake, `outcomes` and `rejected`, each batch once.
 
-    Name tables as Spark does: `shop.outcomes`, or delta.`s3a://lake/outcomes`. What is not there is made; make it
-    yourself to choose its partitions or properties. Several queries may write to one table. The note of a batch belongs
-    to the checkpoint: rows of another one are added. On Spark Connect `checkpoint` has to name it.
+    Name tables as Spark does: `shop.outcomes`, or delta.`s3a://lake/outcomes`. Missing tables are created; create them
+    yourself to choose partitions or properties. Several queries may write to one table. The record of a batch belongs
+    to the checkpoint: the batches of a query with another checkpoint are appended, too. On Spark Connect `checkpoint`
+    is required.
 
     Raises `AbeyantError` where the session lacks Delta Lake, naming the package, and for a table of another format;
-    ValueError where both tables are one.
+    ValueError if both tables are the same.
     """
 
     _format = "delta"
@@ -128,9 +129,9 @@ class DeltaSink(_LakeSink):
 class IcebergSink(_LakeSink):
     """For `foreachBatch`: appends answers to two tables of Apache Iceberg, `outcomes` and `rejected`, each batch once.
 
-    Name tables with their catalog: `lake.shop.outcomes`. All else is as for `DeltaSink`. The note of a batch is a
-    property of its snapshot. So keep the last snapshot of a query for as long as the query may be down, and let no two
-    processes run one checkpoint at the same time.
+    Name tables with their catalog: `lake.shop.outcomes`. All else is as for `DeltaSink`. The record of a batch is a
+    property of its snapshot. So do not let the last snapshot of a query expire while the query is down, and do not
+    run one checkpoint in two processes at the same time.
 
     Raises as `DeltaSink` does.
     """
@@ -148,11 +149,11 @@ class IcebergSink(_LakeSink):
 
 
 def _last_batch(spark: SparkSession, table: str, query: str) -> int | None:
-    """Return the last batch of a query in an Iceberg table as it is now; None for none.
+    """Return the last batch of a query in the current state of an Iceberg table; None if it has none.
 
-    What was rolled back does not count. Reads the table's list of snapshots, no data.
+    Snapshots that were rolled back do not count. Reads the table's list of snapshots, no data.
     """
-    spark.catalog.refreshTable(table)  # Iceberg's catalog remembers a table for 30 s, while others write to it
+    spark.catalog.refreshTable(table)  # Iceberg's catalog caches a table for 30 s, also while others write to it
     current = spark.table(f"{table}.history").where("is_current_ancestor").select("snapshot_id")
     snapshots = spark.table(f"{table}.snapshots").join(current, "snapshot_id", "left_semi")
     mine = snapshots.where(F.col("summary")[_QUERY] == query)

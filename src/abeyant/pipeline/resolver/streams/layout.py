@@ -1,7 +1,7 @@
-"""What travels between the tasks of a stream, and stays in its state: Arrow columns, packed into binary values.
+"""The schemas of the rows that a stream's tasks exchange and keep as state: Arrow columns, packed into binary values.
 
-Spark shuffles few rows, each (`shard`, `what`, `payload`): a payload holds all the rows of one task for one shard. The
-schemas below are fixed by `state.VERSION`, since state is made of them.
+Spark shuffles few rows, each (`shard`, `what`, `payload`): a payload holds all the rows of one task for one shard. Any
+change of the schemas below needs a new `state.VERSION`, because the state consists of such rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PACKED: Final = "shard int, what int, payload binary"
 
 
 class RowKind(IntEnum):
-    """What a payload holds."""
+    """The kind of rows in a payload."""
 
     WATCHES = 0
     EVENTS = 1
@@ -68,7 +68,7 @@ WATCHES: Final = _schema(
     watch=_INT,  # its number within the operation
     operation=_LONG,  # a hash of (instance, op_id)
     version=_LONG,  # a hash of all watches: two rows of one id that differ are two versions
-    watches=_TEXT,  # all of them as JSON, with the first one where there are several
+    watches=_TEXT,  # all watches as JSON, in the row of the first; null for one watch
 )
 """Operations, one row a watch. Times in microseconds."""
 
@@ -88,16 +88,16 @@ REPORTS: Final = _schema(
     version=_LONG,
     reached=_LONG,  # null: not in time
     fresh=pa.bool_(),  # became final in this batch
-    last=pa.bool_(),  # the time is over, and this is the last that will be heard
+    last=pa.bool_(),  # the deadline has passed: the watch's last report
 )
-"""The result of a watch of an operation with several, repeated in every batch from the one that made it final."""
+"""The result of one of an operation's several watches; repeated in each batch from the one that made it final."""
 
 OUTCOMES: Final = _schema(
     instance=_TEXT, op_id=_TEXT, kind=_TEXT, outcome=_TEXT, at=pa.timestamp("us", "UTC"), waited_ms=pa.float64()
 )
 
 STATUS: Final = _schema(pending=_LONG, watermark=_LONG, state_bytes=_LONG)
-"""A shard's status after a batch: pending watches, its watermark, the size of its state."""
+"""A shard's status after a batch: pending watches, watermark (microseconds), size of the state (bytes)."""
 
 
 def as_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -109,7 +109,7 @@ def as_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def rows_to(batch: pa.RecordBatch) -> pa.Buffer:
-    """Pack rows without their schema, which the reader knows. A slice takes the space of its own rows only."""
+    """Pack rows without their schema, which the reader knows. Of a slice only its own rows are packed."""
     return batch.serialize()
 
 
@@ -119,7 +119,7 @@ def rows_from(payload: bytes | pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def joined(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """Put batches one behind the other, in one batch."""
+    """Concatenate batches into one."""
     found = pa.Table.from_batches(list(batches), schema).combine_chunks().to_batches()
     return found[0] if found else pa.RecordBatch.from_pylist([], schema)
 
@@ -140,7 +140,7 @@ def mark_from(payload: bytes) -> Mark:
 
 
 def packed_rows(rows: Iterable[tuple[int, RowKind, bytes | pa.Buffer]]) -> Iterator[pa.RecordBatch]:
-    """Make one batch of (`shard`, `what`, `payload`), or none of nothing."""
+    """Yield one batch of (`shard`, `what`, `payload`), or nothing if there are no rows."""
     columns = list(zip(*rows, strict=True))
     if columns:
         shards, whats, payloads = columns

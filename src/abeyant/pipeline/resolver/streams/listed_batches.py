@@ -1,8 +1,8 @@
-"""A stream's batches where no directory can be renamed: a batch is there when its manifest is.
+"""Write a stream's batches where directories cannot be renamed: a batch is committed by its manifest.
 
 `out/batches/N.json` names the files of batch N, below `out/outcomes/batch=N` and `out/aside/batch=N`. It is written
-last and once. Files that no manifest names are of a run that was killed: nobody reads them, and the batch done again
-removes them.
+last and once. Files that no manifest names were left by a run that was killed: readers ignore them, and the repeated
+batch removes them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ _TABLES: Final = ("outcomes", "aside")
 
 
 def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
-    """Write one batch of a query below `out`, a URI, unless it is there.
+    """Write one batch of a query below `out`, a URI, unless its manifest exists.
 
-    The place is this process's until the query ends. Raises `AbeyantError` where it is another process's or query's.
+    This process holds the lease on `out` until the query ends. Raises `AbeyantError` if another process holds it, or
+    if `out` belongs to another query.
     """
     store = Store(answers.sparkSession, out)
     lease = lease_store_while_query_runs(store, answers, query)
@@ -39,7 +40,7 @@ def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
     place = store.uri(batch_manifest(batch))
     found = read_manifest(store.read(batch_manifest(batch)), place)
     if found is not None:
-        # Done by a run that was killed before Spark noted it. The state of the batch has to be made all the same.
+        # Written by a run that was killed before Spark recorded it. Run the batch again all the same, for its state.
         answers.write.format("noop").mode("overwrite").save()
     else:
         attempt = uuid4().hex[:12]
@@ -51,12 +52,12 @@ def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
             store.remove(places["outcomes"])
         whole = manifest(entries, files)
         lease.check()
-        # If one exists by now, a writer that lost its lease was alive: its entry is equal, and is kept.
+        # If one exists by now, a writer that lost its lease was still alive: its batch has equal rows, and is kept.
         store.put_new(batch_manifest(batch), whole)
         found = read_manifest(store.read(batch_manifest(batch)), place)
     if found is None:
         raise AbeyantError(f"{place} is there and is no manifest: remove it")
-    # Not earlier: until a manifest is there, that of a run taken for dead may still come, and name its files.
+    # Not earlier: until a manifest exists, a run taken for dead may still write one that names its files.
     for table in _TABLES:
         for name in store.names(f"{table}/batch={batch}"):
             if name != found["attempt"]:
@@ -65,9 +66,9 @@ def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
 
 def write_tables(answers: DataFrame, place: Callable[[str], str]) -> list[str]:
     """Write a batch's outcomes and rejected rows where `place` says; return the tables with rows, outcomes last."""
-    answers.persist()  # for the rejected rows: seldom there, and then not worth a second turn of every shard
+    answers.persist()  # so that writing rejected rows, if there are any, does not run every shard again
     try:
-        # Outcomes always, since a batch that nobody reads to its end leaves no state behind. Counted on the way.
+        # Write outcomes in any case: only a batch that is read to its end commits its state. Count rows on the way.
         seen = Observation()
         counted = answers.observe(seen, *(F.count(column).alias(column) for column in ("outcome", "reason")))
         outcomes_of(counted).write.parquet(place("outcomes"))
@@ -79,7 +80,7 @@ def write_tables(answers: DataFrame, place: Callable[[str], str]) -> list[str]:
 
 
 def _belongs_to(store: Store, query: str) -> None:
-    """Record this query as the owner of `out` if there is none, else check that it is."""
+    """Record this query as the store's owner if it has none; raise `AbeyantError` if another query owns it."""
     if store.put_new(_QUERY, json.dumps({"query": query}) + "\n"):
         return
     try:

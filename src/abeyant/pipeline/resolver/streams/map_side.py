@@ -1,4 +1,4 @@
-"""The map side: rows of the tables, packed by shard, and marks for all shards. Runs in Spark's Python workers."""
+"""Pack the tables' rows by shard, and marks for all shards: the map side, in Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TABLES: Final = {"operations": (RowKind.WATCHES, WATCHES, "start"), "events": (
 
 
 class Read(NamedTuple):
-    """Rows as they go to a shard, the places that say to which, and those that are rejected (`layout.REJECTED`)."""
+    """Rows to send to shards, the hashes that choose the shard, and the rejected rows (`layout.REJECTED`)."""
 
     rows: pa.RecordBatch
     places: Longs
@@ -49,8 +49,8 @@ def pack(
 ) -> Iterator[pa.RecordBatch]:
     """Pack rows of `layout.WATCHES` or `layout.EVENTS`, with `reason` and `row`, into `layout.PACKED`.
 
-    `read` converts valid rows. Rows with a `reason` are rejected, through any shard. Every shard gets a mark in every
-    batch, even without rows. Memory: two copies of a chunk.
+    `read` converts valid rows. Rows with a `reason` are rejected; any shard passes them on. Every shard gets a mark in
+    every batch, even without rows. Memory: two copies of a chunk.
     """
     freeze_imports()
     what, schema, time = _TABLES[table]
@@ -78,8 +78,8 @@ def pack(
 def pack_marks(
     batches: Iterable[pa.RecordBatch], source: Literal["tick", "end"], shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """Turn rows of the clock, or of the end of input, into one mark for each shard."""
-    if sum(batch.num_rows for batch in batches):  # a sum, since what Spark sends has to be read to its end
+    """Yield one mark for each shard if there are rows of the ticks, or of the end of input."""
+    if sum(batch.num_rows for batch in batches):  # a sum, because all that Spark sends has to be read
         yield from _to_all(Mark(source, 0, 0), shards)
 
 

@@ -23,7 +23,7 @@ _MOST_SHARDS: Final = 4096
 
 @dataclass(frozen=True)
 class Options:
-    """Times in microseconds; `forget_after_us` is None for never, `rate` (ticks a second) for no clock."""
+    """A stream's options. `forget_after_us` is None to keep all keys, `rate` (ticks per second) to have no ticks."""
 
     shards: int
     words: Words
@@ -32,7 +32,7 @@ class Options:
     rate: int | None
     forget_after_us: int | None
     columns: Columns | None = None
-    """The words that the operations' columns use; None for the plain question."""
+    """The features that the operations' columns use; None if neither they nor the options need `streams.words`."""
 
     @property
     def deadline(self) -> Deadline:
@@ -54,7 +54,7 @@ def checked(
     forget_after: Seconds | None,
     shards: int,
 ) -> Options:
-    """Check what the user gave besides the words; ValueError names the value and what it may be."""
+    """Return the options, checked. Raises ValueError that names the wrong value and the values allowed."""
     if time not in ("event", "processing"):
         raise ValueError(f"time must be 'event' or 'processing', not {time!r}")
     if not 1 <= shards <= _MOST_SHARDS:

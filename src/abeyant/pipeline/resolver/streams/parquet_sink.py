@@ -1,9 +1,9 @@
-"""Outcomes and rejected rows as Parquet, each batch once and whole.
+"""Write outcomes and rejected rows as Parquet, each batch once and atomically.
 
-A batch is written beside its place and renamed into it, so a reader never meets half of one. Spark does a batch again
-when it was killed before it noted that the batch was done; what is in its place then stays, since a batch done again
-comes to the same. (In the raw files of Spark's own Parquet sink one may meet torn ones.) Where directories cannot be
-renamed, manifests say which files count (`listed_batches`).
+A batch is written beside its directory and renamed into place, so a reader never sees a part of one. Spark repeats a
+batch if it was killed before it recorded the batch as done; a batch that is already in place is kept, because a
+repeated batch has the same rows. (Spark's own Parquet sink may leave torn files for readers of its raw files.) Where
+directories cannot be renamed, manifests list the files that count (`listed_batches`).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ParquetSink:
         files.remove(_UNFINISHED)
 
     def _hold(self, answers: DataFrame, query: str) -> StoreLease | None:
-        """Keep other processes out until the query ends: by a lock on this machine, elsewhere by the lease returned."""
+        """Lease `out` until the query ends: by a lock on a local path, elsewhere by the lease that is returned."""
         if self.out.startswith(_LOCAL):
             out = Path(self.out.removeprefix(_LOCAL))
             lease_while_query_runs(answers, query, stream_lease(out), out)
@@ -76,7 +76,7 @@ class ParquetSink:
 
 
 class _Place:
-    """The directory of a query's complete batches."""
+    """The output directory of a query; writes batches aside and renames them into place."""
 
     def __init__(self, files: FileSystem, out: str, lease: StoreLease | None) -> None:
         self._files = files
@@ -86,11 +86,11 @@ class _Place:
         self._unfinished = f"{_UNFINISHED}/{uuid4().hex[:12]}"
 
     def aside(self, name: str) -> str:
-        """Return where to write what is to be put under a name."""
+        """Return the temporary directory to write to before `put(name)`."""
         return f"{self._out}/{self._unfinished}/{name}"
 
     def put(self, name: str) -> None:
-        """Rename what was written, unless it is there from when the batch was done before."""
+        """Rename `aside(name)` to `name`, unless that exists from an earlier run of the batch."""
         if self._lease is not None:
             self._lease.check()
         if self._files.exists(name):
@@ -100,7 +100,7 @@ class _Place:
             raise AbeyantError(f"cannot rename {self.aside(name)} to {self._out}/{name}")
 
     def bind_to(self, query: str) -> None:
-        """Record this query as the owner of `out` if there is none, else check that it is."""
+        """Record this query as the owner of `out` if it has none; raise `AbeyantError` if another query owns it."""
         note = f"{_QUERY}/id={query}"
         if not self._files.exists(_QUERY):
             self._files.make_directory(note)

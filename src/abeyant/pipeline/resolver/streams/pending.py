@@ -1,4 +1,4 @@
-"""What waits now: the state of a checkpoint, as a table."""
+"""Read a stream's pending watches from the state of its checkpoint."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ _NAMES: Final = tuple(part.split()[0] for part in _UNPACKED.split(", "))
 
 
 def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
-    """Return what waits after a checkpoint's last batch (`schemas.PENDING_WATCHES`); its query may be running.
+    """Return the watches pending after a checkpoint's last batch (`schemas.PENDING_WATCHES`); the query may be running.
 
     The command `abeyant pending` prints it.
 
-    An operation is pending until the watermark has passed its outcome. Of one with words all watches that complete it
-    are given, with what is still required of them if events serve one operation each, and the deadline without pauses,
-    extensions and calendar. Raises `AbeyantError` where there is no state
-    to be read, and `StateError` (through Spark, at the first action) for a state of another version.
+    An operation is pending until the watermark has passed its outcome. In a stream with options, all watches that may
+    complete the operation are returned; `required` is what is still required if events serve one operation each, and
+    `deadline` is without pauses, extensions and calendar. Raises `AbeyantError` if no state can be read, and
+    `StateError` (through Spark, at the first action) for a state of another version.
     """
     place = plain(str(checkpoint))
     try:
         states = spark.read.format("statestore").load(place)
     except PySparkException as error:
         why = str(error).splitlines()[0]
-        # Spark's own reader of states quotes the path, and then takes it as it is; beyond ASCII it quotes nothing.
+        # Spark's reader of states quotes a path, except for characters beyond ASCII, and never unquotes it.
         shown = place.encode("ascii", "ignore").decode()
         if quote(shown, safe="/:@!$&'()*+,;=~") != shown:
             why = "Spark reads no state below a path with a space, or another character that a URI has quoted"
@@ -55,7 +55,7 @@ def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
     if "groupState" not in states.select("value.*").columns:
         raise AbeyantError(f"the checkpoint {checkpoint} is of another query: there is no state of abeyant in it")
     watches = states.select("value.groupState.*").mapInArrow(_unpacked, _UNPACKED)
-    # Of `any` no watch is waited for once one is reached. All take this window, so that the state is read once.
+    # With `any`, no watch is pending once one is reached. All rows pass this window, so that the state is read once.
     done = F.max("reached").over(Window.partitionBy("instance", "op_id", "start"))
     over = F.when(F.col("combine") < 0, F.col("_done")).otherwise(F.col("reached"))
     waiting = watches.withColumn("_done", done).where(~over).select(*_NAMES[:7])
@@ -63,7 +63,7 @@ def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
 
 
 def _unpacked(states: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Turn rows of `state.STATE` into their watches, and whether each is reached for good."""
+    """Yield the watches in rows of `state.STATE`, with `reached`: whether the watch is finally reached."""
     for batch in states:
         for row in batch.to_pylist():
             version, encoded = row.values()

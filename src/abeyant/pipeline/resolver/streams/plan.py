@@ -1,11 +1,11 @@
-"""`resolve_stream`: operations and events as streams in, outcomes and what is rejected out.
+"""`resolve_stream`: from operations and events as streams to one stream of outcomes and rejected rows.
 
     operations ─ checked ─ one row a watch ─ packed ─┐
     events ───── checked ─────────────────── packed ─┤  by      ┌─────────────┐  by
     tick (rate source) ───────────────────── marked ─┼─ shard ──┤ shard's turn├─ operation ── answered ─→ answers
     end of input (a directory) ───────────── marked ─┘          └─── state ───┘
 
-Spark shuffles few rows, each with all that a task has for a shard; Python sees columns, never rows.
+Spark shuffles few rows, each with all rows of a task for a shard; Python works on columns, never on single rows.
 """
 
 from __future__ import annotations
@@ -73,36 +73,36 @@ def resolve_stream(
 ) -> DataFrame:
     """Resolve two streams: return outcomes and rejected rows as one stream (`schemas.ANSWERS`).
 
-    Split it with `outcomes_of` and `rejected_rows_of`. Or give it whole to `foreachBatch(ParquetSink(...))` or
-    `foreachBatch(SQLiteSink(...))`: these keep both apart and write each batch once. The laws are those of `resolve`,
-    with one difference that a stream needs: a row whose time is before the *watermark* is rejected as late. The command
-    `abeyant stream` does the same.
+    Split it with `outcomes_of` and `rejected_rows_of`. Or pass it to `foreachBatch(ParquetSink(...))` or
+    `foreachBatch(SQLiteSink(...))`, which write both to separate tables, and each batch once. The laws are those of
+    `resolve`, with one difference that a stream needs: a row whose time is before the *watermark* is rejected as late.
+    The command `abeyant stream` does the same.
 
-    - `deadline`: `inclusive` or `exclusive`: whether progress exactly at an operation's deadline counts.
+    - `deadline`: `inclusive` or `exclusive`: progress exactly at an operation's deadline counts, or does not.
     - `count`, `combine`, `holds`, `serves`, `within`, `calendar`, `details`: as of `abeyant.tables.resolve`; so are
       watches with a `role`, and the columns `cancel_key`, `extend_key`, `pause_key`, `timeout`, `deadline`, `extend`
       (`docs/design-resolve.md`). With `details` the answers have the columns of `schemas.DETAILS`. The condition
       `then` needs one of these options or columns. An operation that contradicts the options is rejected.
-    - `lateness`: seconds by which the watermark stays behind the greatest time seen of both tables. So rows may come
-      out of order by that much. An outcome is given once the watermark has passed it.
-    - `time`: `event`, or `processing`: what arrives happens when its batch begins; `start` and `at` are not needed, and
-      no row is late.
-    - `tick`: seconds, at most 1: how often a batch runs when nothing arrives. The clock of a table without a new row
+    - `lateness`: seconds by which the watermark stays behind the lesser of both tables' clocks: the greatest time of
+      their rows so far. So rows may be out of order by that much. An outcome is given once the watermark has passed it.
+    - `time`: `event`, or `processing`: rows get the time at which their batch begins; `start` and `at` are not needed,
+      and no row is late before the end of input.
+    - `tick`: seconds, from 0.001 to 1, between batches when no rows arrive. The clock of a table without a new row
       advances with the wall clock, so time-outs fire on an idle stream. None: only rows move it.
-    - `end_of_input`: a directory. Once `end_of_input(directory)` is called, all that is pending is resolved.
-    - `forget_after`: seconds: forget a key on which nothing has happened for so long and for which nothing waits. An
-      operation that starts later does not know of its progress. None: never.
-    - `shards`: how many pieces the state is cut into.
+    - `end_of_input`: a directory. After `end_of_input(directory)`, the next batch resolves all pending operations.
+    - `forget_after`: seconds without an event after which a key's progress is dropped, if no operation waits for the
+      key. Operations that start later do not see that progress. None: never.
+    - `shards`: the number of shards of the state, from 1 to 4,096.
 
-    With options, a shard has whole operations. Where each names one key (`key`, and neither `watches` nor `cancel_key`
-    and the like), it is that of the instance and the key; else that of the instance: such tables need many instances.
+    With options, a shard holds whole operations. If each names one key (`key`, and neither `watches` nor `cancel_key`
+    and the like), the instance and the key choose the shard; else the instance alone: such tables need many instances.
 
-    While a checkpoint is used, `deadline`, the options, which of their columns there are, `time`, `shards`, and whether
-    there are `tick` and `end_of_input`, must not change: other values are refused. State is kept in RocksDB unless the
-    session names another store. Warns where the session has more partitions than there are shards: Spark takes their
-    number from it when a checkpoint is begun. Raises `SchemaError` for a table without the columns needed,
-    `AbeyantError` for a table that is no stream and for a PySpark that needs another pyarrow, ValueError for any other
-    value, and for options that contradict each other.
+    While a checkpoint is used, `deadline`, the other options and the columns that go with them, `time`, `shards`, and
+    whether `tick` and `end_of_input` are used, must not change: other values are refused. State is kept in RocksDB
+    unless the session sets another store. Warns if the session has more shuffle partitions than there are shards: Spark
+    takes the number from the session when a checkpoint is begun. Raises `SchemaError` for a table without the columns
+    needed, `AbeyantError` for a table that is not a stream and for a PySpark that needs another pyarrow, ValueError for
+    any other value, and for options that contradict each other.
     """
     words = Words(deadline, count, combine, holds, serves, within, calendar, details)
     options = checked(words, lateness=lateness, time=time, tick=tick, forget_after=forget_after, shards=shards)
@@ -147,7 +147,7 @@ def _check_streaming(**tables: DataFrame) -> None:
 
 
 def _set_up(spark: SparkSession) -> None:
-    """Keep state in RocksDB, unless the session says otherwise."""
+    """Make the session keep state in RocksDB, unless it sets another provider."""
     if spark.conf.get(_PROVIDER, _DEFAULT_PROVIDER) == _DEFAULT_PROVIDER:
         spark.conf.set(_PROVIDER, _ROCKSDB)
 
@@ -159,7 +159,7 @@ _ROCKSDB: Final = _STATE + "RocksDBStateStoreProvider"
 
 
 def _warn_of_empty_partitions(spark: SparkSession, shards: int) -> None:
-    """Say so where most tasks of a batch would hold no shard. Spark takes the number from the session alone."""
+    """Warn if some tasks of a batch would hold no shard: only the session sets the number of partitions."""
     there = shuffle_partitions(spark)
     if there > shards:
         value = min(shards, default_partitions(spark) or shards)
@@ -172,7 +172,7 @@ def _warn_of_empty_partitions(spark: SparkSession, shards: int) -> None:
 
 
 def _watches(operations: DataFrame) -> DataFrame:
-    """Return one row a watch (`layout.WATCHES`, `reason` and `row`), and one of each operation that has a `reason`."""
+    """Return a row per watch (`layout.WATCHES`, `reason` and `row`), but one per operation that has a `reason`."""
     checked_rows = with_reason(operations, OPERATIONS, F.expr(OPERATION_REASON))
     several = F.size("watches") > 1
     sign = F.when(F.col("condition") == "any", -1).otherwise(1)
@@ -226,7 +226,7 @@ def _answers(packed: DataFrame, options: Options, schema: StructType) -> DataFra
     if options.columns is not None:
         outcomes = WORDS_DETAILS if options.words.details else WORDS_OUTCOMES
         return ended.mapInArrow(partial(answered, outcomes=outcomes), schema)
-    # The rows that come out of a worker are in a form that Spark cannot shuffle; a cast makes it write them anew.
+    # Spark cannot shuffle the rows in the form in which a worker returns them; a cast makes it copy them.
     by_operation = ended.withColumn("shard", F.col("shard").cast("long"))
     by_operation = by_operation.repartition(min(options.shards, shuffle_partitions(packed.sparkSession)), "shard")
     return by_operation.mapInArrow(answered, schema)

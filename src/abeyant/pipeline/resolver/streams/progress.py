@@ -1,4 +1,4 @@
-"""What a batch did, from the figures that travel with the answers: counts, the watermark, the size of the state."""
+"""Observe the counts of each batch, the watermark and the size of the state, by figures among the answers."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from abeyant.pipeline.resolver.streams.clock import START
 __all__ = ["STANDING", "BatchCounts", "batch_counts", "observed"]
 
 STANDING: Final = StructType([StructField(name, LongType()) for name in ("pending", "watermark", "state_bytes")])
-"""A shard's status after a batch: `layout.STATUS`."""
+"""Columns of a shard's status after a batch, as in `layout.STATUS`."""
 
 _NAME: Final = "abeyant"
 _TICKS: Final = re.compile(r"RateStreamV2\[.*\bnumPartitions=1\b")
-"""How Spark describes our source of ticks (`plan`)."""
+"""Spark's description of our source of ticks (`plan`) in a query's progress."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class BatchCounts:
-    """What one batch did. Rejected rows are `late`, `duplicates` or else `invalid`; `pending` is watches after it."""
+    """Counts of one batch. Rejected rows are `late`, `duplicates` or else `invalid`; `pending` are watches after it."""
 
     batch: int
     rows: int
-    """Rows read of all sources but ticks: after an outage there is one for each second of it."""
+    """Rows read from all sources but ticks: after an outage there is one tick for each that was missed."""
     rows_per_second: float
     completed: int
     expired: int
@@ -40,15 +40,15 @@ class BatchCounts:
     invalid: int
     pending: int
     watermark: datetime | None
-    """None while one of the tables has not been heard of."""
+    """None until the clocks of both tables are known: see `clock`."""
     state_bytes: int
     cancelled: int = 0
     late_by: float | None = None
-    """By how many seconds the latest of the late rows was before the watermark; None where none was."""
+    """Greatest time in seconds by which a late row was before the watermark; None without such a row."""
 
 
 def observed(answered: DataFrame) -> DataFrame:
-    """Count what passes, and let go of the rows that are there only to be counted."""
+    """Observe the counts of the answers in each batch, and drop the rows of status, which are there only for that."""
     reason = F.col("reason")
     late, duplicate = reason.startswith(LATE), reason.startswith(DUPLICATE)
     figures = {
@@ -92,7 +92,7 @@ def _count(which: Column) -> Column:
 
 
 def _behind_us(reason: Column) -> Column:
-    """Return how long before the watermark a late row was, as its reason says: the two times in it are words of it."""
+    """Return by how many microseconds a late row was before the watermark, parsed from the two times in its reason."""
     time, watermark = (F.get(F.split(reason, " "), F.lit(word)).try_cast("timestamp") for word in (2, 7))
     return F.unix_micros(watermark) - F.unix_micros(time)
 

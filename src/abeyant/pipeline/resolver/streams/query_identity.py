@@ -1,4 +1,4 @@
-"""Which query a batch belongs to: its checkpoint's, so the same after a restart, and another for another checkpoint."""
+"""Identify a batch's query by its checkpoint: the id is the same after a restart, and differs between checkpoints."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["checkpoint_of", "query_of"]
 
 
 def checkpoint_of(sink: str, checkpoint: str | Path | None) -> str | None:
-    """Return the checkpoint that a sink was given.
+    """Return the location of a sink's checkpoint; None without one.
 
-    Raises `AbeyantError` on Spark Connect if it was given none: a batch does not know its query there.
+    Raises `AbeyantError` on Spark Connect without a checkpoint, because a batch does not have its query's id there.
     """
     if checkpoint is None and is_remote():
         raise AbeyantError(
@@ -31,7 +31,7 @@ def checkpoint_of(sink: str, checkpoint: str | Path | None) -> str | None:
 def query_of(batch: DataFrame, checkpoint: str | None) -> str:
     """Return the id of the query whose `foreachBatch` is running; raise `AbeyantError` outside of one.
 
-    It comes from the batch's thread, on Spark Connect from the `checkpoint`.
+    The id is a property of the batch's thread; on Spark Connect it is read from the `checkpoint`.
     """
     spark = batch.sparkSession
     if is_connect(spark) and checkpoint is not None:

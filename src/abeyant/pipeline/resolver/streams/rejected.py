@@ -36,7 +36,7 @@ def reject_duplicates(watches: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def reject_torn(reports: pa.RecordBatch) -> pa.RecordBatch:
-    """Reject operations of which some watches counted for another row of the same id; given a report of each."""
+    """Reject operations, given one report each, some of whose watches lost to another row of the same id."""
     rows = reports.to_pylist()
     return rejected_rows([("operations", f"{DUPLICATE}, with other watches", _shared(row)) for row in rows])
 
@@ -59,7 +59,7 @@ def rejected_rows(rows: list[tuple[str, str, dict[str, Any]]]) -> pa.RecordBatch
 
 
 def late_reason(column: str, time_us: int, clock: Clock) -> str:
-    """Return why a row is late whose time is in this column."""
+    """Return the reason for a late row: its time, in `column`, and the watermark, or the end of input."""
     if clock.ended:
         return f"{LATE}the input has ended"
     return f"{LATE}{column} {time_text(time_us)} is before the watermark {time_text(clock.watermark)}"
@@ -93,5 +93,5 @@ def _event(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def time_text(time_us: int) -> str:
-    """Return a time of microseconds as the JSON of rejected rows has it."""
+    """Return a time in microseconds as text, in the format of the JSON of rejected rows."""
     return f"{np.datetime64(time_us, 'us')}Z"

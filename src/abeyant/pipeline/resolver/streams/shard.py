@@ -1,16 +1,17 @@
-"""A shard is a purgatory: the progress of its keys, the operations that wait for them, and a clock.
+"""Process a batch of a shard. A shard is a purgatory: its keys' progress, the operations that wait, and a clock.
 
-No Spark here: a step takes the state and what arrived in a batch, and returns the new state and what ended. It depends
-on the rows of the batch and not on their order, so a batch that is done again comes to the same.
+Spark is not used here: `process_batch` takes the state and the rows of a batch, and returns the new state and the
+output. The result does not depend on the order of the rows, so a repeated batch has the same result.
 
-What happened below the watermark is final, so of each key only its greatest progress down there matters: one step.
-Above it the staircase is kept (see `kernels.resolve`), which leaves out what can decide nothing any more.
+What happened below the watermark is final, so of each key only its greatest progress there matters: one step. Above it
+the staircase is kept (see `kernels.resolve`), without the events that cannot decide anything any more.
 
-An operation with one watch ends in this shard. One with several is watched in the shards of all its keys: each reports,
-in every batch from the one in which its watch was reached until the operation's time is over, and `combined` brings the
-reports of a batch together. So nothing of an operation is remembered anywhere else.
+An operation with one watch ends in this shard. One with several has a watch in the shard of each of its keys: each
+shard reports, in every batch from the one in which its watch was reached until the operation's deadline has passed, and
+`combined` joins the reports of a batch. So no state of an operation is kept anywhere else.
 
-Cost of a batch: O(n log n) for n rows, arrived and remembered; compiled, or in NumPy and Arrow: no Python a row.
+Cost of a batch: O(n log n) for n rows, of the batch and the state; compiled, or in NumPy and Arrow, without Python code
+per row.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ class BatchInput:
     events: Sequence[pa.RecordBatch]
     marks: Sequence[Mark]
     wall: int
-    """The batch's time, in microseconds."""
+    """The wall-clock time at which the batch began, in microseconds since 1970."""
 
 
 @dataclass(frozen=True)
 class BatchOutput:
-    """What comes out of a batch."""
+    """A shard's output for a batch."""
 
     outcomes: pa.RecordBatch  # layout.OUTCOMES
     reports: pa.RecordBatch  # layout.REPORTS
@@ -57,7 +58,7 @@ class BatchOutput:
 
 
 def process_batch(state: ShardState, arrived: BatchInput, options: Options) -> tuple[ShardState, BatchOutput]:
-    """Process a batch. Return the new state, and the outcomes and rejected rows."""
+    """Process a batch. Return the new state, and the outcomes, reports and rejected rows."""
     clock = clock_after(state.clock, arrived, options)
     new_watches, new_events, late = _accepted(state.clock, clock, arrived, options)
     watches, duplicates = split_rows(joined([state.watches, new_watches], WATCHES), repeated)
@@ -82,7 +83,7 @@ _STEP: Final = ("place", "identity", "progress", "at")
 
 
 def reached_by(staircases: Staircases, watches: pa.RecordBatch, kind: Deadline) -> Longs:
-    """Return when each watch was reached within its operation's time, or `NEVER`."""
+    """Return the time in microseconds at which each watch was reached within its operation's time, or `NEVER`."""
     reached = np.empty(watches.num_rows, np.int64)
     place, identity, required, start, deadline = (
         column(watches, name).data for name in ("place", "identity", "required", "start", "deadline")
@@ -109,7 +110,7 @@ def clock_after(clock: Clock, arrived: BatchInput, options: Options) -> Clock:
 def _accepted(
     before: Clock, after: Clock, arrived: BatchInput, options: Options
 ) -> tuple[pa.RecordBatch, pa.RecordBatch, list[pa.RecordBatch]]:
-    """Return the watches and events that count, and the rows that come too late, rejected."""
+    """Return the accepted watches and events, and the late rows as `layout.REJECTED`."""
     watches, events = joined(arrived.watches, WATCHES), joined(arrived.events, EVENTS)
     if options.time == "processing" and not before.ended:
         assert after.wall is not None
@@ -120,7 +121,7 @@ def _accepted(
 
 
 def moved(rows: pa.RecordBatch, to: int, first: str, *others: str) -> pa.RecordBatch:
-    """Shift rows in time, so that the first of these columns is at `to`."""
+    """Shift the times of rows, in the columns `first` and `others`, so that `first` is `to` (microseconds)."""
     by = to - column(rows, first)
     return set_columns(rows, **{name: column(rows, name) + by for name in (first, *others)})
 

@@ -1,4 +1,4 @@
-"""Outcomes in a table keyed by (instance, op_id): each batch one transaction, done once."""
+"""Write outcomes to an SQLite table keyed by (instance, op_id): each batch once, in one transaction."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class SQLiteSink:
     """For `foreachBatch`: writes answers into the tables `outcomes` and `aside` of an SQLite database on this machine.
 
     Times are integers, microseconds since 1970. Details are columns too: `completed_by` and `cancelled_by` (keys), each
-    with the time of it, and `counted`. The rows of a batch and the note that it is done are one transaction,
-    so a repeated batch changes nothing. Rows stream through the driver, some at a time. On Spark Connect the database
-    is on the server's machine, and `checkpoint` has to name the query's checkpoint. Raises `AbeyantError` when the
-    database cannot be written, and on Connect without `checkpoint`.
+    with its time, and `counted`. The rows of a batch and the record that it is done are one transaction, so a repeated
+    batch changes nothing. Rows stream through the driver, 1,000 at a time. On Spark Connect the database is on the
+    server's machine, and `checkpoint` has to name the query's checkpoint. Raises `AbeyantError` if the database cannot
+    be written, and on Connect without `checkpoint`.
     """
 
     def __init__(self, file: str | Path, *, checkpoint: str | Path | None = None) -> None:
@@ -56,7 +56,7 @@ class SQLiteSink:
         self._checkpoint: Final = checkpoint_of("SQLiteSink", checkpoint)
 
     def __call__(self, answers: DataFrame, batch: int) -> None:
-        """Write one batch, unless it is there."""
+        """Write one batch, unless the database has it already."""
         query = query_of(answers, self._checkpoint)
         lease_while_query_runs(answers, query, result_lease(self.file), self.file)
         try:
@@ -66,7 +66,7 @@ class SQLiteSink:
                 fresh = database.execute(_DONE, (query, batch)).rowcount
                 if fresh:
                     _insert(database, answers)
-                else:  # the state of the batch has to be made all the same
+                else:  # run the batch all the same, because that commits its state
                     answers.write.format("noop").mode("overwrite").save()
                 database.execute("COMMIT")
         except sqlite3.Error as error:
@@ -83,7 +83,7 @@ def _insert(database: sqlite3.Connection, answers: DataFrame) -> None:
 
 
 def _columns(name: str) -> list[Column]:
-    """Return a column of outcomes as SQLite has it."""
+    """Return the SQLite columns of a column of outcomes."""
     if name in ("completed_by", "cancelled_by"):
         return [F.col(f"{name}.key").alias(name), F.unix_micros(f"{name}.at").alias(f"{name}_at_us")]
     return [F.unix_micros(name).alias("at_us") if name == "at" else F.col(name)]

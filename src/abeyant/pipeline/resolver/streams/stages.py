@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers after the map side: a shard's turn, and the answers of a batch."""
+"""Process a shard's batch, and unpack the answers: the reduce side, in Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["answered", "arrived_in", "ended_rows", "packed", "shards_turn"]
 def shards_turn(
     key: tuple[Any, ...], arrived_rows: Iterable[pd.DataFrame], state: GroupState, options: Options
 ) -> Iterator[pd.DataFrame]:
-    """Run a shard's turn in a batch: update its state; yield its outcomes and status as `layout.PACKED`."""
+    """Process a shard's batch: update its state, and yield its output and status as `layout.PACKED`."""
     freeze_imports()
     shard = int(key[0])
     before = decode_shard(state.get[0], state.get[1], options) if state.exists else ShardState.first()
@@ -58,7 +58,7 @@ def shards_turn(
 def arrived_in(
     rows: Iterable[pd.DataFrame], state: GroupState, watches: pa.Schema, events: pa.Schema
 ) -> tuple[BatchInput, list[pa.RecordBatch]]:
-    """Return what a batch brings to a shard, in these schemas, and the rows that are rejected already."""
+    """Unpack a shard's input in a batch, of these schemas, and the rows that the map side has rejected."""
     payloads = payloads_of((batch["what"], batch["payload"]) for batch in rows)
     arrived = BatchInput(
         [rows_from(payload, watches) for payload in payloads[RowKind.WATCHES]],

@@ -1,4 +1,4 @@
-"""The state of a shard as one value, with its version: a layout that is not known is refused, never guessed at.
+"""Encode a shard's state as one value with a version; a state of an unknown version is refused.
 
 version   of all that follows
 state     length of the head, the head (JSON, padded to eight bytes), steps (four 64-bit integers each), watches (Arrow)
@@ -45,12 +45,12 @@ VERSION: Final = 2
 """Version of a shard's encoded state. Increase it with every change below, or of a schema in `layout`."""
 
 WORDS_VERSION: Final = 101
-"""That of the state of a shard with words (`words.state`)."""
+"""Version of the encoded state of a shard with options (`words.state`)."""
 
 _LENGTH: Final = struct.Struct("<q")
 _WORD: Final = 8
 
-# What decides where a row goes and what its outcome is, so it cannot change while anything waits.
+# These options decide to which shard a row is sent and its outcome, so they must not change while a checkpoint is used.
 _FIXED: Final = ("shards", "deadline", "time")
 _WORDS: Final = ("count", "combine", "holds", "serves", "within", "calendar", "details")
 _PLAIN: Final = {name: getattr(Words(), name) for name in _WORDS} | {"columns": "no words"}
@@ -62,10 +62,10 @@ class StateError(AbeyantError):
 
 @dataclass(frozen=True)
 class ShardState:
-    """What a shard remembers between batches.
+    """A shard's state between batches.
 
-    `steps` are rows of (place, identity, progress, at): the staircase of each key, of which all that lies below the
-    watermark is one step. `watches` are those that are pending.
+    `steps` are rows of (place, identity, progress, at): the staircase of each key, with one step for all events below
+    the watermark. `watches` are the pending ones.
     """
 
     clock: Clock
@@ -79,16 +79,16 @@ class ShardState:
 
 
 def encode_shard(state: ShardState, options: Options) -> tuple[int, bytes]:
-    """Return the row of `STATE` of a shard."""
+    """Encode a shard's state as a row of `STATE`."""
     head = {"options": fixed_options(options), "clock": asdict(state.clock), "steps": len(state.steps)}
     return VERSION, write_state(head, state.steps.tobytes(), rows_to(state.watches))
 
 
 def decode_shard(version: int, state: bytes, options: Options | None) -> ShardState:
-    """Read the row of `STATE` of a shard.
+    """Decode a shard's state from a row of `STATE`.
 
-    Raises `StateError`, with what was found and what was expected, for another version, or where `options` are given
-    and those that are fixed by a checkpoint's first run differ.
+    Raises `StateError`, with the value found and the value expected, for another version, and for `options` that differ
+    from those that the checkpoint's first run has fixed.
     """
     head, begin = read_head(version, state, VERSION, options)
     end = begin + head["steps"] * 4 * _WORD
@@ -97,7 +97,7 @@ def decode_shard(version: int, state: bytes, options: Options | None) -> ShardSt
 
 
 def fixed_options(options: Options) -> dict[str, Any]:
-    """Return what cannot change while a checkpoint is used, in JSON's types."""
+    """Return the options that must not change while a checkpoint is used, in types of JSON."""
     fixed = {name: getattr(options, name) for name in _FIXED}
     if options.columns is None:
         return fixed
@@ -107,7 +107,7 @@ def fixed_options(options: Options) -> dict[str, Any]:
 
 
 def read_head(version: int, state: bytes, expected: int, options: Options | None) -> tuple[dict[str, Any], int]:
-    """Return the head of a state, and where what follows it begins. Raises as `decode_shard`."""
+    """Return the head of a state, and the offset of the rest in bytes. Raises `StateError` as `decode_shard`."""
     if version not in (VERSION, WORDS_VERSION):
         _check_version(version)
     head, begin = _head(state)
@@ -119,7 +119,7 @@ def read_head(version: int, state: bytes, expected: int, options: Options | None
 
 
 def write_state(head: dict[str, Any], *parts: Any) -> bytes:
-    """Return a state: its head, and what follows."""
+    """Return an encoded state: the head, then the parts."""
     encoded = json.dumps(head).encode()
     encoded += b" " * (-len(encoded) % _WORD)
     return b"".join((_LENGTH.pack(len(encoded)), encoded, *parts))
@@ -132,7 +132,7 @@ def deadline_of(state: bytes) -> Deadline:
 
 
 def _head(state: bytes) -> tuple[dict[str, Any], int]:
-    """Return the head, and where what follows it begins."""
+    """Return the head, and the offset of the rest in bytes."""
     (length,) = _LENGTH.unpack_from(state)
     begin = _LENGTH.size + length
     return json.loads(state[_LENGTH.size : begin]), begin

@@ -24,7 +24,7 @@ def kept_steps(
     """
     steps: Longs = np.asarray(staircases.steps).reshape(-1, 4)
     below = clock.are_final(steps[:, _AT])
-    # A key's steps go down in progress and back in time: the first one below the watermark is the greatest down there.
+    # A key's steps are in descending order of progress and time: the first below the watermark has the most progress.
     steps = steps[~(below & _continues(steps) & np.roll(below, 1))]
     if forget_after_us is None:
         return steps
@@ -39,7 +39,7 @@ def kept_steps(
 
 
 def _continues(rows: Longs) -> Flags:
-    """Mark the rows whose key is that of the row before."""
+    """Mark the rows that have the same key as the row before."""
     same = np.zeros(len(rows), np.bool_)
     same[1:] = (rows[1:, : _IDENTITY + 1] == rows[:-1, : _IDENTITY + 1]).all(axis=1)
     return same
@@ -51,7 +51,7 @@ def _key_numbers(rows: Longs) -> Longs:
 
 
 def _latest(rows: Longs) -> Longs:
-    """Return the time of the last step of each key, in the order of keys."""
+    """Return the greatest time of each key's rows, in the order of keys."""
     rows = rows[np.lexsort([rows[:, _IDENTITY], rows[:, _PLACE]])]
     firsts = np.flatnonzero(~_continues(rows))
     return np.maximum.reduceat(rows[:, _AT], firsts) if len(firsts) else np.empty(0, np.int64)

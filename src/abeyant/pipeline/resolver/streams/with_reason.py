@@ -1,4 +1,4 @@
-"""Why a row of a stream cannot be resolved, beside it."""
+"""Add the reason for a rejection, and the row as JSON, to the rows of a stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["with_reason"]
 
 
 def with_reason(rows: DataFrame, schema: StructType, reason: Column) -> DataFrame:
-    """Add why a row cannot be resolved, and then the row itself as JSON; a source may have said both already."""
+    """Add `reason`, null for a valid row, and the `row` as JSON if rejected; those that a source has added stay."""
     columns = [F.col(name) for name in schema.fieldNames()]
     json = F.to_json(
         F.struct(*columns), {"ignoreNullFields": "false", "timestampFormat": TIME_FORMAT, "timeZone": "UTC"}

@@ -1,4 +1,4 @@
-"""Complete or expire over whole tables: operations and events in, one outcome an operation out (laws O1-O4)."""
+"""Resolve whole tables: one outcome for each operation, by its events (laws O1-O4)."""
 
 from abeyant.pipeline.resolver.tables.batch import resolve
 from abeyant.pipeline.resolver.tables.validity import (

@@ -5,15 +5,15 @@
     events ────── valid ───────────────────── packed ──┘             └─ cut ─ by shard ┬─ reached ─────────── outcomes
                                                                                        └─ reached ─ combined ─ outcomes
 
-Each watch of an operation gets the time at which it was reached. That is the outcome of an operation with one watch,
-if no other row can have its id: the *direct* way. The *slow* way is for all others, which are *combined* by id: of
-several rows with one id the first counts, and of its watches all or any have to be reached. The shards of hot keys are
-cut and shuffled a second time, and then go the same two ways. A profile, found while rows are packed, decides which
-rows go which way.
+For each watch of an operation the time at which it was reached is computed. On the *direct* way that is the outcome:
+the operation has one watch, and no other row can have its id. All others go the *slow* way, where they are *combined*
+by id: of several rows with one id the first counts, and of its watches all or any have to be reached. The shards of hot
+keys are cut and shuffled a second time, and then go the same two ways. A profile, computed while rows are packed,
+decides which rows go which way.
 
-Rows are packed where Spark has read them (`from_spark`), or by workers that read files themselves (`plain_parquet`).
-Tables that Spark's own statistics hold for small are not worth it: Spark alone resolves them (`small`), and all of
-their operations are combined.
+Workers pack the rows that Spark has read (`from_spark`), or read the files themselves (`plain_parquet`). Packing does
+not pay for tables that are small by Spark's own statistics: Spark alone resolves them (`small`), and combines all of
+their operations.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ from abeyant.tables.words import Combine, Count, Deadline, Holds, Serves, Within
 
 __all__ = ["resolve"]
 
-# An operation's watches, and whether any of them will do, tell rows of one id apart: of one watch by what it is.
+# Rows of one id are told apart by their condition and watches; with one watch, `version` is a hash of that watch.
 _ROW: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "condition", "version")
 _WATCH_ROW: Final = (
     *(name for name in _ROW if name not in ("condition", "version")),
@@ -90,12 +90,12 @@ _ROW_REACHED: Final = (
     "CASE WHEN condition = 2 THEN min(reached) WHEN count(reached) = count(*) THEN max(reached) END AS reached"
 )
 _ROW_WATCHES: Final = "array_sort(collect_set(struct(nth, key, required)) FILTER (WHERE repeated)) AS watches"
-# In the order of `validity`: the first row of an id counts.
+# The row of an id that counts, the first in the order of `validity`.
 _COUNTS: Final = (
     "min_by(struct(kind, start_us, deadline_us, reached), "
     "struct(start_us, deadline_us, condition, kind, watches)) AS row"
 )
-# As large tables do, but with the words themselves.
+# As for large tables, but with the condition and the watches themselves in place of codes and hashes.
 _SMALL_ROW: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "version")
 _SMALL_REACHED: Final = (
     "CASE WHEN first(any_of) THEN min(reached) WHEN count(reached) = count(*) THEN max(reached) END AS reached"
@@ -133,27 +133,27 @@ def resolve(
 
     An operation completes at the first time from its `start` to `start + timeout_ms`, both included, at which `all` or
     `any` of its watches are reached: the greatest progress of the key up to then is at least `required`. Otherwise it
-    expires at the end of that time. With `deadline="exclusive"` progress at the very end comes too late (unless the
-    condition holds at the start). Keys belong to their instance. Events may come in any order, twice, and long before
-    or after; progress may go back.
+    expires at the end of that time. With `deadline="exclusive"` progress exactly at the end is too late (unless the
+    condition holds at the start). Keys belong to their instance. Events may be in any order, repeated, and long before
+    or after; progress may decrease.
 
-    `count`, `combine`, `holds`, `serves`, `within` and `calendar` ask other questions, as those of
-    `abeyant.tables.resolve` do, with the same outcomes; so do the condition `then`, watches with a `role`, and the
+    `count`, `combine`, `holds`, `serves`, `within` and `calendar` change when an operation completes, as in
+    `abeyant.tables.resolve` and with the same outcomes; so do the condition `then`, watches with a `role`, and the
     columns `cancel_key`, `extend_key`, `pause_key`, `timeout`, `deadline` and `extend` (`docs/design-resolve.md`). Some
-    operations may then be `cancelled`, or `pending` (for ever: `at` is null). With `details` the outcomes say which
-    watch decided, and how many events counted (`schemas.DETAILS`).
+    operations may then be `cancelled`, or `pending` (for ever: `at` is null). With `details` the outcomes have the
+    watch that decided, and how many events counted (`schemas.DETAILS`).
 
-    Lazy: nothing runs before an action, but for a job that looks whether any `condition` is `then`, if the column is
-    there and neither an option nor the files' statistics tell; and, with options and over large tables, one that looks
-    for hot keys; over plain Parquet files the driver reads some rows for that. No row is collected to the driver, but
-    for the names of hot keys, and where they are cut. Without options, each input is read once. Rows that cannot be
+    Lazy: nothing runs before an action, except a job that checks whether any `condition` is `then`, if the column
+    exists and neither an option nor the files' statistics decide it; and, with options and over large tables, jobs that
+    find hot keys. Over plain Parquet files the driver reads some rows for that. No other row is collected to the
+    driver, only the names of hot keys and their cuts. Without options, each input is read once. Rows that cannot be
     resolved have no outcome: see `rejected_operations` and `rejected_events`. `unique_ids` promises that no (instance,
-    op_id) is there twice and saves the search for such. `sample` says how hot keys are found and how finely they are
-    cut; it changes no outcome. Without it, tables that Spark's statistics hold for small (96 MB together, or 16 MB of
+    op_id) occurs twice, and saves the search for duplicates. `sample` sets how hot keys are found and how finely they
+    are cut; it changes no outcome. Without it, tables that are small by Spark's statistics (96 MB together, or 16 MB of
     files) are resolved by Spark alone.
 
-    Raises `SchemaError` for a table without the columns needed, ValueError for another value of an option, or
-    options that contradict each other. Watches that contradict them end the job.
+    Raises `SchemaError` for a table without the columns needed, ValueError for an unknown value of an option and for
+    options that contradict each other. Watches that contradict the options fail the job.
     """
     words = Words(deadline, count, combine, holds, serves, within, calendar, details)
     columns = {column.lower() for column in operations.columns}
@@ -164,7 +164,7 @@ def resolve(
     sizes = [] if sample is not None else [estimated_size(table) for table in ours]
     small = small_table_plan(operations.sparkSession, sizes) if sizes else None
     has_words = asks_more(schema, words)
-    # Their files' ends are read once, for both questions.
+    # The files' footers are read once, for the search for `then` and for the direct reading.
     plain = plain_operations(ours[0]) if not has_words and (small is None or "condition" in columns) else None
     if has_words or ("condition" in columns and _has_steps(operations, plain)):
         several = not columns.isdisjoint(SEVERAL_KEYS)
@@ -181,12 +181,12 @@ def resolve(
 
 
 def _has_steps(operations: DataFrame, plain: PlainTable | None) -> bool:
-    """Return whether the condition of an operation is `then`: by a job, unless its plan or its files show it."""
+    """Return whether any condition is `then`. Runs a job unless the plan or the files' statistics decide it."""
     return may_have_steps(operations, plain) and not operations.where("condition = 'then'").select(F.lit(1)).isEmpty()
 
 
 def _plain_of_small(operations: DataFrame, events: DataFrame, deadline: Deadline, plan: SmallTablePlan) -> DataFrame:
-    """Return the outcomes of completed tables, small ones, without more words than `deadline`."""
+    """Return the outcomes of small tables with no option but `deadline`; the tables are those of `complete`."""
     reached = reached_by_spark(valid_operations(operations), valid_events(events), deadline, plan)
     rows = plan.repartition(reached, "instance", "op_id").groupBy(*_SMALL_ROW).agg(F.expr(_SMALL_REACHED))
     return _counting(rows, _SMALL_COUNTS)
@@ -202,9 +202,9 @@ def _plain(
     sample: Sample | None,
     together: int,
 ) -> DataFrame:
-    """Do so for tables of any size; where they are plain `files`, these are read in their place.
+    """Return the outcomes of tables of any size with no option but `deadline`; read plain `files` in their place.
 
-    So many neighbouring shards are packed `together`.
+    `together` neighbouring shards are packed as one.
     """
     ids, sample = not unique_ids, sample or DEFAULT_SAMPLE
     if files:
@@ -214,7 +214,7 @@ def _plain(
     place = F.expr(spread(spot(together), SHARDS // together, shuffle_partitions(operations.sparkSession)))
     by_shard = packed.repartition(place)
     profiled = _part_of(by_shard, F.expr(f"`order` % {KINDS} = {PROFILE}"))
-    # Computed once, however often it is named.
+    # Spark computes a scalar subquery once, however often the plan names it.
     profile = merge_profiles(profiled, sample, together).select(F.struct("*")).scalar()
 
     def going(way: int) -> DataFrame:
@@ -244,9 +244,10 @@ def _with_profile(packed: DataFrame, profile: Column) -> DataFrame:
 
 
 def _part_of(shuffled: DataFrame, condition: Column) -> DataFrame:
-    """Filter a shuffled table of which others want other parts, so that Spark shuffles it once for all of them.
+    """Filter a shuffled table so that Spark shuffles it once for several filters.
 
-    Spark would move each filter below the shuffle, and then find no two alike. It leaves what it takes for random.
+    Spark would push each filter below the shuffle, and could then share no shuffle. It does not push a filter that it
+    takes for nondeterministic.
     """
     return shuffled.where(condition | (F.monotonically_increasing_id() < 0))
 

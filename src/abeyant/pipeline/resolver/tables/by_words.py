@@ -1,21 +1,20 @@
-"""`resolve` with words, roles or steps over whole tables: the code of `abeyant.tables`, in Spark's workers.
+"""`resolve` with options, roles or steps over whole tables: the code of `abeyant.tables`, in Spark's workers.
 
     operations ── valid, first of each id ──┐
                                             ├── by key ── to where needed ── by home ── outcomes
     events ────── valid ────────────────────┘
 
-An operation is resolved at its *home*, the shard of the first key that completes it. To there go the events of all its
-keys, by way of the shard of each key, which knows where it is needed. So an event goes to as many shards as have
-operations that watch its key, and to none if nobody does; one that may serve a single operation meets all of them,
-since they have one home. Where every operation names one key, events go there at once.
+An operation is resolved at its *home*, the shard of the first key that completes it. The events of all its keys are
+sent there by way of each key's shard, which has the list of homes that need the key. So an event goes to every shard
+with operations that watch its key, and to none if there are none. With `serves`, an event meets all operations that it
+may serve, since they have one home. Where every operation names one key, events are sent home directly.
 
-A hot key is cut, where the words permit it: see `hot_times`. Events in plain Parquet files are read by the workers: see
+A hot key is cut if the options permit it: see `hot_times`. Events in plain Parquet files are read by the workers: see
 `plain_parquet`.
 
 Rows are packed on the map side, and shuffled as few binary values; see `packing`.
 
-Memory of a task: a chunk of rows on the map side; the events and operations of one shard on the reduce side,
-three times.
+Memory of a task: a chunk of rows on the map side; three copies of one shard's events and operations on the reduce side.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _FEW_SHARDS: Final = 8  # of small tables
 _PACKED: Final = "shard int, kind int, packed binary"
 _NEEDS, _EVENTS, _OPERATIONS = range(3)
 _ROWS: Final = 1 << 18  # of a batch of outcomes
-_EVENTS_AT_ONCE: Final = 1 << 16  # of events that are forwarded: all shards may need each of them
+_EVENTS_AT_ONCE: Final = 1 << 16  # at most, when forwarding: every shard may need each of them
 _EVENT: Final = ("instance", "key", "progress", "at")
 _NO_ROWS: Final = np.empty((0, 4), np.int64)
 _GOLDEN: Final = np.int64(-7046029254386353131)  # 2**64 over the golden ratio: multiples of it are spread evenly
@@ -74,9 +73,9 @@ def resolve_by_words(
     small: SmallTablePlan | None,
     sample: Sample | None,
 ) -> DataFrame:
-    """Return the outcomes of completed tables, by all the words. `several`: an operation may name several keys.
+    """Return the outcomes of tables of `complete` under all options. `several`: an operation may name several keys.
 
-    With a `sample`, jobs look for hot keys at once, where these may be cut.
+    With a `sample`, run jobs that find hot keys, if these may be cut.
     """
     valid = valid_operations(operations) if unique_ids else distinct_operations(operations)
     happened = valid_events(events).select(*_EVENT)
@@ -110,7 +109,7 @@ def resolve_by_words(
 
 
 class Shards(NamedTuple):
-    """The seed by which keys are hashed, how many shards there are (a power of two), the words, and the hot keys."""
+    """A job's tasks, with the seed of hashes, the number of shards (a power of two), the options and the hot keys."""
 
     seed: bytes
     shards: int
@@ -144,7 +143,8 @@ class Shards(NamedTuple):
     def pack_operations(self, batches: Iterable[pa.RecordBatch], needs: bool) -> Iterator[pa.RecordBatch]:
         """Pack operations as `_PACKED`: Arrow tables, by home shard.
 
-        With `needs` also rows of place, identity, home shard, 0, by the shard of the key; each once in a chunk.
+        With `needs`, also pack which homes need which key: rows (place, identity, home shard, 0) by the key's shard,
+        each once per chunk.
         """
         freeze_imports()
         pairs, hot = PairHash(self.seed), HotTimes(self.hot, self.words)
@@ -167,7 +167,7 @@ class Shards(NamedTuple):
                 yield self._dealt(_NEEDS, *each, np.zeros_like(each[0]))
 
     def forward(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Send events to each home shard that needs them, and drop the needs: `_PACKED` in and out."""
+        """Copy events to each home shard that needs them, and drop the rows of needs; `_PACKED` in and out."""
         freeze_imports()
         for shard, values in groupby(_values(batches), key=lambda value: value[0]):
             needs = list(_NO_ROWS.T[:3])
@@ -180,7 +180,7 @@ class Shards(NamedTuple):
                     events = _rows(packed)
                     for begin in range(0, len(events), _EVENTS_AT_ONCE):
                         home, rows = _needed(needs, events[begin : begin + _EVENTS_AT_ONCE])
-                        order = np.argsort(home.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort
+                        order = np.argsort(home.astype(np.uint16), kind="stable")  # NumPy sorts 16 bits by radix
                         yield _packed_rows(kind, np.bincount(home, minlength=self.shards), rows[order])
                 else:
                     sizes = [len(value) for value in packed]
@@ -207,7 +207,7 @@ class Shards(NamedTuple):
         return shards
 
     def _dealt(self, kind: int, *columns: Integers) -> pa.RecordBatch:
-        """Return rows of four columns, by the shard of the first."""
+        """Return rows of four columns, packed by the shard of the first column, the place."""
         rows, ends = np.empty((len(columns[0]), 4), np.int64), np.empty(self.shards, np.int64)
         first, second, third, fourth = (np.ascontiguousarray(column).data for column in columns)
         deal(first, second, third, fourth, ends.data, rows.ravel().data)
@@ -215,7 +215,7 @@ class Shards(NamedTuple):
 
 
 def _needed(needs: Sequence[Integers], rows: Integers) -> tuple[Integers, Integers]:
-    """Return each event that is needed, once for each home that needs it, and which home that is."""
+    """Return (home, event) for each home shard that needs an event, as two arrays of one length."""
     places, identities, homes = needs
     known, begins = np.unique(places, return_index=True)
     if not len(known):
@@ -243,7 +243,7 @@ def _rows(values: Sequence[Any]) -> Integers:
 
 
 def _packed_rows(kind: int, counts: Integers, rows: Integers) -> pa.RecordBatch:
-    """Return rows that stand shard after shard, a value for each that has any."""
+    """Return one packed value for each shard that has rows; `rows` are sorted by shard, with these `counts`."""
     shards = np.flatnonzero(counts)
     return _batch(shards, kind, binary(8 * 4 * counts[shards], np.ascontiguousarray(rows)))
 
@@ -261,7 +261,7 @@ def _to_bytes(batch: pa.RecordBatch) -> Any:
 
 
 def _distinct(order: Integers, *columns: Integers) -> list[Integers]:
-    """Return the rows of these columns in an order, of equal neighbours one."""
+    """Return the rows of these columns, sorted by `order`, with one of each run of equal rows."""
     there = [column[order] for column in columns]
     first = np.ones(len(order), np.bool_)
     first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in there])

@@ -1,4 +1,4 @@
-"""Tables of any kind: Spark reads them and hashes keys, and Python's workers pack the rows that it hands over.
+"""Pack tables of any kind: Spark reads them and hashes keys, and its Python workers pack the rows.
 
 operations ── valid ── one row a watch ── packed ──┐
                                                    ├── by shard
@@ -34,12 +34,13 @@ from abeyant.pipeline.spark.chunks import cut, freeze_imports, gathered
 
 __all__ = ["packed_by_spark"]
 
-# A row goes to Python as two lists, `numbers` and `texts`: Spark takes a time for each column of each row, with its
-# defaults twice. Neither is null: where Spark measures its batches, it fills in all nulls of a list anew at each row.
+# A row is sent to Python as two lists, `numbers` and `texts`, because Spark's transfer costs time for each column of
+# each row, and twice that with its default settings. Neither list is null: where Spark limits the bytes of a batch, it
+# fills in all nulls of a list again at each row.
 _EVENT: Final = f"array({PLACE}, {IDENTITY}, progress, unix_micros(at)) AS numbers"
 _EVENT_NUMBERS: Final = 4
 
-# Compute what all watches of an operation share before they are split into rows.
+# The columns that all watches of an operation share, computed before the watches are split into rows.
 _CODE: Final = "CASE condition WHEN 'all' THEN 1L WHEN 'any' THEN 2L ELSE 0L END"
 _VERSION: Final = "if(size(watches) = 1, 0L, shiftrightunsigned(xxhash64(condition, watches), 1))"
 _OPERATION: Final = (
@@ -56,7 +57,7 @@ _NUMBERS: Final = (PLACE, IDENTITY, "required", "start_us", "deadline_us", f"fla
 def packed_by_spark(
     operations: DataFrame, events: DataFrame, sample: Sample, *, ids: bool, together: int = 1
 ) -> DataFrame:
-    """Return `packing.PACKED`, and what the profile is made from; ids are not looked at unless `ids`."""
+    """Return both tables as `packing.PACKED`, with the parts of the profile. `ids`: check for repeated ids, too."""
     pack_events = partial(_pack_events, sample=sample, together=together)
     packed_events = valid_events(events).selectExpr(_EVENT).mapInArrow(pack_events, PACKED)
     shared = f"{ID_HASH if ids else '0L'} AS id"
@@ -74,13 +75,13 @@ def packed_by_spark(
 
 
 def profiler(sample: Sample) -> Profiler:
-    """Return the profiler of this task."""
+    """Return a profiler for the task that runs this."""
     task = TaskContext.get()
     return Profiler(sample, task.partitionId() if task else 0)
 
 
 def _pack_events(batches: Iterable[pa.RecordBatch], sample: Sample, together: int = 1) -> Iterator[pa.RecordBatch]:
-    """Pack events, a column `numbers` with lists of integers, as `PACKED`."""
+    """Pack events, lists of integers in a column `numbers`, as `PACKED`."""
     freeze_imports()
     pack, profiled = EventPacker(together), profiler(sample)
     for some in gathered(batches):

@@ -1,21 +1,22 @@
 """Hot keys, cut along their progress, so that no task gets more of a key than it can hold.
 
-What an operation needs of its key is the first time at which progress reached `required` (see kernels.resolve), so a
-key may be cut along its progress. A sample, drawn while rows are packed, holds one in 1,024 rows; a key with more than
+An operation needs only the first time at which its key's progress reached `required` (see kernels.resolve), so a key
+may be cut along its progress. A sample, drawn while rows are packed, holds one in 1,024 rows; a key with more than
 128 rows in it is cut at every 128th of them, sorted by progress (or `required`). So a piece has some 131,072 rows,
-however many rows the key has: its cuts grow with it, and all of them together are one in 131,072 rows of the tables.
+however many rows the key has: the number of its cuts grows with it, and all cuts together are one in 131,072 rows of
+the tables.
 
-Those cuts are known once all rows are packed and shuffled. So the shards of hot keys are unpacked, cut, and shuffled a
-second time. A shard that is large in a chunk already is not sent to one task for that, but spread over all: see
-`packing`. Of plain files the driver has a sample beforehand, and most hot keys are cut while they are packed: see
-`plain_parquet.looking`. A piece may be cut once more: it is a key like any other, and should a piece of it get the
-place of another piece of the key, they only know more of the same key.
+The cuts are known once all rows are packed and shuffled. So the shards of hot keys are unpacked, cut, and shuffled a
+second time. A shard that is already large in one chunk is not sent to one task for that, but spread over all: see
+`packing`. For plain files the driver draws a sample beforehand, and most hot keys are cut while they are packed: see
+`plain_parquet.looking`. A piece may be cut again, like any other key. If its pieces then get the place of another piece
+of the same key, no outcome changes: that place only has more events of the key.
 
     piece n holds   events with cut n-1 <= progress < cut n;
                     of each packed chunk one row (cut n, the least `at` of its events with progress >= cut n);
                     operations with cut n-1 <= required <= cut n, one of several such pieces where cuts coincide
 
-A progress that is as frequent as several pieces makes cuts coincide: operations that require just that are spread over
+If one progress value fills several pieces, cuts coincide: operations that require exactly that value are spread over
 the pieces between, which hold only rows from the pieces above; its events are a few steps, since chunks are reduced.
 Cutting changes no outcome, so a sample is good enough; a hot key that it missed would only make one task longer.
 
@@ -55,7 +56,7 @@ _GOLDEN: Final = np.int64(-7046029254386353131)  # 2**64 over the golden ratio: 
 
 @dataclass(frozen=True)
 class Sample:
-    """The size of the sample: `fraction` of all rows; and of a hot key's pieces: `piece` rows of the sample each."""
+    """The sample, a `fraction` of all rows, and the size of a hot key's pieces, in rows of the sample."""
 
     fraction: float
     piece: int
@@ -76,10 +77,10 @@ DEFAULT_SAMPLE: Final = Sample(1 / 1024, 128)
 
 
 def is_drawn(fraction: float) -> str:
-    """Return the condition that a row is in a sample of that fraction of all rows: those with the smallest hashes.
+    """Return the SQL condition that a row is in a sample of this fraction: the rows with the smallest hashes.
 
-    The same rows at every run where the partitions are the same. (DataFrame.sample draws a random number a row, which
-    takes several times as long.)
+    Each run draws the same rows if the partitions are the same. (DataFrame.sample draws a random number for each row,
+    which takes several times as long.)
     """
     return f"xxhash64(monotonically_increasing_id()) <= {min(int(fraction * 2**64), 2**64 - 1) - 2**63}L"
 
@@ -88,9 +89,9 @@ def is_drawn(fraction: float) -> str:
 
 
 def cuts_of_keys(sampled: Integers, hot: int, piece: int) -> list[int]:
-    """Return the cuts of the hot keys in a sample, of rows (place, identity, value), as `HotKeys.read` takes them.
+    """Return the cuts of the hot keys in a sample of rows (place, identity, value), in the format of `HotKeys.read`.
 
-    Keys of more than `hot` rows are cut at every `piece`th; empty where there is none. O(n log n).
+    Keys of more than `hot` rows are cut at every `piece`th row; without hot keys the list is empty. O(n log n).
     """
     rows = sampled[np.lexsort((sampled[:, 2], sampled[:, 1], sampled[:, 0]))]
     firsts = np.flatnonzero(np.any(np.diff(rows[:, :2], axis=0, prepend=rows[:1, :2] - 1), axis=1))
@@ -104,7 +105,7 @@ def cuts_of_keys(sampled: Integers, hot: int, piece: int) -> list[int]:
 
 
 class HotKey(NamedTuple):
-    """One of them; the cuts in their order."""
+    """A hot key by its two hashes, and its cuts in ascending order."""
 
     place: int
     identity: int
@@ -137,13 +138,14 @@ class HotKeys:
 
     @property
     def places(self) -> Integers:
-        """The place of each, where its first piece is."""
+        """The place of each hot key, which is that of its first piece, in ascending order."""
         return self._places
 
     def cut_events(self, places: Integers, identities: Integers, progress: Integers, at: Integers) -> list[Integers]:
-        """Move the places of events of hot keys to those of their pieces; return all, with rows for the pieces below.
+        """Replace the places of hot keys' events by those of their pieces; return all columns, with added rows.
 
-        O(log c) an event of a key with c cuts, and a row a piece that has one below it.
+        Each piece below one with events gets a row that stands for all events above it: see the module. O(log c) per
+        event of a key with c cuts.
         """
         parts = [(places, identities, progress, at)]
         for key, rows in self.among(places, identities):
@@ -166,7 +168,7 @@ class HotKeys:
             places[rows] = _place(self._places[key], piece)
 
     def among(self, places: Integers, identities: Integers) -> Iterator[tuple[int, Integers]]:
-        """Yield which hot keys are there, by their number in the order of place and identity, and the rows of each."""
+        """Yield each hot key that occurs, as its number in the order of place and identity, and its rows."""
         if not len(self._places):
             return
         nearest = np.searchsorted(self._places, places).clip(max=len(self._places) - 1)

@@ -1,22 +1,22 @@
-"""Hot keys of `by_words`, cut along the time, so that no shard has to hold all of such a key.
+"""Hot keys of `by_words`, cut along time, so that no shard has to hold all events of such a key.
 
-With words, an operation asks when events came, so a key cannot be cut along its progress, as the plain question's can
-(`hot_keys`). But it needs only the events from its start to its deadline, and of those before what they came to. So
-operations of a hot key go to pieces by their start, and a piece gets
+With options, an outcome depends on the times of events, so a key cannot be cut along its progress as without options
+(`hot_keys`). But an operation needs only the events from its start to its deadline, and the combined progress of those
+before. So operations of a hot key go to pieces by their start, and a piece gets
 
     the events from its begin to the last deadline that its operations may have;
-    of each packed chunk one row for what was before: the greatest, the sum, or the last (with `count="always"`).
+    with `count="always"`, one row of each packed chunk for all events before: the greatest, the sum, or the last.
 
 Cuts are at least twice as far apart as the longest wait of the key. So an event goes to one piece or two, and a key
 whose operations wait too long for that stays whole. All keys stay whole where
 
-    an event serves one operation: which, depends on all that wait for the key;
-    a deadline may move (extensions, pauses, a calendar): nobody knows beforehand how far;
-    an operation may name several keys: it is resolved where the first one is;
+    an event serves one operation: which one, depends on all operations that wait for the key;
+    a deadline may move (extensions, pauses, a calendar): how far is not known beforehand;
+    an operation may name several keys: it is resolved at the home of the first one;
     details show since when a watch is met, or how many events counted, of those before the start.
 
-A sample finds hot keys, in a job of its own. The cuts go to all tasks with the job. They decide about balance alone:
-no outcome depends on them.
+A job of its own finds hot keys in a sample. The cuts are sent to all tasks. They change only how evenly the work is
+shared: no outcome depends on them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
 class HotTime(NamedTuple):
-    """A hot key by its hashes, where it is cut, and how long its operations wait at most; in microseconds."""
+    """A hot key by its hashes, with its cuts in time, and its operations' longest wait, all in microseconds."""
 
     place: int
     identity: int
@@ -51,7 +51,7 @@ class HotTime(NamedTuple):
 
 
 def may_be_cut(words: Words) -> bool:
-    """Return whether hot keys may be cut, of operations that name one key each."""
+    """Return whether the options permit to cut hot keys, for operations that name one key each."""
     counts_before = words.details and words.count == "always"
     return words.serves == "every" and words.calendar is None and not counts_before
 
@@ -59,8 +59,8 @@ def may_be_cut(words: Words) -> bool:
 def find_hot_times(operations: DataFrame, events: DataFrame, sample: Sample, seed: bytes, most: int) -> list[HotTime]:
     """Return the hot keys of valid tables that can be cut, each into `most` pieces at most.
 
-    By a job over a sample, and one over the operations if any key is hot. The driver gets a number for each
-    `sample.piece` rows in the sample that are of one hot key.
+    Runs a job over a sample, and another over the operations if any key is hot. The driver collects one number for each
+    `sample.piece` sampled rows of a hot key.
     """
     key, drawn = ("instance", "watches[0].key AS key"), is_drawn(sample.fraction)
     started = operations.where(drawn).selectExpr(*key, "unix_micros(start) AS at")
@@ -99,7 +99,7 @@ def _apart(times: Sequence[int], least: int, most: int) -> Integers:
 
 
 class HotTimes:
-    """The hot keys, and to which piece of them rows go."""
+    """The hot keys of a job; assigns operations and events to their pieces."""
 
     def __init__(self, keys: Iterable[HotTime], words: Words) -> None:
         self._sorted = sorted(keys, key=lambda key: key[:2])
@@ -113,12 +113,12 @@ class HotTimes:
     def operations(
         self, places: Integers, identities: Integers, starts: Integers
     ) -> Iterator[tuple[Integers, Integers]]:
-        """Yield the rows of each hot key among operations, and to which of its pieces they go."""
+        """Yield the rows of each hot key among operations, and the number of each row's piece."""
         for number, rows in self._keys.among(places, identities):
             yield rows, np.searchsorted(self._sorted[number].cuts, starts[rows], side="right")
 
     def events(self, rows: Integers) -> tuple[Integers, Integers, Integers]:
-        """Return the rows (place, identity, progress, at) of other keys; those for pieces; and the piece of each."""
+        """Return rows (place, identity, progress, at) of other keys and of pieces, and the numbers of the pieces."""
         whole, parts, pieces = np.ones(len(rows), np.bool_), [], []
         columns = (np.ascontiguousarray(rows[:, n]) for n in (_PLACE, _IDENTITY))
         for number, mine in self._keys.among(*columns):
@@ -134,7 +134,7 @@ class HotTimes:
         rows = rows[np.lexsort((rows[:, _PROGRESS], rows[:, _AT]))]
         at = rows[:, _AT]
         begins = np.searchsorted(at, key.cuts, side="left")  # of all pieces but the first
-        # Whoever starts before the next cut waits for less than `longest` after it.
+        # The deadline of an operation that starts before the next cut is less than `longest` after that cut.
         ends = np.append(np.searchsorted(at, key.cuts + key.longest, side="left"), len(rows))
         for piece, (begin, end) in enumerate(zip([0, *begins.tolist()], ends.tolist(), strict=True)):
             some = rows[begin:end]

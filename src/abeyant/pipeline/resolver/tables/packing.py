@@ -1,13 +1,13 @@
-"""The map side, on Arrow batches in Spark's Python workers: rows become a few binary values, one a *shard* and chunk.
+"""Pack rows on the map side, in Spark's Python workers: one binary value for each *shard* of a chunk.
 
-So Spark shuffles and sorts thousands of values in place of millions of rows. What travels costs most, so numbers travel
-in as few bytes as they need (see kernels.narrow), and so do texts of which there are few.
+So Spark shuffles and sorts thousands of values in place of millions of rows. The shuffled bytes cost most, so numbers
+take as few bytes as they need (see kernels.narrow), and columns with few distinct texts take one byte a row.
 
-The events of a chunk are reduced to the steps of their staircases first (see kernels.resolve), unless a chunk before
-has shown that hardly any goes: then they are only dealt out to shards. `order` tells the shard and what is packed: see
-`PACKED`.
+The events of a chunk are first reduced to the steps of their staircases (see kernels.resolve), unless an earlier chunk
+has shown that this removes few rows: then they are only grouped by shard. `order` encodes the shard and the kind of
+rows: see `PACKED`.
 
-Memory: a chunk, three times while it is packed.
+Memory: three copies of a chunk while it is packed.
 """
 
 from __future__ import annotations
@@ -60,47 +60,49 @@ __all__ = [
 ]
 
 SHARDS: Final = 1024
-"""Shards are many, so that the events of one are few."""
+"""Number of shards: many, so that each has few events."""
 
 COARSE: Final = 4
-"""So many neighbouring shards are packed as one, under the first one's number, where tables are not that large: a value
-costs the same whatever it holds. At most as many as differ in bits that are packed (`_PLACE_BYTES`)."""
+"""Number of neighbouring shards that are packed as one, under the first one's number, for tables of moderate size: a
+value has a fixed cost, however few rows it holds. Such shards may differ only in bits that are packed (`_PLACE_BYTES`).
+"""
 
 PACKED: Final = "order long, packed binary"
-"""`order`: `KINDS` times the shard, and one of the kinds; and `ORDERS` times a number of the task, other than 0, where
-the rows of the shard are so many that they are dealt out: such a shard is put together in a second shuffle."""
+"""`order` is `KINDS` times the shard, plus the kind. If the shard has so many rows that they are spread over tasks,
+`ORDERS` times a task's number, not 0, is added; a second shuffle puts such a shard together."""
 KINDS: Final = 4
 ORDERS: Final = KINDS * SHARDS
 EVENTS, ALONE, COMBINED, PROFILE = range(KINDS)
-"""Of the operations: those of one watch, and watches of others. A part of the profile has a shard's place."""
+"""The kinds of rows: events, operations of one watch, watches of other operations, and a part of the profile, which has
+its number in place of a shard's."""
 RIVALS: Final = PROFILE
-"""In the second shuffle: operations of one watch, of which only those count whose id may be there twice."""
+"""Kind in the second shuffle: operations of one watch, used only if their id may be repeated."""
 
 
-# `flags` of a watch. Above them stands which watch of its operation it is, from 0.
-IS_ONE: Final = 1  # the operation has no other
+# `flags` of a watch. The bits from `NTH` up hold the number of the watch in its operation, from 0.
+IS_ONE: Final = 1  # the operation's only watch
 CONDITION: Final = 2  # times 0 for null, 1 for all, 2 for any
 NTH: Final = 8
 
 _TEXTS: Final = ("instance", "op_id", "kind", "key")
-"""What a watch has besides numbers; no `key` where ids are not looked at: it tells rows of one id apart."""
+"""The text columns of a watch. `key` is needed only to tell rows of one id apart, so only where ids may be repeated."""
 _OFTEN_FEW: Final = ("instance", "kind")
-_FEW: Final = 256  # distinct values that one byte tells apart
-_SHORT: Final = 64  # bytes of such a one, so that a chunk of them that is read is not much larger than it was packed
+_FEW: Final = 256  # distinct values at most, so that one byte encodes them
+_SHORT: Final = 64  # bytes of such a text at most, so that decoding does not make a chunk much larger
 
-_SIZES: Final = struct.Struct("<qq")  # bytes of the numbers of a value, and of the few texts
+_SIZES: Final = struct.Struct("<qq")  # lengths in bytes of a value's numbers, and of its `_few` texts
 
 _SHARD_BITS: Final = 10
-# The least place of each shard but the first: a shard is the uppermost bits of a place, which is signed.
+# The least place of each shard but the first: the uppermost bits of a place, which is signed, are its shard.
 _FIRST_PLACES: Final = (np.arange(1, SHARDS) - SHARDS // 2) << (64 - _SHARD_BITS)
-_DEALT_SHARDS: Final = np.arange(SHARDS) ^ (SHARDS // 2)  # without the sign the upper half comes first
+_DEALT_SHARDS: Final = np.arange(SHARDS) ^ (SHARDS // 2)  # `deal` sorts places as unsigned: the upper half is first
 
-# Of a place all but the uppermost byte, which follows from the shard. Of the identity four bytes: the chance that two
-# of a billion keys share both is 10**-11.
+# A place is packed without its uppermost byte, which follows from the shard. Four bytes of the identity are packed: the
+# chance that two of a billion keys share both is 10**-11.
 _PLACE_BYTES: Final = 7
 _KEY_BYTES: Final = (_PLACE_BYTES, 4)
 _EVENT_NUMBERS: Final = 4
-_WORTH: Final = 0.75  # of the rows of a chunk: if more are steps, it was not worth while to look for them
+_WORTH: Final = 0.75  # share of a chunk's rows: if more are steps, later chunks are not reduced
 
 
 class EventPacker:
@@ -112,7 +114,7 @@ class EventPacker:
         self._reduces = True
 
     def __call__(self, place: Integers, identity: Integers, progress: Integers, at_us: Integers) -> Packed:
-        """Pack a chunk, which has rows."""
+        """Pack a chunk of at least one row."""
         if self._reduces:
             packed, steps = _steps(np.column_stack((place, identity, progress, at_us)), self._together)
             self._reduces = steps < _WORTH * len(place)
@@ -123,20 +125,20 @@ class EventPacker:
 
 
 class Packed(NamedTuple):
-    """Values of a chunk, by `order`, and how many rows each has."""
+    """The packed values of a chunk, with the `order` and the number of rows of each."""
 
     order: Integers
     rows: Integers
     values: pa.Array
 
     def batch(self, large: float = math.inf, number: int = 0) -> pa.RecordBatch:
-        """Return them as `PACKED`: those of more rows than `large` are dealt out by a task's number."""
+        """Return the values as `PACKED`; spread those of more than `large` rows over tasks, by the task's `number`."""
         order = np.where(self.rows > large, self.order + ORDERS * number, self.order)
         return pa.record_batch({"order": pa.array(order), "packed": self.values})
 
 
 def spot(together: int) -> str:
-    """Return where an `order` goes in the shuffle, in SQL: a number below `SHARDS` // `together`."""
+    """Return the SQL expression of the group that an `order` is shuffled to, a number below `SHARDS` // `together`."""
     return f"(`order` div {KINDS * together} + `order` div {ORDERS}) % {SHARDS // together}"
 
 
@@ -146,7 +148,7 @@ def shards_of(places: Integers, together: int = 1) -> Integers:
 
 
 def _steps(events: Integers, together: int) -> tuple[Packed, int]:
-    """Pack the steps of events, rows of place, identity, progress and time; return how many there are, too."""
+    """Reduce events, rows of (place, identity, progress, at), to steps. Return these packed, and their number."""
     rows = np.frombuffer(Staircases(events.ravel().data).steps, np.int64).reshape(-1, 4)
     ends = np.append(np.searchsorted(rows[:, 0], _FIRST_PLACES[together - 1 :: together]), len(rows))
     return _packed_events(np.arange(0, SHARDS, together), rows, ends, (rows[:, 2], rows[:, 3])), len(rows)
@@ -158,7 +160,7 @@ def _packed_events(shards: Integers, rows: Integers, ends: Integers, others: Seq
 
 
 class Watches(NamedTuple):
-    """The numbers of a chunk of operations, a row a watch; places may be moved."""
+    """The integer columns of a chunk of operations, one row per watch; `cut_operations` may change places."""
 
     place: Integers
     identity: Integers
@@ -169,15 +171,15 @@ class Watches(NamedTuple):
     group: Integers
     """Hash group of the operation's id: see `profile`."""
     version: Integers
-    """Tells rows of one id apart that have several watches."""
+    """Hash that tells rows of one id with several watches apart; 0 for one watch."""
 
     def select(self, rows: slice | npt.NDArray[Any]) -> Watches:
-        """Return some of the rows."""
+        """Return the rows of a slice, a mask or indices."""
         return Watches(*(column[rows] for column in self))
 
 
 def pack_operations(texts: pa.RecordBatch, watches: Watches, together: int = 1) -> Packed:
-    """Pack a chunk of watches, which has rows; `texts` has the columns of `_TEXTS`."""
+    """Pack a chunk of at least one watch; `texts` has the columns of `_TEXTS`, with or without `key`."""
     order = shards_of(watches.place, together) * KINDS + np.where(watches.flags & IS_ONE, ALONE, COMBINED)
     sorting = np.argsort(order.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort
     order = order[sorting]
@@ -199,7 +201,7 @@ def pack_operations(texts: pa.RecordBatch, watches: Watches, together: int = 1) 
 def unpacked_operations(
     values: Sequence[memoryview], shard: int, *, with_key: bool = True
 ) -> tuple[Watches, pa.RecordBatch]:
-    """Return the numbers and the texts of values of `pack_operations`, all of one shard."""
+    """Unpack values of `pack_operations`, all of one shard, into numbers and texts."""
     numbers, texts = [], []
     for few, some in groupby(map(_parts, values), key=lambda parts: parts[1]):
         dictionaries, schema = _read_few(few)
@@ -218,19 +220,19 @@ def unpacked_operations(
 
 
 def _parts(value: memoryview) -> tuple[memoryview, bytes, pa.Buffer]:
-    """Return the numbers of a value of `packed_operations`, the few texts, and all others."""
+    """Split a value of `pack_operations` into its numbers, the description of `_few`, and the batch of texts."""
     first, second = _SIZES.unpack_from(value)
     numbers, few = value[_SIZES.size :][:first], value[_SIZES.size + first :][:second]
     return numbers, bytes(few), pa.py_buffer(value[_SIZES.size + first + second :])
 
 
 def unpacked_events(packed: ReadableBuffer, shard: int) -> array[int]:
-    """Return rows of place, identity, progress and time, given values of `EventPacker`, one after the other."""
+    """Unpack concatenated values of `EventPacker`, of one shard, into rows of (place, identity, progress, at)."""
     return widen(packed, _EVENT_NUMBERS, _uppermost_byte(shard))
 
 
 def _narrowed(rows: Integers, ends: Integers, others: Sequence[Integers]) -> tuple[npt.NDArray[np.intp], pa.Array]:
-    """Return which blocks have rows, and these. Rows have a key's place and identity, and those `others`."""
+    """Return the numbers of the blocks that have rows, and these blocks packed; rows are place, identity, `others`."""
     spans = [(int(column.min()), int(column.max())) for column in others]
     least = np.array([0] * len(_KEY_BYTES) + [low for low, _ in spans])
     widths = np.array([*_KEY_BYTES, *(((high - low).bit_length() + 7) // 8 for low, high in spans)])
@@ -243,15 +245,16 @@ def _narrowed(rows: Integers, ends: Integers, others: Sequence[Integers]) -> tup
 
 
 def _uppermost_byte(shard: int) -> int:
-    """Return what `_PLACE_BYTES` leave out of the places of a shard."""
+    """Return the uppermost byte of a shard's places, at its position; `_PLACE_BYTES` leave it out."""
     lower = 8 * _PLACE_BYTES
     return ((shard - SHARDS // 2) << (64 - _SHARD_BITS)) >> lower << lower
 
 
 def _few(texts: pa.RecordBatch, blocks: int) -> tuple[pa.RecordBatch, bytes]:
-    """Replace columns of few values by bytes, unless that saves nothing.
+    """Encode columns of few distinct values as one byte a row, unless that saves nothing.
 
-    Return these values too, as `_read_few` takes them, with the names of all columns: each of the blocks has them.
+    Return the texts, and a description for `_read_few`: the names of all columns and the distinct values. It is
+    repeated in each of the `blocks`.
     """
     few: dict[str, list[str]] = {}
     for name in _OFTEN_FEW:
@@ -260,7 +263,7 @@ def _few(texts: pa.RecordBatch, blocks: int) -> tuple[pa.RecordBatch, bytes]:
         values = encoded.dictionary.cast(pa.string())
         longest = pc.max(pc.binary_length(values)).as_py() or 0
         if len(values) <= _FEW and longest <= _SHORT and values.nbytes * blocks <= len(column):
-            order = pc.sort_indices(values)  # so that most chunks have the same
+            order = pc.sort_indices(values)  # so that most chunks have the same description
             rank = np.empty(len(order), np.uint8)
             rank[order.to_numpy()] = np.arange(len(order))
             few[name] = values.take(order).to_pylist()
@@ -273,14 +276,14 @@ def _few(texts: pa.RecordBatch, blocks: int) -> tuple[pa.RecordBatch, bytes]:
 
 @lru_cache(maxsize=64)
 def _read_few(few: bytes) -> tuple[dict[str, pa.Array], pa.Schema]:
-    """Return the values of columns of few, and the schema of the texts."""
+    """Parse the description of `_few`: return the values of each encoded column, and the schema of the texts."""
     described = json.loads(few)
     values = {name: pa.array(some, pa.string()) for name, some in described.items() if some is not None}
     return values, pa.schema([(name, pa.uint8() if name in values else pa.string()) for name in described])
 
 
 def binary(lengths: npt.ArrayLike, values: Any) -> pa.Array:
-    """Return the values, given one after the other in a buffer with their lengths in bytes, as an array.
+    """Return a binary array of values that are concatenated in one buffer, given their lengths in bytes.
 
     Raises OverflowError for 2 GB or more.
     """

@@ -1,12 +1,12 @@
-"""The profile of the tables, which the map side finds while it packs: what has to be known of them, in one row.
+"""Profile the tables on the map side while they are packed: repeated ids, hot keys and large shards, in one row.
 
-    ids, a sample of keys, large shards ── by part, with all that is packed ── merged ── one row
+    ids, a sample of keys, large shards ── by part, shuffled with the packed rows ── merged ── one row
 
-*Ids* are checked without sorting or shuffling the operations, for 8 bytes a row that has one: a task packs the hashes
-of its ids by *part*, their uppermost bits, into a binary value for each part and chunk. The result names groups, a
-finer division by the 20 uppermost bits, in which one hash occurs twice: a byte a group of each part that has one. So
-the profile takes at most a megabyte, whatever the size of the table; an exact answer needs the ids of these groups
-only. The sample is packed by part too, by the keys' places. Memory: the hashes of a part, three times.
+*Ids* are checked without sorting or shuffling the operations, for 8 bytes per row with an id: a task packs the hashes
+of its ids by *part*, their uppermost bits, into a binary value for each part and chunk. The result marks the groups, a
+finer division by the 20 uppermost bits, in which a hash occurs twice: one byte per group, for each part with a marked
+group. So the profile takes at most a megabyte, whatever the size of the table; an exact check is needed only for the
+ids of marked groups. The sample is packed by part too, by the keys' places. Memory: three copies of a part's hashes.
 
 The row is a scalar subquery of the job over its own shuffle: inputs are read once.
 """
@@ -62,15 +62,15 @@ _PARTS: Final = 1 << _PART_BITS
 _GROUPS: Final = 1 << (64 - GROUP_SHIFT - _PART_BITS)  # of a part
 _FIRST_HASHES: Final = np.arange(1, _PARTS, dtype=np.uint64) << np.uint64(64 - _PART_BITS)
 
-# What is packed: the part of the ids' hashes; above them those of the sample, by place; above them the shards that a
-# task dealt out, and a row for operations of several watches.
+# The numbers of parts: those of the ids' hashes; then those of the sample, by place; then one for the shards that are
+# spread over tasks, and one that is there if operations have several watches.
 _SAMPLE: Final = _PARTS
 _DEALT: Final = 2 * _PARTS
 _SEVERAL: Final = _DEALT + 1
 _MERGED: Final = "part int, groups binary, cuts array<bigint>, shards array<int>"
 
 DIRECT, SLOW = 1, 2
-"""`ways` has a number for each order, of these two together: which ways values with it go."""
+"""The ways that values go. `ways` has for each `order` the sum of its ways; 0 for none."""
 _WAYS: Final = f"""transform(sequence(0, {ORDERS - 1}), o -> CASE
     WHEN o % {KINDS} = {PROFILE} THEN 0
     WHEN array_contains(shards, o div {KINDS}) THEN {SLOW}
@@ -80,11 +80,11 @@ _WAYS: Final = f"""transform(sequence(0, {ORDERS - 1}), o -> CASE
 
 
 def merge_profiles(by_shard: DataFrame, sample: Sample, together: int = 1) -> DataFrame:
-    """Merge what each task found (`PACKED`, shuffled, of the kind `PROFILE`) into the one row.
+    """Merge the parts of all tasks (`PACKED`, shuffled, of the kind `PROFILE`) into the one row.
 
-    `ways`: see above. `shards`: those with a hot key, or that a task dealt out. `cuts`: the hot keys and where they are
-    cut, see hot_keys. `repeated`: the groups of ids in which one may be there twice, by part; null where none is.
-    `several`: whether an operation has several watches.
+    `ways`: see `DIRECT`. `shards`: those with a hot key, or that a task spread over tasks. `cuts`: the hot keys and
+    their cuts, see hot_keys. `repeated`: a mark for each group in which an id may be repeated, by part; null if there
+    is no such group. `several`: whether an operation has several watches.
     """
     merge = partial(_merge, piece=sample.piece, together=together)
     merged = by_shard.sortWithinPartitions("order").mapInArrow(merge, _MERGED)
@@ -100,13 +100,13 @@ def merge_profiles(by_shard: DataFrame, sample: Sample, together: int = 1) -> Da
 
 
 def profile_ids(operations: DataFrame) -> DataFrame:
-    """Return the profile of the operations' ids alone. A job of its own."""
+    """Return the profile of the operations' ids alone, to be computed by a job of its own."""
     hashes = operations.where(HAS_ID).selectExpr(f"{ID_HASH} AS id")
     return merge_profiles(hashes.mapInArrow(_pack_ids, PACKED).repartition("order"), Sample(0, 1))
 
 
 def is_repeated(profile: str, id_: str = _ID) -> str:
-    """Return the condition that an id, two columns, may occur twice; `profile` is the one row, as a struct."""
+    """Return the SQL condition that an id, two columns, may be repeated; `profile` is the one row, as a struct."""
     group = f"shiftrightunsigned(xxhash64({id_}), {GROUP_SHIFT})"
     groups = f"get({profile}.repeated, int({group} div {_GROUPS}))"
     is_there = f"coalesce(substring({groups}, int({group} % {_GROUPS}) + 1, 1) = X'01', false)"
@@ -117,10 +117,10 @@ def is_repeated(profile: str, id_: str = _ID) -> str:
 
 
 class Profiler:
-    """Packs what a task finds, chunk after chunk."""
+    """Packs a task's parts of the profile, chunk by chunk."""
 
     def __init__(self, sample: Sample, task: int) -> None:
-        """`task` is the number of the task: shards that are large in a chunk go where it says."""
+        """Start with a task's number, which spreads shards that are large in a chunk over the tasks."""
         self._sample = sample
         self._number = 1 + task % (SHARDS - 1)
         self._several = False
@@ -128,7 +128,7 @@ class Profiler:
     def __call__(
         self, packed: Packed, place: Integers, identity: Integers, value: Integers, several: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """Yield a packed chunk as `PACKED`, and then what is found in it: its keys and values are in columns."""
+        """Yield a packed chunk as `PACKED`, then its parts of the profile, from the columns of its keys and values."""
         self._number = 1 + self._number % (SHARDS - 1)
         yield packed.batch(self._sample.large, self._number)
         dealt = np.unique(packed.order[packed.rows > self._sample.large] // KINDS)
@@ -137,19 +137,19 @@ class Profiler:
         if several and not self._several:
             self._several = True
             yield _batch(np.array([_SEVERAL]), [0], b"")
-        dice = np.random.default_rng(int(place[0]) & (2**63 - 1))  # the same at every run
+        dice = np.random.default_rng(int(place[0]) & (2**63 - 1))  # every run draws the same rows
         drawn = np.flatnonzero(dice.random(len(place)) < self._sample.fraction)
         if len(drawn):
-            # Of an identity only that is known once it is packed.
+            # Only these bits of an identity are packed.
             rows = np.column_stack((place[drawn], identity[drawn] & 0xFFFFFFFF, value[drawn]))
             rows = rows[np.argsort(rows[:, 0].view(np.uint64), kind="stable")]
             yield from _parts(np.searchsorted(rows[:, 0].view(np.uint64), _FIRST_HASHES), rows, _SAMPLE)
 
 
 def pack_ids(hashes: npt.NDArray[np.uint64]) -> Iterator[pa.RecordBatch]:
-    """Pack the hashes of the ids of a chunk."""
+    """Pack the hashes of a chunk's ids by part."""
     hashes = np.sort(hashes)
-    # Two of a hash show that it is repeated; a million would all go into one value.
+    # Two copies of a hash show that it is repeated; all copies, a million perhaps, would be in one value.
     hashes = np.concatenate((hashes[:2], hashes[2:][hashes[2:] != hashes[:-2]]))
     yield from _parts(np.searchsorted(hashes, _FIRST_HASHES), hashes, 0)
 
@@ -161,7 +161,7 @@ def _pack_ids(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _parts(firsts: npt.NDArray[np.intp], rows: npt.NDArray[np.generic], base: int) -> Iterator[pa.RecordBatch]:
-    """Yield the parts that are there of sorted rows, given where all parts but the first begin."""
+    """Yield the non-empty parts of sorted rows, given where all parts but the first begin."""
     counts = np.diff(firsts, prepend=0, append=len(rows))
     parts = np.flatnonzero(counts)
     if len(parts):

@@ -1,8 +1,9 @@
-"""The reduce side, on Arrow batches in Spark's Python workers: packed rows in, operations out, each with its answer.
+"""Find when watches were reached: the reduce side, in Spark's Python workers, over packed rows.
 
-Partitioned by shard and sorted by `order`, a task sees shard after shard, the events of each before its operations.
+Rows are partitioned by shard and sorted by `order`: a task reads shard after shard, each shard's events before its
+operations.
 
-Memory: the steps of one shard, twice while its staircases are built, and a chunk of operations.
+Memory: the steps of one shard, in two copies while its staircases are built, and a chunk of operations.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ _Deadline = Literal["inclusive", "exclusive"]
 
 
 def first_reached(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Iterator[pa.RecordBatch]:
-    """Yield `REACHED` from `PACKED` rows, sorted by `order`, and the profile: when each was reached in time, or null.
+    """Yield `REACHED` from `PACKED` rows, sorted by `order`, with the profile; `reached` is null if not in time.
 
-    Those whose id may be there twice are left out.
+    Operations whose id may be repeated are left out.
     """
     for reached in _reached(batches, deadline, with_key=False):
         some = reached.select(~reached.repeated) if reached.repeated.any() else reached
@@ -59,7 +60,7 @@ def first_reached(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Ite
 
 
 def reached_to_combine(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Iterator[pa.RecordBatch]:
-    """Return the same as `TO_COMBINE`: with the columns by which rows of one operation are combined."""
+    """Yield `TO_COMBINE` for operations of several watches, and for those of one whose id may be repeated."""
     for reached in _reached(batches, deadline, with_key=True):
         some = reached if reached.kind == COMBINED else reached.select(reached.repeated)
         columns = some.columns()
@@ -71,10 +72,11 @@ def reached_to_combine(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -
 
 
 def cut_hot_keys(batches: Iterable[pa.RecordBatch], together: int = 1) -> Iterator[pa.RecordBatch]:
-    """Cut hot keys: `PACKED` rows, sorted by `order`, and the profile in; `PACKED` for the second shuffle out.
+    """Cut hot keys: yield `PACKED` for the second shuffle, from `PACKED` rows, sorted by `order`, with the profile.
 
-    Of shards that come for other reasons only, operations of one watch become `RIVALS`. `order` div `ORDERS` has the
-    ways that rows go from there: `DIRECT` if any shard is cut, `SLOW` if anything has to be combined.
+    In shards that have no hot key and were not spread over tasks, operations of one watch become `RIVALS`. `order` div
+    `ORDERS` has the ways that rows go from there: `DIRECT` if any shard is in the profile's `shards`, `SLOW` if
+    operations have to be combined.
     """
     profile, batches = _profile_and_rest(batches)
     if profile is None:
@@ -170,7 +172,7 @@ def _found(staircases: Staircases, watches: Watches, deadline: _Deadline) -> npt
 
 
 class _Run(NamedTuple):
-    """Values of one `order`, one after the other."""
+    """Consecutive values of one `order`, concatenated, with the end of each."""
 
     order: int
     packed: memoryview
@@ -181,7 +183,7 @@ class _Run(NamedTuple):
 
 
 def _profile_and_rest(batches: Iterable[pa.RecordBatch]) -> tuple[pa.StructScalar | None, Iterable[pa.RecordBatch]]:
-    """Return the profile, which the first row of a partition has, and the batches; None if there are no rows."""
+    """Return the profile, from the first row of a partition, and all batches; None and no batches without rows."""
     rest = iter(batches)
     for first in rest:
         if first.num_rows:
@@ -196,7 +198,7 @@ def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[_Run]:
     for batch in batches:
         order, packed = batch.column("order").to_numpy(), batch.column("packed")
         _, offsets, data = packed.buffers()
-        # Twice as wide by Spark's setting `spark.sql.execution.arrow.useLargeVarTypes`.
+        # Offsets have 64 bits with Spark's setting `spark.sql.execution.arrow.useLargeVarTypes`.
         width = np.dtype(np.int64 if pa.types.is_large_binary(packed.type) else np.int32)
         ends = np.frombuffer(offsets, width, len(packed) + 1, width.itemsize * packed.offset)
         firsts = np.flatnonzero(np.diff(order, prepend=-1))
@@ -207,7 +209,7 @@ def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[_Run]:
 
 
 def _together(values: Iterable[memoryview]) -> Iterator[list[memoryview]]:
-    """Yield values in chunks."""
+    """Yield the values in chunks of about `_CHUNK_BYTES`."""
     waiting: list[memoryview] = []
     size = 0
     for value in values:

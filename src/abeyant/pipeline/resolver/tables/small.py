@@ -1,11 +1,11 @@
-"""Small tables, by Spark alone: each is read once, nothing is looked at beforehand, and no Python is started.
+"""Resolve small tables by Spark alone: each is read once, without a profile, and no Python worker is started.
 
     operations ── valid ── one row a watch ──┐
                                              ├─ by key, progress falling: the least `at` so far ── combined ── outcomes
     events ────── valid ─────────────────────┘
 
-The least `at` of all events whose progress is at least `required` is when a watch was reached: see kernels.resolve. A
-window finds it in one walk over a key's sorted rows. A key has one task, whatever its size: fit for small tables only.
+A watch was reached at the least `at` of all events whose progress is at least `required`: see kernels.resolve. A
+window finds it in one pass over a key's sorted rows. All rows of a key are in one task: fit for small tables only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WATCH: Final = (
     "inline(watches) AS (key, progress)",
 )
 _EVENT: Final = ("instance", "key", "progress", "unix_micros(at) AS at_us")
-# By the key's hash first: numbers are sorted by far faster than texts, most of which begin alike.
+# The key's hash is first: Spark sorts numbers far faster than texts, most of which begin alike.
 _FIRST: Final = "min(at_us) OVER (PARTITION BY place, instance, key ORDER BY progress DESC) AS first"
 _REACHED: Final = "CASE WHEN first <= start_us THEN start_us WHEN first {} deadline_us THEN first END AS reached"
 
@@ -43,22 +43,22 @@ _REACHED: Final = "CASE WHEN first <= start_us THEN start_us WHEN first {} deadl
 def are_large(sizes: list[Size | None]) -> bool:
     """Return whether tables are so large that a shard with half of their rows may be too much for a task.
 
-    Below that, a look for hot keys takes longer than what an even job saves.
+    For smaller tables, finding hot keys takes longer than cutting them saves.
     """
     return any(size is None for size in sizes) or sum(size.bytes for size in sizes if size) > _LARGE_BYTES
 
 
 def are_moderate(sizes: Sequence[Size | None], partitions: int) -> bool:
-    """Return whether a quarter of the shards is enough: for the memory of a task, and to keep all partitions busy."""
+    """Return whether 1 / `COARSE` of the shards fit into a task's memory each, and keep all partitions busy."""
     known = [size.bytes for size in sizes if size is not None]
     return 0 < len(known) == len(sizes) and sum(known) <= _MODERATE_BYTES and partitions <= _MODERATE_PARTITIONS
 
 
 class SmallTablePlan(NamedTuple):
-    """How Spark alone resolves small tables."""
+    """The plan by which Spark alone resolves small tables."""
 
     partitions: int | None
-    """Of a shuffle; None where Spark adapts their number itself, once it has shuffled."""
+    """Number of partitions of a shuffle; None where Spark adapts it itself after the shuffle."""
 
     def repartition(self, table: DataFrame, *columns: str) -> DataFrame:
         """Shuffle a table by these columns."""
@@ -67,11 +67,11 @@ class SmallTablePlan(NamedTuple):
 
 
 def small_table_plan(spark: SparkSession, sizes: list[Size | None]) -> SmallTablePlan | None:
-    """Return how to resolve tables of these sizes without a profile; None unless they are known to be small.
+    """Return the plan to resolve tables of these sizes without a profile; None unless they are known to be small.
 
-    Profiling such tables would take longer than all the rest. Rows that stand in the plan itself count as small,
-    however many: each time that a plan names them, the driver holds them once more. A table larger than Spark
-    estimates is resolved all the same.
+    Profiling such tables would take longer than all the rest. Rows that the plan itself holds count as small, however
+    many: the driver holds one more copy each time that a plan names them. A table larger than Spark estimates is
+    resolved all the same.
     """
     total = sum(_SMALL_BYTES + 1 if size is None else size.bytes for size in sizes)
     if total > _SMALL_BYTES and not all(size is not None and size.in_plan for size in sizes):
@@ -84,7 +84,7 @@ def small_table_plan(spark: SparkSession, sizes: list[Size | None]) -> SmallTabl
 def reached_by_spark(
     operations: DataFrame, events: DataFrame, deadline: Literal["inclusive", "exclusive"], plan: SmallTablePlan
 ) -> DataFrame:
-    """Tell of each watch of valid operations when it was reached, in its time: `reaching.REACHED[COMBINED]`, and more.
+    """Return each watch of valid operations with `reached`, null if not in time: `reaching.REACHED`, and more columns.
 
     O(n log n).
     """

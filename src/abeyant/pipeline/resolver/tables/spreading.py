@@ -1,8 +1,8 @@
-"""Shards go evenly over the partitions of a shuffle.
+"""Spread shards evenly over the partitions of a shuffle.
 
-Spark puts a row where the hash of its key says. Of 1,024 shards over 400 partitions one would get nine, and 36 none.
-The job would wait for that one, 3.5 times as long as it needs. So not the shard is hashed but a number in its place,
-whose hash leads to the partition that is next in turn.
+Spark chooses a row's partition by the hash of its key. Of 400 partitions for 1,024 shards, one would get nine shards,
+and 36 none. The job would wait for that one, 3.5 times as long as needed. So Spark is given a number in place of the
+shard, whose hash leads to the next partition in turn.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ _Words = npt.NDArray[np.uint32]
 
 
 def spread(shard: str, shards: int, partitions: int) -> str:
-    """Return what to shuffle by in place of `shard`, an SQL expression of 0 to `shards` - 1.
+    """Return the SQL expression to shuffle by in place of `shard`, an expression with the values 0 to `shards` - 1.
 
-    With that many partitions, none gets a shard more than another. With others, as many as chance gives it.
+    If the shuffle has `partitions`, their numbers of shards differ by at most one. With another number of partitions,
+    chance decides.
     """
     numbers = ",".join(map(str, _numbers(partitions)[:shards].tolist()))
     return f"int(split('{numbers}', ',')[int(({shard}) % {partitions})])"

@@ -1,4 +1,4 @@
-"""Which rows of a table can be resolved. What is rejected here is never silently lost: it is a table."""
+"""Split a table into rows that can be resolved and rejected rows: a table with a `reason`, never silently lost."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def rejected_operations(operations: Given) -> DataFrame:
     """Return the rows that `resolve` rejects, with all their columns and a `reason`. Lazy.
 
     The reasons: a value that cannot be read as its column's type, with its text; no `instance`, `op_id`, `start`,
-    `timeout_ms` or `watches`; a watch without `key` or `required`; a negative `timeout_ms`; a deadline beyond the
-    last timestamp; a `condition` other than `all`, `any` and `then` (null is `all`). Of several valid rows with one
-    (instance, op_id) the first by `start` counts, then by `timeout_ms` and the further columns, and the others are
-    duplicates. So `resolve(operations, events)` has exactly `operations.count() -
-    rejected_operations(operations).count()` rows. A table with a column `reason` of its own keeps it; ours is then
-    `reason_2`.
+    `timeout_ms` (or `timeout`, or `deadline`) or `watches`; a watch without `key` or `required`, or with an unknown
+    `role`; several watches that pause; a negative time-out; a deadline beyond the last timestamp; a `condition` other
+    than `all`, `any` and `then` (null is `all`). Of several valid rows with one (instance, op_id) the first by `start`
+    counts, then by `timeout_ms` and the further columns, and the others are duplicates. So `resolve(operations,
+    events)` has exactly `operations.count() - rejected_operations(operations).count()` rows. A table with a column
+    `reason` of its own keeps it; ours is then `reason_2`.
     """
     table = complete(as_dataframe(operations, "operations", session_of([operations]), whole=True), "operations")
     schema = operations_schema(table)
@@ -45,7 +45,7 @@ def rejected_operations(operations: Given) -> DataFrame:
     judged = _judged(table, reason, wrong)
     table = table.drop(REJECT_REASON)
     plan = small_table_plan(table.sparkSession, [estimated_size(table)])
-    if plan is not None:  # so it is read once
+    if plan is not None:  # a plan that reads the table once
         ranked = _ranked(plan.repartition(judged, "instance", "op_id"), schema, reason)
         duplicate = F.expr(f"coalesce({reason}, if(_rank > 1, '{DUPLICATE}', NULL))")
         return ranked.withColumn(reason, duplicate).where(f"{reason} IS NOT NULL").drop("_rank")
@@ -56,7 +56,7 @@ def rejected_operations(operations: Given) -> DataFrame:
 
 
 def rejected_events(events: Given) -> DataFrame:
-    """Return the events that `resolve` rejects, with all their columns and a `reason`: a column that is null. Lazy."""
+    """Return the events that `resolve` rejects, with all columns and a `reason`: a null or unreadable value. Lazy."""
     table = complete(as_dataframe(events, "events", session_of([events]), whole=True), "events")
     check_table(table, EVENTS, "events")
     reason = reason_column(table.columns)
@@ -69,20 +69,20 @@ invalid_events = rejected_events
 
 
 def _judged(table: DataFrame, column: str, reason: str) -> DataFrame:
-    """Add why a row cannot be resolved: what a reader found unreadable in it, else the first reason that holds."""
+    """Add the reason that a row is rejected, null if valid: that of a reader (unreadable values), else `reason`."""
     if REJECT_REASON not in table.columns:
         return table.withColumn(column, F.expr(reason))
     return table.withColumn(column, F.coalesce(REJECT_REASON, F.expr(reason))).drop(REJECT_REASON)
 
 
 def valid_operations(operations: DataFrame) -> DataFrame:
-    """Return the columns of `operations_schema` of each row that can be resolved, duplicates among them."""
+    """Return the valid operations, duplicates included, with the columns of `operations_schema`."""
     schema = _with_reject_reason(operations_schema(operations), operations)
     return columns_of(operations, schema).where(f"({operation_reason(schema)}) IS NULL").drop(REJECT_REASON)
 
 
 def distinct_operations(operations: DataFrame) -> DataFrame:
-    """Return the columns of `operations_schema` of each valid row, and of each id only the row that counts."""
+    """Return the valid operations, only the row that counts of each id, with the columns of `operations_schema`."""
     schema = operations_schema(operations)
     plan = small_table_plan(operations.sparkSession, [estimated_size(operations)])
     if plan is not None:
@@ -94,7 +94,7 @@ def distinct_operations(operations: DataFrame) -> DataFrame:
 
 
 def valid_events(events: DataFrame) -> DataFrame:
-    """Return the columns of `EVENTS` of each event that has them all."""
+    """Return the events without nulls, with the columns of `EVENTS`."""
     check_table(events, EVENTS, "events")
     return columns_of(events, EVENTS).dropna()
 
@@ -103,21 +103,21 @@ def valid_events(events: DataFrame) -> DataFrame:
 
 
 def _with_rivals(rows: DataFrame, operations: DataFrame) -> DataFrame:
-    """Add whether an id may be there twice among all operations."""
+    """Add `_rivals`: whether the row's id may be repeated among all operations."""
     profile = profile_ids(operations).select(F.struct("*")).scalar()
     with_profile = rows.withColumn("_profile", profile)
     return with_profile.withColumn("_rivals", F.expr(is_repeated("_profile"))).drop("_profile")
 
 
 def _with_reject_reason(schema: StructType, table: DataFrame) -> StructType:
-    """Return the schema with `REJECT_REASON` where its rows need it: only what is null has a reason of its own."""
+    """Return the schema, with `REJECT_REASON` if needed: an unreadable `extend` is a null, which is valid in itself."""
     if "extend" in schema.fieldNames() and REJECT_REASON in table.columns:
         return StructType([*schema.fields, StructField(REJECT_REASON, StringType())])
     return schema
 
 
 def _ranked(operations: DataFrame, schema: StructType, *apart: str) -> DataFrame:
-    """Number the valid rows of each id, and of each value of the columns `apart`: 1 is the one that counts."""
+    """Add `_rank` to valid rows, 1 for the row of an id that counts; rows that differ in `apart` are ranked apart."""
     names = schema.fieldNames()
     how_long = next(name for name in HOW_LONG if name in names)
     order = ", ".join(("start", how_long, "condition", "kind", *(n for n in FURTHER if n in names), "watches"))

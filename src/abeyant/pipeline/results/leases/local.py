@@ -24,10 +24,10 @@ from abeyant.former import former, written_before
 __all__ = ["LEASE_FILE", "acquire", "check_free", "leased", "release", "result_lease", "stream_lease"]
 
 LEASE_FILE: Final = ".abeyant-claim"
-"""The lease in a stream's folder."""
+"""Name of the lease in a stream's folder."""
 
 _UNLOCKABLE: Final = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)
-"""The errors of a file system without locks. There nothing is leased."""
+"""Errors of a file system without locks, where leases are not held."""
 
 
 class _Holding:
@@ -45,13 +45,13 @@ _THREAD: Final = "thread "
 
 
 def result_lease(out: Path) -> Path:
-    """Return the path of the lease on a directory that appears whole; it is beside the directory."""
+    """Return the path of the lease on a result that appears whole; it is beside the result's directory."""
     home = Path(os.path.realpath(out.parent))
     return home / f".{out.name}{LEASE_FILE}"
 
 
 def stream_lease(out: Path) -> Path:
-    """Return the path of the lease on a directory that grows; it is inside, for all who share the directory."""
+    """Return the path of the lease on a stream's directory; it is inside, where all who share the directory see it."""
     return Path(os.path.realpath(out)) / LEASE_FILE
 
 
@@ -76,7 +76,7 @@ def leased(lease: Path, out: Path) -> Iterator[None]:
 
 
 def acquire(lease: Path, out: Path, holder: str) -> bool:
-    """Hold the lease on `out` until `release`; return whether `holder` is new.
+    """Hold the lease on `out` until `release`; return whether `holder` is new, False without locks.
 
     Holders of one process share the lease. Raises `AbeyantError` that names another process that holds it.
     """
@@ -141,7 +141,7 @@ def _check_former(lease: Path, out: Path) -> None:
 
 
 def _locked(lease: Path, out: Path) -> int | None:
-    """Return the locked file that names this process; None where files cannot be locked."""
+    """Create, lock and fill the file of a lease. Return its descriptor; None where files cannot be locked."""
     import fcntl
 
     lost: OSError | None = None

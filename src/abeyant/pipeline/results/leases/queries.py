@@ -39,8 +39,8 @@ _guard: Final = threading.Lock()
 def lease_store_while_query_runs(store: Store, answers: DataFrame, query: str) -> StoreLease:
     """Lease a store from a query's first batch until the query ends; return the lease.
 
-    For a query that is not of the process's first session, until the process ends. Raises `AbeyantError` where another
-    process holds the lease or has taken it over.
+    The lease of a query that is not of the process's first session is held until the process ends. Raises
+    `AbeyantError` if another process holds the lease or has taken it over.
     """
     run = _run_of(answers) or query
     lease, fresh = acquire_store(store, run)
@@ -86,8 +86,8 @@ def acquire_store(store: Store, holder: str) -> tuple[StoreLease, bool]:
 def lease_while_query_runs(batch: DataFrame, query: str, lease: Path, out: Path) -> None:
     """Hold the lease on `out` from a query's first batch until the query ends.
 
-    On Spark Connect, and for a query that is not of the process's first session, until the process ends. Raises
-    `AbeyantError` that names another process that holds it.
+    On Spark Connect, and for a query that is not of the process's first session, it is held until the process ends.
+    Raises `AbeyantError` that names another process that holds it.
     """
     run = _run_of(batch)
     if acquire(lease, out, run or query) and run is not None:
@@ -95,7 +95,7 @@ def lease_while_query_runs(batch: DataFrame, query: str, lease: Path, out: Path)
 
 
 def _run_of(batch: DataFrame) -> str | None:
-    """Return an id of this run of a query; None on Spark Connect."""
+    """Return the id of the query's current run, new at each start; None on Spark Connect."""
     spark = batch.sparkSession
     return None if is_connect(spark) else spark.sparkContext.getLocalProperty("spark.jobGroup.id")
 

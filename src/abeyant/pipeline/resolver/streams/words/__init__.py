@@ -1,1 +1,1 @@
-"""Streams by the words of `docs/design-resolve.md`: a shard whose operations ask more than the plain question."""
+"""Streams with the options of `docs/design-resolve.md`: the plan, the state and the batches of their shards."""

@@ -1,13 +1,15 @@
-"""Which events of a shard can still decide something, and what the others come to.
+"""Select the events of a shard that can still decide an outcome, and fold the older ones.
 
-An operation that has started looks back no further than its start, but for `count="always"` and pauses; one that is
-still to come starts at the watermark or later. So from the earliest start that waits on a key (or the watermark, where
-nothing does) every event is kept, and what is *old*, before that, is
+An operation that has started needs no events from before its start, except for `count="always"` and pauses; one that
+is still to come starts at the watermark or later. So every event is kept from the earliest start of the operations that
+wait on its key (or from the watermark, if none waits). Of *old* events, before that, are kept, for each key,
 
-    pauses              the last: whether it pauses
-    count="always"      one event, with their combined value: greatest, sum, last
-      with details      and since when it has been so: see `_since`
-    otherwise           nothing
+    pauses              the last one: whether it pauses
+    count="always"      one event with the combined progress: greatest, sum, last
+      with details      and those that show since when it has been so: see `_folded`
+    serves              all that may still serve an operation
+    forget_after        the last one
+    otherwise           none
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _MOST: Final = 2**63 - 1
 def kept_events(
     events: Longs, places: Longs, starts: Longs, watermark: int, words: Words, forget_after_us: int | None
 ) -> Longs:
-    """Return the rows to keep. `places` and `starts` are of the watches of operations that wait. O(n log n)."""
+    """Return the events to keep. `places` and `starts` are those of the watches of waiting operations. O(n log n)."""
     keys, first = np.unique(places, return_inverse=True)
     earliest = np.full(len(keys) + 1, watermark)
     np.minimum.at(earliest, first, starts)
@@ -48,21 +50,21 @@ def kept_events(
 
 
 def _with(events: Longs, use: int) -> Longs:
-    """Return those of one use, for that alone."""
+    """Return a copy of the events that have a use, with that use only."""
     some: Longs = events[events[:, USES] & use != 0]
     some[:, USES] = use
     return some
 
 
 def _last(events: Longs) -> Longs:
-    """Return the last of each key; of one instant the greatest."""
+    """Return the last event of each key; of several at one instant, that of the greatest progress."""
     events = events[np.lexsort((events[:, PROGRESS], events[:, AT], events[:, IDENTITY], events[:, PLACE]))]
     last: Longs = events[_ends(_new_keys(events))]
     return last
 
 
 def _folded(events: Longs, combine: Combine, *, details: bool) -> Longs:
-    """Return for each key one event to which all come; with `details` more, of which `since` is as of all."""
+    """Return one event per key with the combined progress; with `details` more, to keep since when it was reached."""
     if not len(events):
         return events
     events = events[np.lexsort((events[:, PROGRESS], events[:, AT], events[:, IDENTITY], events[:, PLACE]))]
@@ -82,8 +84,8 @@ def _folded(events: Longs, combine: Combine, *, details: bool) -> Longs:
     new_key = new_key[first]
     keep = np.flatnonzero(_ends(new_key))
     if details:
-        # Since when is it at least r? Since after it was last below. So what counts of an instant is the least from
-        # there on, and of equal ones the first.
+        # The value has been at least r since it was last below r. So an instant counts with the least value from there
+        # on, and of equal values the first is kept.
         values = ~_running(~values[::-1], key[-1] - key[::-1])[::-1]
         differs = new_key.copy()
         differs[1:] |= values[1:] != values[:-1]
@@ -98,14 +100,14 @@ def _folded(events: Longs, combine: Combine, *, details: bool) -> Longs:
 
 
 def _running(values: Longs, key: Longs) -> Longs:
-    """Return the greatest up to each row of its key; rows are in the order of keys, which are numbered from 0."""
+    """Return the running maximum within each key; rows are in the order of keys, which are numbered from 0."""
     distinct, rank = np.unique(values, return_inverse=True)
     found: Longs = distinct[np.maximum.accumulate(key * len(distinct) + rank) - key * len(distinct)]
     return found
 
 
 def _running_sums(values: Longs, new_key: Flags) -> Longs:
-    """Return the sum up to each row of its key, no further than 64 bits."""
+    """Return the running sum within each key, limited to 64 bits."""
     if np.abs(values.astype(np.float64)).sum() < _MOST / 2:
         sums = np.cumsum(values)
         first = np.flatnonzero(new_key)

@@ -1,4 +1,4 @@
-"""What travels to a shard of a stream with words, and stays in its state. See `streams.layout`."""
+"""The schemas of the rows that a stream with options sends to shards and keeps as state. See `streams.layout`."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ WAITS: Final = pa.schema(
         "kind": _TEXT,
         "condition": _TEXT,
         "start": _LONG,
-        "deadline": _LONG,  # start + time-out, or the instant
-        "extend": _LONG,  # null: the time-out
+        "deadline": _LONG,  # start + time-out, or the operation's `deadline`
+        "extend": _LONG,  # microseconds by which an event extends; null: the time-out
         "watches": pa.list_(pa.struct({"key": _TEXT, "required": _LONG, "role": _TEXT})),
-        "lacking": _LONG,  # what is required after the events that have served it; null: none has
-        "served": _LONG,  # how many have
+        "lacking": _LONG,  # still required after the events that served it; null: none did
+        "served": _LONG,  # number of events that served it
     }
 )
-"""Operations, whole. Times in microseconds."""
+"""Operations that wait, with all their watches. Times in microseconds."""
 
 EVENTS: Final = pa.schema({"instance": _TEXT, "key": _TEXT, "progress": _LONG, "at": _LONG})
 
@@ -54,28 +54,28 @@ PLACE, IDENTITY, PROGRESS, AT, COUNTED, USES = range(WIDTH)
 
 
 class Use:
-    """What an event in the state is for."""
+    """Flags of an event in the state: what it is kept for."""
 
-    LINES: Final = 1  # completes, cancels or extends
-    LEVELS: Final = 2  # pauses
+    LINES: Final = 1  # may complete, cancel or extend
+    LEVELS: Final = 2  # may pause
     SERVING: Final = 4  # may yet serve an operation
-    SEEN: Final = 8  # says when something last happened on its key
+    SEEN: Final = 8  # has the time of its key's last event, for `forget_after`
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of `operations` make possible, whatever is in them."""
+    """The features that the columns of `operations` allow, whatever values they hold."""
 
     several_keys: bool
     """An operation may watch more than one key."""
     deadline: bool
     """The time-out is given as a `deadline`, a point in time."""
     roles: bool
-    """A watch may cancel or extend."""
+    """A watch may have a role: cancel or extend."""
     pauses: bool
 
     def described(self) -> str:
-        """Return this in words: what a checkpoint says that it was begun with."""
+        """Return a description in words, which a checkpoint keeps to refuse other columns."""
         said = ("several keys" if self.several_keys else "one key", *(n for n in _NAMES if getattr(self, n)))
         return ", ".join(said)
 

@@ -1,4 +1,4 @@
-"""The watches of a shard with words that are pending."""
+"""List the pending watches of a shard with options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["waiting_by_words"]
 
 
 def waiting_by_words(state: WordsState, names: Sequence[str]) -> pa.RecordBatch:
-    """Return a row for each watch that completes an operation: instance, op_id and so on, by these names."""
+    """Return a row for each watch that may complete an operation, with the columns `names`."""
     rows = state.operations
     watches = watches_of(pa.chunked_array([rows.column("watches")]))
     role = pa.nulls(len(watches.key), pa.string()) if watches.role is None else watches.role

@@ -1,4 +1,4 @@
-"""The map side of a stream with words, as Spark plans it."""
+"""Plan the map side of a stream with options in Spark."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def answers_of(words: Words) -> StructType:
 
 
 def columns_of_words(operations: DataFrame, words: Words) -> Columns | None:
-    """Return which further columns the operations have; None if they and the options need only the plain resolve.
+    """Return the features of the operations' columns; None if neither they nor the options need `streams.words`.
 
     Raises `SchemaError` for a column that contradicts the options, or another column.
     """
@@ -55,7 +55,7 @@ def columns_of_words(operations: DataFrame, words: Words) -> Columns | None:
 
 
 def packed_by_words(operations: DataFrame, events: DataFrame, options: Options) -> DataFrame:
-    """Return completed operations and events as `layout.PACKED`."""
+    """Return operations and events, tables of `complete`, as `layout.PACKED`."""
     columns = options.columns
     assert columns is not None
     schema = operations_schema(operations)
@@ -80,6 +80,6 @@ def packed_by_words(operations: DataFrame, events: DataFrame, options: Options) 
 
 
 def _place(columns: Columns, key: Column) -> Column:
-    """Return a hash of what rows of one shard have in common."""
+    """Return the hash that chooses a row's shard: of the instance, or of instance and key."""
     hashed = F.xxhash64("instance") if columns.several_keys else F.xxhash64(F.col("instance"), key)
     return hashed.alias("place")

@@ -1,4 +1,4 @@
-"""The operations that a shard of a stream with words rejects. See `streams.rejected`."""
+"""Make the rejected operations of a stream with options. See `streams.rejected`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def reject_duplicates(operations: pa.RecordBatch, columns: Columns) -> pa.Record
 
 
 def reject_operations(operations: pa.RecordBatch, why: str, columns: Columns) -> pa.RecordBatch:
-    """Reject operations for a reason that is the same for all."""
+    """Reject operations, all for the reason `why`."""
     return _reject(operations, lambda row: why, columns)
 
 
@@ -36,7 +36,7 @@ def _reject(operations: pa.RecordBatch, reason: Callable[[dict[str, Any]], str],
 
 
 def _operation(row: dict[str, Any], columns: Columns) -> dict[str, Any]:
-    """Return an operation as it was given, as far as it was kept: durations in milliseconds, watches with roles."""
+    """Return an operation for the JSON, from its row in the state: durations in milliseconds, watches with roles."""
     shown = {name: row[name] for name in ("instance", "op_id", "kind")} | {"start": time_text(row["start"])}
     if columns.deadline:
         shown["deadline"] = time_text(row["deadline"])

@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers for a stream with words: rows as they are read, and a shard's turn."""
+"""Read rows and process a shard's batch in Spark's Python workers, for a stream with options."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _PAUSED = "has a watch with role 'pause', which cannot be combined with a column
 
 
 def read_events(valid: pa.RecordBatch) -> Read:
-    """Return valid events as they go to a shard."""
+    """Convert valid events to the rows that are sent to shards."""
     rows = as_schema(valid.select(EVENTS.names), EVENTS)
     return Read(rows, column(valid, "place"), joined([], REJECTED))
 
 
 def read_operations(valid: pa.RecordBatch, options: Options) -> Read:
-    """Return valid operations as they go to a shard, and rejected those that contradict the words."""
+    """Convert valid operations to the rows that are sent to shards; reject those that contradict the options."""
     columns = options.columns
     assert columns is not None
     operations = read_batch(valid)
@@ -63,7 +63,7 @@ def read_operations(valid: pa.RecordBatch, options: Options) -> Read:
 
 
 def _waits(operations: Operations) -> pa.RecordBatch:
-    """Return operations as `layout.WAITS`; watches of columns such as `cancel_key` follow those of the list."""
+    """Return operations as `layout.WAITS`, with the watches of lists and columns in the order of their roles."""
     by_role = watches_by_role(operations)
     operation = np.concatenate([by_role[role].operation for role in ROLES])
     roles = np.repeat(np.arange(len(ROLES)), [len(by_role[role].operation) for role in ROLES])
@@ -105,7 +105,7 @@ def _waits(operations: Operations) -> pa.RecordBatch:
 def turn(
     key: tuple[Any, ...], arrived_rows: Iterable[pd.DataFrame], state: GroupState, options: Options
 ) -> Iterator[pd.DataFrame]:
-    """Do as `streams.stages.shards_turn`, by the words."""
+    """Process a shard's batch as `streams.stages.shards_turn` does, with options."""
     freeze_imports()
     shard = int(key[0])
     before = decode_words(state.get[0], state.get[1], options) if state.exists else WordsState.first()

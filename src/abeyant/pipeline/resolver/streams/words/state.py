@@ -1,4 +1,4 @@
-"""The state of a shard with words as one value. See `streams.state`.
+"""Encode the state of a shard with options as one value. See `streams.state`.
 
 state     the head (JSON), events (six 64-bit integers each), operations (Arrow)
 """
@@ -21,7 +21,7 @@ __all__ = ["decode_words", "encode_words"]
 
 
 def encode_words(state: WordsState, options: Options) -> tuple[int, bytes]:
-    """Return the row of `streams.state.STATE` of a shard."""
+    """Encode a shard's state as a row of `streams.state.STATE`."""
     head = {
         "options": fixed_options(options),
         "clock": asdict(state.clock),
@@ -32,7 +32,7 @@ def encode_words(state: WordsState, options: Options) -> tuple[int, bytes]:
 
 
 def decode_words(version: int, state: bytes, options: Options | None) -> WordsState:
-    """Read the row of a shard. Raises as `streams.state.decode_shard`."""
+    """Decode a shard's state from a row. Raises `StateError` as `streams.state.decode_shard`."""
     head, begin = read_head(version, state, WORDS_VERSION, options)
     integers = head["events"] * WIDTH
     events = np.frombuffer(state, np.int64, integers, begin).reshape(-1, WIDTH)

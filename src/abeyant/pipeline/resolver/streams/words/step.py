@@ -1,17 +1,18 @@
-"""A batch of a shard by the words: operations and events arrive, outcomes that are final leave.
+"""Process a batch of a shard with options: operations and events arrive, final outcomes are returned.
 
-Why an outcome that is given cannot change. Let W be the watermark. Whatever is to come, an operation or an event, has
-its time at W or later, else it is late and rejected. So all operations that started before W are known, and all events
-before W. What the laws say of an instant t depends on what happened up to t and on nothing later: whether a condition
-holds, whom an event serves (among operations that have started by then and have not ended), how far a countdown has
-run, how far it was extended. So of the operations that have started before W, and the events before W, the tables'
-own `Waits` finds each outcome before W as it would with all that is to come; one at W or later is a guess, and waits.
-Events at W and later take no part before their time.
+Proof that an outcome, once returned, cannot change. Let W be the watermark. Every later operation or event has its
+time at W or later, or it is rejected as late. So all operations that started before W are known, and all events before
+W. By the laws, the state at an instant t depends on what happened up to t, and on nothing later: whether a condition
+holds, which operation an event serves (of those that have started by then and have not ended), how far a countdown has
+run, how far it was extended. So from the operations that started before W, and the events before W, the
+`TimelineResolver` of whole tables computes each outcome before W as it would with all later rows; an outcome at W or
+later is provisional, and its operation keeps waiting. Events at W and later are not used before the watermark passes
+them.
 
-What is forgotten cannot change one either. Events: see `kept`. Operations that have ended matter to others only by the
-events that served them. Those are marked as used up at once; and an operation that goes on keeps what it still lacks.
-Since all that happened before W has been handed out, doing so again with what is left hands out nothing: an event that
-is unused was wanted by nobody who still waits.
+Dropping state cannot change an outcome either. For events see `kept`. An operation that has ended affects others only
+by the events that served it. Those are marked as used up at once, and an operation that continues keeps the progress
+that is still required. All events before W have been assigned to the operations that they serve, so a repeated
+assignment with the remaining events assigns none: no waiting operation could use an event that is still unused.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ __all__ = ["WordsOutput", "WordsState", "process_batch"]
 
 @dataclass(frozen=True)
 class WordsState:
-    """What a shard remembers between batches: the operations that wait, and the events of `layout.WIDTH` columns."""
+    """A shard's state between batches: the waiting operations, and events with the columns of `layout`."""
 
     clock: Clock
     seed: bytes  # of the hashes of its keys
@@ -72,7 +73,7 @@ class WordsState:
 
 @dataclass(frozen=True)
 class WordsOutput:
-    """What comes out of a batch."""
+    """A shard's output for a batch."""
 
     outcomes: pa.RecordBatch  # layout.OUTCOMES, or with details words.layout.DETAILS
     rejected: pa.RecordBatch  # layout.REJECTED
@@ -119,7 +120,7 @@ class _Known:
         self._schema = DETAILS if options.words.details else OUTCOMES
 
     def resolve(self, clock: Clock) -> tuple[Flags, pa.RecordBatch]:
-        """Return which have ended for good, and their outcomes. The others, and the events, are as of the watermark."""
+        """Return a mask of the ended operations, and their outcomes; update the others, and the events."""
         if not self.operations.num_rows:
             self._use_up(np.empty(0, np.int64), [])
             return np.empty(0, np.bool_), joined([], self._schema)
@@ -140,7 +141,7 @@ class _Known:
         return ended, joined(outcomes.filter(pa.array(ended)).to_batches(), self._schema)
 
     def _use_up(self, places: Longs, unused: Sequence[Longs]) -> None:
-        """Let go of the events that have served, or that nobody may want any more."""
+        """Drop the use `SERVING` of events that served an operation, or that no operation can use any more."""
         if self._words.serves == "every":
             return
         serving = self.events[:, USES] & Use.SERVING != 0
@@ -158,7 +159,7 @@ class _Known:
         self.events = np.concatenate(parts)
 
     def _counted(self, outcomes: pa.Table, watches: Watches, events: Longs) -> pa.Table:
-        """Return the outcomes, with the events counted that were used up or folded before."""
+        """Return the outcomes, with `counted` increased by the events used up or folded in earlier batches."""
         counted = outcomes["counted"].to_numpy()
         of = watches.operation()
         role = _roles(watches)
@@ -197,7 +198,7 @@ def _repeated(operations: pa.RecordBatch, pairs: PairHash) -> Flags:
 
 
 def _operations(rows: pa.RecordBatch, columns: Columns) -> Operations:
-    """Return what waits as the tables have it; what is required as far as it is still lacking."""
+    """Return waiting operations in the form of `abeyant.tables`, with `required` reduced to what is still lacking."""
     table = pa.Table.from_batches([rows])
     watches = watches_of(table["watches"])
     lacking = table["lacking"]
@@ -228,7 +229,7 @@ def _roles(watches: Watches) -> pa.ChunkedArray:
 
 
 def _watched(operations: pa.RecordBatch, pairs: PairHash) -> tuple[Longs, Longs]:
-    """Return for each watch of the operations the place of its key, and their start."""
+    """Return the place of the key, and the start of the operation, for each watch."""
     watches = watches_of(pa.chunked_array([operations.column("watches")]))
     of = watches.operation()
     instance = pa.chunked_array([operations.column("instance").take(pa.array(of))], pa.string())
@@ -242,7 +243,7 @@ def _of_use(events: Longs, use: int) -> list[EventRows]:
 
 
 def _rows_of(events: pa.RecordBatch, pairs: PairHash, options: Options, columns: Columns) -> Longs:
-    """Return events that have arrived as rows of the state, with all that they may be for."""
+    """Return new events as rows of the state, with all the uses that they may have."""
     uses = Use.LEVELS * columns.pauses | Use.SEEN * (options.forget_after_us is not None)
     if options.words.serves == "every" or columns.roles:
         uses |= Use.LINES
@@ -258,7 +259,7 @@ def _rows_of(events: pa.RecordBatch, pairs: PairHash, options: Options, columns:
 def _accepted(
     before: Clock, after: Clock, arrived: BatchInput, options: Options, columns: Columns
 ) -> tuple[pa.RecordBatch, pa.RecordBatch, list[pa.RecordBatch]]:
-    """Return the operations and events that count, and the rows that come too late, rejected."""
+    """Return the accepted operations and events, and the late rows as `layout.REJECTED`."""
     operations, events = joined(arrived.watches, WAITS), joined(arrived.events, EVENTS)
     if options.time == "processing" and not before.ended:
         assert after.wall is not None

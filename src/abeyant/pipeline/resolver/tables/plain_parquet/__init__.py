@@ -1,8 +1,8 @@
-"""Tables that are nothing but plain Parquet files on this machine's paths: Python workers read them, past Spark.
+"""Read tables that are plain Parquet files, on paths or on a store, in Python workers and not by Spark.
 
-`footers` says what is plain, `tasks` shares row groups out and reads them, and `map_side` does over them what
-`from_spark` does over any other table. `steps` reads of the ends of files what else would take a job. `batch` enters
-here.
+`footers` decides what is plain, `tasks` shares row groups out and reads them, and `map_side` packs them as `from_spark`
+packs any other table. `steps` finds the condition `then` by files' footers, which would else take a job. `batch` and
+`by_words` import from here.
 """
 
 from abeyant.pipeline.resolver.tables.plain_parquet.footers import PlainTable, plain_table

@@ -23,7 +23,7 @@ ARROW_TYPES: Final[Mapping[str, pa.DataType]] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
 }
-"""By Spark's names: what values are compared as."""
+"""Arrow types by Spark's names: values are compared in these types."""
 
 _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "=": pc.equal,
@@ -48,7 +48,7 @@ def kept(condition: Expression, batch: pa.RecordBatch, cast: Cast) -> pa.RecordB
 
 
 def compute(expression: Expression, batch: pa.RecordBatch, cast: Cast) -> Any:
-    """Return an array, or one scalar for all rows. O(rows) an operator."""
+    """Return the value of an expression: an array, or a scalar for all rows. O(rows) per operator."""
     operator, *operands = expression
     if operator == "column":
         return cast(batch.column(operands[0]), ARROW_TYPES[operands[1]])

@@ -1,16 +1,17 @@
-"""Tables that are nothing but Parquet files on a path of the machine, which Spark's Python workers can read themselves.
+"""Decide by plan and footers whether a table is plain Parquet files, which Python workers can read without Spark.
 
-Spark reads Parquet by columns, makes rows of them, and columns of the rows again for Python. That takes longer than all
-that Python then does. So where a table is plain files, workers read the columns that they need with Arrow.
+Spark reads Parquet by columns, converts them to rows, and the rows to columns again for Python. That takes longer than
+all of Python's work on them. So workers read the columns that they need of plain files with Arrow.
 
-Plain is what Arrow reads to the same values as Spark, without a doubt; else Spark reads:
+A table is plain if Arrow certainly reads the same values as Spark; if not, Spark reads it:
 
 - The plan is a scan of Parquet files, with at most a filter by comparisons, and columns that are renamed, constant or
   made of one key (`spark.plans.Expression`): no table of a catalog or of another format that keeps rows in Parquet. The
   reader had no option that changes what is read, such as to pass over broken files.
 - Every file has every column that is read, under the same name and with the same type; no file is encrypted.
 - Times are after 1900, or written by Spark since 3.1: Spark may shift others by some days.
-- Workers open the files as Spark does (`stored`). (The Python of a Spark Connect session may be on another machine.)
+- Workers can open the files as Spark does (`stored`), and the session is not one of Spark Connect, whose Python may be
+  on another machine.
 
 `spark.abeyant.parquet.direct=false` leaves all reading to Spark.
 """
@@ -47,8 +48,8 @@ __all__ = [
 
 DIRECT: Final = "spark.abeyant.parquet.direct"
 
-# The driver reads the end of each file: 0.3 ms or so; on a store some requests, of 20 ms. Spark takes several times as
-# long for each, whenever it scans the table.
+# The driver reads the footer of each file, in about 0.3 ms, or on a store by a few requests of 20 ms each. Spark takes
+# several times as long per file, whenever it scans the table.
 _MOST_FILES: Final = 1 << 15
 _THREADS: Final = 8
 _MOST_REMOTE_FILES: Final = 1 << 13
@@ -60,7 +61,7 @@ _FALSE: Final = (
     "spark.sql.parquet.fieldId.read.enabled",
 )
 _WATCHES: Final = OPERATIONS["watches"].dataType.simpleString()
-_END: Final = b"\0\0\0\0PAR1"  # of a file: the length of its metadata, and the magic
+_END: Final = b"\0\0\0\0PAR1"  # the last bytes of a file: the length of its metadata, and the magic
 _VERSION: Final = b"org.apache.spark.version"
 _LEGACY: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _YEAR_1900: Final = -2_208_988_800  # seconds since 1970
@@ -75,9 +76,9 @@ class RowGroup(NamedTuple):
     number: int
     rows: int
     size: int
-    """Bytes in the file, of the columns wanted."""
+    """Compressed bytes of the columns that are read."""
     may_have_steps: bool = True
-    """Whether the condition of a row may be `then`, as far as the statistics show."""
+    """Whether the statistics leave it possible that a row's condition is `then`."""
 
 
 class PlainTable(NamedTuple):
@@ -86,9 +87,9 @@ class PlainTable(NamedTuple):
     groups: Sequence[RowGroup]
     """Row groups with rows; empty ones are left out."""
     columns: Mapping[str, Expression]
-    """How each column is computed of those in the files."""
+    """The expression of each column, over the columns of the files."""
     condition: Expression | None
-    """Which rows are kept."""
+    """The filter of the rows; None keeps all."""
 
 
 def plain_table(table: DataFrame, wanted: StructType) -> PlainTable | None:
@@ -113,7 +114,7 @@ def plain_table(table: DataFrame, wanted: StructType) -> PlainTable | None:
 def of_each_file(
     spark: SparkSession, uris: Sequence[str], read: Callable[[Stored], _Found | None]
 ) -> list[_Found] | None:
-    """Return what the driver reads of each file; None where it cannot read one, or `read` returns None."""
+    """Return `read` of each file, by the driver; None if a file is out of reach, too many, or `read` returns None."""
     files = stored(spark, uris[: _MOST_FILES + 1])
     if files is None:
         return None
@@ -126,14 +127,14 @@ def of_each_file(
 
 
 def reads_as_is(spark: SparkSession) -> bool:
-    """Return whether the session has no setting that changes what is read of a file, or leaves all to Spark."""
+    """Return whether no setting of the session changes what is read of a file, or leaves all reading to Spark."""
     return spark.conf.get(DIRECT, "true") == "true" and all(spark.conf.get(name, "false") == "false" for name in _FALSE)
 
 
 def _groups_of(
     stored_file: Stored, read: Mapping[str, str], condition: Expression = ("literal", None)
 ) -> list[RowGroup] | None:
-    """Return the row groups of a file, None where it is not plain. `read` are the types of its columns by name."""
+    """Return the row groups of a file, None if it is not plain. `read` has the types of the columns to read by name."""
     import pyarrow.parquet as pq
 
     try:
@@ -159,12 +160,12 @@ def _groups_of(
             )
             for number, group in groups
         ]
-    except (OSError, ValueError, OverflowError, pa.ArrowException):  # Spark will say what is wrong, as users know it
+    except (OSError, ValueError, OverflowError, pa.ArrowException):  # Spark will report it, in words that users know
         return None
 
 
 def may_be_then(condition: Expression, columns: Sequence[Any]) -> bool:
-    """Return whether the column `condition`, computed so, may be `then` in a row group with these columns."""
+    """Return whether the expression `condition` may be `then` in a row group with these columns."""
     if condition[0] != "column":
         return bool(condition[1] == "then")
     (column,) = (one for one in columns if one.path_in_schema == condition[1])
@@ -177,9 +178,9 @@ def may_be_then(condition: Expression, columns: Sequence[Any]) -> bool:
 
 
 def has_encrypted_columns(file: Any, source: Any) -> bool:
-    """Return whether some columns are encrypted: then a signature follows the metadata.
+    """Return whether some columns are encrypted, by the signature that then follows the metadata.
 
-    Arrow ends the process when it is asked for such a column.
+    Arrow aborts the process when such a column is read.
     """
     source.seek(-len(_END), os.SEEK_END)
     return bool(file.serialized_size != int.from_bytes(source.read(4), "little"))
@@ -202,7 +203,7 @@ def _has_all(schema: pa.Schema, read: Mapping[str, str]) -> bool:
 def _fits(found: pa.DataType, wanted: str) -> bool:
     if wanted == "string":
         return _is_text(found.value_type if pa.types.is_dictionary(found) else found)
-    if wanted == "timestamp":  # nanoseconds without a zone are how Arrow sees Spark's 96 bits
+    if wanted == "timestamp":  # Arrow reads Spark's INT96 times as nanoseconds without a zone
         return bool(pa.types.is_timestamp(found)) and (found.unit != "ns") == (found.tz is not None)
     if wanted in ARROW_TYPES:
         return bool(found == ARROW_TYPES[wanted])

@@ -1,8 +1,8 @@
-"""Hot keys of plain files, found before the job: the driver looks at some rows of some row groups.
+"""Find hot keys of plain files before the job: the driver samples some rows of some row groups.
 
-So tasks cut hot keys while they pack them, and each row is shuffled once. Cuts change no outcome (see `hot_keys`), so
-what this sample misses, or cuts badly since a file is sorted, costs time only: the profile of the job finds what is
-left of a hot key, and cuts it after the first shuffle, as it does in tables of other kinds.
+So tasks cut hot keys while they pack them, and each row is shuffled once. Cuts change no outcome (see `hot_keys`): keys
+that this sample misses, or cuts badly because a file is sorted, cost time only. The job's profile finds what is still
+hot, and the job cuts it after the first shuffle, as for tables of other kinds.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ _THREADS: Final = 4
 
 
 def look_for_hot_keys(tasks: Sequence[Task], seed: bytes, sample: Sample) -> HotKeys:
-    """Return keys that have more rows than a piece, cut to pieces half as large: of these none is found hot again.
+    """Return keys that have more rows than a piece, cut into half pieces, so that the job's profile finds none hot.
 
-    None where both tables are smaller than a piece, or on a store, of which whole row groups would be fetched. The
-    first rows of each row group are read, in some 5 ms. Memory: the columns of `_THREADS` row groups, as stored.
+    Return no keys if both tables together are smaller than a piece, or if files are on a store, where whole row groups
+    would have to be fetched. Reads the first rows of each sampled row group, in some 5 ms. Memory: the columns of
+    `_THREADS` row groups, as stored.
     """
     remote = any(group.file.reach is not None for task in tasks for group in task.groups)
     if remote or _rows(tasks) * sample.fraction <= sample.piece:
@@ -49,7 +50,7 @@ def _rows(tasks: Sequence[Task]) -> int:
 
 
 def _some_of(tasks: Sequence[Task]) -> Iterator[tuple[Task, float]]:
-    """Yield row groups of a table, evenly among all, each a task, and for how many rows a row that is read stands."""
+    """Yield evenly spaced row groups, each as a task, with the number of the table's rows per row that is read."""
     every = [task._replace(groups=[group]) for task in tasks for group in task.groups]
     step = -(-len(every) // _GROUPS) or 1
     some = every[step // 2 :: step]
@@ -58,7 +59,7 @@ def _some_of(tasks: Sequence[Task]) -> Iterator[tuple[Task, float]]:
 
 
 def _drawn(task: Task, weight: float, pairs: PairHash, fraction: float) -> Integers:
-    """Return the sample of a row group, rows (place, identity, value). Rows without a key are left out."""
+    """Return the sample of a row group as rows (place, identity, value). Rows with a null are left out."""
     names = ("instance", "key", "progress") if task.table == "events" else ("instance", "watches")
     try:
         table = next(chunks_of(task, names, 1), None)
@@ -72,5 +73,5 @@ def _drawn(task: Task, weight: float, pairs: PairHash, fraction: float) -> Integ
             table = pa.table([instance, watches.key, watches.required], ("instance", "key", "progress"))
         table = table.drop_null()
         return np.column_stack((*pairs(table["instance"], table["key"]), table["progress"].to_numpy()))
-    except AbeyantError:  # a task will say what is wrong with a file
+    except AbeyantError:  # a task of the job will report the file
         return np.empty((0, 3), np.int64)

@@ -1,13 +1,12 @@
-"""Tables that are plain Parquet files: workers read the columns themselves, and Spark sees only what is packed.
+"""Pack tables that are plain Parquet files: workers read the columns, and Spark handles only packed values.
 
-    row groups ── tasks ── packed ── by shard    as `packing` packs it
+    row groups ── tasks ── packed (`packing`) ── by shard
 
-What Spark does over other tables, Python does here: it drops rows that cannot be resolved, and hashes keys and ids.
-The definitions of validity are those of `abeyant.tables`, and its hashes too: their seed is drawn with the plan, so all
-tasks have the same.
+Python does here what Spark does for other tables: drop rows that cannot be resolved, and hash keys and ids. Validity
+and hashes are those of `abeyant.tables`; the seed of the hashes is drawn with the plan, so all tasks have the same.
 
-Both tables have to be plain, because a key must have one hash in both. Memory: as for other tables, a chunk, and what
-Arrow holds of a row group while it reads it.
+Both tables have to be plain, because a key must have one hash in both. Memory: a chunk, as for other tables, and the
+part of a row group that Arrow holds while it reads it.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # odd
 
 
 def plain_operations(operations: DataFrame) -> PlainTable | None:
-    """Return operations, of our columns alone, if they are plain files, else None."""
+    """Return how to read operations, a table of our columns only, if they are plain files, else None."""
     return plain_table(operations, OPERATIONS)
 
 
 def files_of(operations: PlainTable | None, events: DataFrame) -> Files | None:
-    """Return both tables, events of our columns alone, if both are plain files, else None."""
+    """Return both tables if both are plain files, else None; `events` has our columns only."""
     of_events = plain_table(events, EVENTS) if operations is not None else None
     if operations is None or of_events is None:
         return None
@@ -62,7 +61,7 @@ class Files:
         self._spark, self._tasks, self._seed = spark, tasks, seed
 
     def packed(self, sample: Sample, *, ids: bool, together: int = 1) -> DataFrame:
-        """Return `packing.PACKED`, and what the profile is made from; ids are not looked at unless `ids`."""
+        """Return both tables as `packing.PACKED`, with the parts of the profile. `ids`: check for repeated ids, too."""
         hot = look_for_hot_keys(self._tasks, self._seed, sample)
         pack = partial(_pack, seed=self._seed, hot=hot, sample=sample, ids=ids, together=together)
         return read_by_workers(self._spark, self._tasks, pack, PACKED)
@@ -71,8 +70,8 @@ class Files:
 def read_by_workers(
     spark: SparkSession, tasks: Iterable[Task], pack: Callable[[Task, int], Iterator[pa.RecordBatch]], packed: str
 ) -> DataFrame:
-    """Return what `pack` makes of each task and its number, in the workers: a table of the schema `packed`."""
-    # The longest first, so that no core waits long for another at the end. One at least, so that there is a table.
+    """Return the batches that `pack(task, number)` yields in the workers, as a table of the schema `packed`."""
+    # The largest first, so that cores finish at about the same time. One task at least, so that there is a table.
     tasks = sorted(tasks, key=attrgetter("size"), reverse=True) or [Task("events", [])]
     return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(partial(_each, tasks=tasks, pack=pack), packed)
 
@@ -83,7 +82,7 @@ def read_by_workers(
 def _each(
     batches: Iterable[pa.RecordBatch], tasks: Sequence[Task], pack: Callable[[Task, int], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what `pack` yields for each task number."""
+    """Yield the batches of `pack` for each task whose number is in the rows."""
     freeze_imports()
     for batch in batches:
         for number in batch.column("id").to_pylist():
@@ -124,7 +123,7 @@ def _pack_operations(
 def _packed(
     operations: Operations, pairs: PairHash, hot: HotKeys, profiled: Profiler, *, ids: bool, together: int
 ) -> Iterator[pa.RecordBatch]:
-    """Pack a row a watch, in chunks: each has all texts of its operation."""
+    """Pack operations in chunks, one row per watch, with the texts of its operation."""
     table, watches = operations.table, operations.watches
     every = np.ones(table.num_rows, np.bool_)
     groups = np.zeros(table.num_rows, np.int64)
@@ -162,7 +161,7 @@ def _packed(
 
 
 def _sizes(texts: pa.Table) -> Integers:
-    """Return how many bytes the texts of each row have."""
+    """Return the bytes of all texts of each row."""
     sizes = np.zeros(texts.num_rows, np.int64)
     for column in texts.columns:
         sizes += np.concatenate([_lengths(chunk) for chunk in column.chunks])
@@ -179,13 +178,13 @@ def _lengths(texts: pa.Array) -> Integers:
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    """Return the rows of a table that has some, and is far from 2 GB."""
+    """Return a table as one batch; it must have rows, and far fewer than 2 GB."""
     (batch,) = table.unify_dictionaries().combine_chunks().to_batches()
     return batch
 
 
 def _versions(watches: Watches, nth: Integers, pairs: PairHash) -> Integers:
-    """Return a number that differs between operations of several watches with one id; 0 for one watch."""
+    """Return a hash of each operation's watches, to tell rows of one id apart; 0 for operations of one watch."""
     if watches.single:
         return np.zeros(len(watches.counts), np.int64)
     keys, _ = pairs(watches.key, watches.key)

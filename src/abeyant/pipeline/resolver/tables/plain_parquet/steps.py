@@ -1,7 +1,6 @@
-"""Whether the condition of an operation may be `then`, as far as its plan and the statistics of Parquet files show it.
+"""Find out without a job whether any condition may be `then`: from the plan and the statistics of Parquet files.
 
-So no job has to look for it, over files that are filtered, joined or put together, too: their conditions are still
-those of the files.
+This also works for files that are filtered, joined or united, because their conditions are still those of the files.
 """
 
 from __future__ import annotations
@@ -56,5 +55,5 @@ def _may_have_steps(file: Stored, name: str) -> bool:
         groups = [about.row_group(number) for number in range(about.num_row_groups)]
         (leaf,) = (n for n in range(about.num_columns) if about.schema.column(n).path == name)
         return any(may_be_then(("column", name), [group.column(leaf)]) for group in groups if group.num_rows)
-    except (OSError, TypeError, ValueError, pa.ArrowException):  # then a job looks
+    except (OSError, TypeError, ValueError, pa.ArrowException):  # a job will find out
         return True

@@ -1,6 +1,6 @@
 """A Parquet file on this machine's paths, or on a store that Spark's Python workers reach as Spark does.
 
-Of a remote file the ranges that are wanted are fetched at once (`hold`): Arrow asks for a column in many small
+The byte ranges that are needed of a remote file are fetched beforehand (`hold`): Arrow reads a column in many small
 reads, and each would be a request.
 """
 
@@ -31,7 +31,7 @@ _GAP: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A file."""
+    """A file, and how workers open it."""
 
     name: str
     """A path, or a URI."""
@@ -43,10 +43,10 @@ class Stored:
 
 
 def stored(spark: SparkSession, uris: Iterable[str]) -> list[Stored] | None:
-    """Return the files of these URIs, as Hadoop writes them; None if workers cannot open one for certain.
+    """Return the files of these URIs, in Hadoop's form; None unless it is certain that workers can open all.
 
-    They can open paths of this machine, and files of a store for which the session itself has the keys: what a driver
-    finds elsewhere, such as in its environment, workers may lack.
+    Workers can open paths of this machine, and files of a store whose credentials are in the session's configuration.
+    Credentials from elsewhere, such as the driver's environment, may be missing in workers.
     """
     reaches: dict[str, Reach | None] = {}
     found: list[Stored] = []
@@ -71,7 +71,7 @@ def _reach(spark: SparkSession, root: str) -> Reach | None:
         return None
     try:
         reach = reach_of(spark, root)
-    except AbeyantError:  # Spark may reach it
+    except AbeyantError:  # Spark may still be able to read it
         return None
     return reach if any(name in _GIVEN for name, _ in reach) else None
 
@@ -85,16 +85,16 @@ def opened(file: Stored) -> Any:
 
 
 def hold(source: Any, ranges: Iterable[tuple[int, int]]) -> None:
-    """Fetch ranges of bytes of an open file, each from its first to before its last, and let go of those held before.
+    """Fetch the byte ranges (begin, end) of an open file, without their ends, and drop those that were held before.
 
-    Ranges at most a megabyte apart are one request. Memory: their bytes. Of a file of this machine nothing is held.
+    Ranges at most 1 MiB apart are fetched by one request. Memory: their bytes. For a local file it does nothing.
     """
     if isinstance(source, _RangedFile):
         source.hold(ranges)
 
 
 class _RangedFile(io.RawIOBase):
-    """A file whose ranges are held once `hold` has fetched them, the end of the file from the beginning on."""
+    """A remote file that keeps the ranges fetched by `hold`, and always the last 64 KiB, in memory."""
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
@@ -104,7 +104,7 @@ class _RangedFile(io.RawIOBase):
         self._held: list[tuple[int, bytes]] = []
 
     def hold(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Fetch them in place of those before."""
+        """Fetch these ranges, and drop those that were held before."""
         self._held = []
         whole: list[tuple[int, int]] = []
         for begin, end in sorted(ranges):

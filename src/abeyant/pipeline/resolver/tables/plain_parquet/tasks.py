@@ -1,4 +1,4 @@
-"""What a task reads of Parquet files: some row groups, whatever their writer, in chunks of one schema."""
+"""Share the row groups of Parquet files out to tasks, and read a task's rows in chunks of one schema."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from abeyant.tables.dictionaries import dictionary_columns
 __all__ = ["BATCH_ROWS", "CHUNK_ROWS", "Task", "chunks_of", "tasks_of"]
 
 BATCH_ROWS: Final = 1 << 16
-"""Rows that are read at once, and a chunk of events: they stay in the cache, and so do Spark's batches of them."""
+"""Rows that are read at once, and rows of a chunk of events: few enough for the CPU cache, as Spark's batches are."""
 
 CHUNK_ROWS: Final = 1 << 20
-"""Of any other chunk, unless its bytes are too many: the larger, the fewer values there are to pack and to unpack."""
+"""Rows of any other chunk, unless its bytes are too many: larger chunks are fewer values to pack and unpack."""
 
 _PROBED: Final = 1 << 10
 
-# A task reads so many bytes, a row group at least; of little data less, so that all cores have some.
+# Bytes that a task reads, at least one row group: fewer if there is little data, so that all cores have tasks.
 _LEAST_BYTES, _MOST_BYTES = 1 << 22, 1 << 27
 _TASKS: Final = 256
 _MOST_ROWS: Final = 1 << 22
 
-_WATCH: Final = pa.struct([("key", pa.string()), ("required", pa.int64())])  # of which anything may be null
+_WATCH: Final = pa.struct([("key", pa.string()), ("required", pa.int64())])  # any part may be null
 _TYPES: Final = {
     **{field.name: field.type for table in (OPERATIONS, EVENTS) for field in arrow_schema(table)},
     "watches": pa.list_(pa.field("element", _WATCH)),
 }
-# Arrow takes 96 bits for days after 4713 BC, and before that is wrong by 68,000 years or more.
+# Arrow reads INT96 times as days after 4713 BC; earlier times come out wrong by 68,000 years or more.
 _OF_96_BITS: Final = pa.timestamp("us")
 _YEARS: Final = -62_135_596_800_000_000, 253_402_300_799_999_999
 _FEW: Final = pa.dictionary(pa.int32(), pa.string())
@@ -53,13 +53,13 @@ class Task(NamedTuple):
     table: str
     groups: Sequence[RowGroup]
     columns: Mapping[str, Expression] = {}
-    """How columns are computed of those in the files; the others are those of the same name."""
+    """Expressions of columns over those of the files; other columns are read by their name."""
     condition: Expression | None = None
-    """Which rows are kept."""
+    """The filter of the rows; None keeps all."""
 
     @property
     def size(self) -> int:
-        """Bytes in the files."""
+        """Compressed bytes of the columns that are read."""
         return sum(group.size for group in self.groups)
 
 
@@ -84,7 +84,7 @@ def tasks_of(table: str, plain: PlainTable) -> Iterator[Task]:
 
 
 def chunks_of(task: Task, columns: Sequence[str], rows: int = CHUNK_ROWS) -> Iterator[pa.Table]:
-    """Yield the rows of a task, about so many at a time, or 64 MB; no chunk is empty."""
+    """Yield a task's rows in chunks of about `rows` rows, or 64 MB if that is less; no chunk is empty."""
     return map(pa.Table.from_batches, gathered(_read(task, columns), rows))
 
 
@@ -125,7 +125,7 @@ def _check(file: Stored, about: Any, group: RowGroup) -> None:
 
 
 def _ranges(about: Any, group: RowGroup, columns: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield where the bytes of these columns are in a file, from the first to before the last."""
+    """Yield the byte ranges (begin, end) of these columns in a row group's file, without their ends."""
     for leaf in range(about.num_columns):
         column = about.row_group(group.number).column(leaf)
         if column.path_in_schema.partition(".")[0] in columns:
@@ -142,13 +142,13 @@ def _rows_of_a_batch(file: Any, group: RowGroup, columns: Sequence[str]) -> int:
 
 
 def _type_of(name: str, how: Expression, few: Sequence[str]) -> pa.DataType:
-    """Return the type of a column: text that is a constant, or a dictionary in all files, is one here."""
+    """Return the type of a column: a dictionary for text that is constant, or dictionary-encoded in all files."""
     is_few = how[1] in few if how[0] == "column" else how[0] == "literal" and _TYPES[name] == pa.string()
     return _FEW if is_few else _TYPES[name]
 
 
 def _as(batch: pa.RecordBatch, computed: Mapping[str, Expression], schema: pa.Schema) -> pa.RecordBatch:
-    """Return the columns with these types: files differ in units of time, widths of text and what may be null."""
+    """Return the columns with the types of `schema`: files differ in units of time, widths of text and nulls."""
     columns = []
     for field in schema:
         how = computed[field.name]
