@@ -154,7 +154,9 @@ def test_what_it_keeps_is_there_when_it_starts_again(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     assert cli.main([*COMMAND[3:], *arguments]) == 2
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
     shown = capsys.readouterr()
     assert said in shown.err
     assert shown.err.count("\n") == 1

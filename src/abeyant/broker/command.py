@@ -166,9 +166,10 @@ def run(args: argparse.Namespace, others: Mapping[str, Serve]) -> int:
         racks=None if args.racks is None else _racks(args.racks),
     )
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
     with ExitStack() as stack:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before = signal.signal(number, lambda *_: stop.set()) or signal.SIG_DFL  # None: not set by Python
+            stack.callback(signal.signal, number, before)
         stack.enter_context(cluster)
         for name, partitions, replicas in topics:
             if name not in cluster.topics():
