@@ -115,6 +115,20 @@ def test_a_listener_that_is_given_a_record_a_tick_does_not_hold_the_clock_up(run
     run_virtual(main(), aio.VirtualClock(io_grace=HOUR))
 
 
+@on_linux
+def test_a_thread_that_has_been_woken_is_not_at_rest() -> None:
+    """Linux shows the call in which it slept until a processor takes it."""
+    items = queue.Queue[bool]()
+    thread = started(lambda: all(iter(items.get, False)))
+    for _ in range(2000):
+        time.sleep(0.0001)  # so that it waits again
+        items.put(True)
+        at_rest = is_at_rest(thread.native_id)
+        assert items.empty() or not at_rest
+    items.put(False)
+    thread.join(60)
+
+
 @pytest.mark.slow  # sleeps
 @on_linux
 def test_a_thread_that_has_not_run_for_long_is_no_longer_waited_for(run_virtual: RunVirtual) -> None:
