@@ -121,6 +121,8 @@ def test_a_thread_that_has_been_woken_is_not_at_rest() -> None:
     items = queue.Queue[bool]()
     thread = started(lambda: all(iter(items.get, False)))
     for _ in range(2000):
+        while not items.empty():
+            pass
         time.sleep(0.0001)  # so that it waits again
         items.put(True)
         at_rest = is_at_rest(thread.native_id)
