@@ -123,7 +123,7 @@ def test_a_thread_that_has_been_woken_is_not_at_rest() -> None:
     for _ in range(400):
         while not items.empty():
             pass
-        time.sleep(0.0001)  # so that it waits again
+        wait_until(lambda: is_at_rest(thread.native_id))
         items.put(True)
         at_rest = is_at_rest(thread.native_id)
         assert items.empty() or not at_rest

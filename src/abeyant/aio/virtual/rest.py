@@ -34,20 +34,21 @@ def is_asleep(native_id: int | None) -> bool:
 
 def _state(native_id: int | None) -> str:
     """Return the letter of a thread's state: S if it sleeps, R if it runs or has been woken; "" if unknown."""
-    try:
-        with open(f"/proc/self/task/{native_id}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(") ")[2][:1]
-    except OSError:
-        return ""
+    return _shown(native_id, "stat").rpartition(") ")[2][:1]
 
 
 def _system_call(native_id: int | None) -> list[str]:
     """Return the number and arguments of the system call in which a thread sleeps; ["running"] or ["unknown"] else."""
+    return _shown(native_id, "syscall").split() or ["unknown"]
+
+
+def _shown(native_id: int | None, file: str) -> str:
+    """Return what the system shows of a thread in a file of /proc; "" if it does not."""
     try:
-        with open(f"/proc/self/task/{native_id}/syscall", encoding="ascii") as file:
-            return file.read().split() or ["unknown"]
+        with open(f"/proc/self/task/{native_id}/{file}", encoding="utf-8", errors="replace") as opened:
+            return opened.read()
     except OSError:
-        return ["unknown"]
+        return ""
 
 
 def native_threads() -> set[int]:
