@@ -128,31 +128,31 @@ def test_what_it_keeps_is_there_when_it_starts_again(tmp_path: Path) -> None:
         assert [record.value for record in kafka.records("orders")] == [b"kept"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--set", "min.insync.replica=2"], "min.insync.replicas"),
-        (["--set", "min.insync.replicas"], "--set takes NAME=VALUE"),
-        (["--brokers", "0"], "--brokers must be from 1 to 1000, not 0"),
-        (["--topic", "orders:x"], "--topic takes NAME[:PARTITIONS[:REPLICAS]]"),
-        (["--topic", "orders:1:3"], "orders"),
-        (["--topic", "orders:0"], "--topic orders:0: partitions and replicas must be 1 or more"),
-        (["--topic", "orders:1:0"], "--topic orders:1:0: partitions and replicas must be 1 or more"),
-        (["--topic", "orders:1", "--topic", "orders:3"], "--topic orders is given twice: leave one out"),
-        (["--set", "num.partitions=1", "--set", "num.partitions=3"], "--set num.partitions is given twice"),
-        (["--host", ""], "--host is empty"),
-        (["--advertise", "kafka:x"], "advertise is 'kafka:x': the port must be from 1 to 65535"),
-        (["--token", "a-long-token"], "--token is for --control or --window: add one, or leave --token out"),
-        (["--clock", "held"], "--clock is for --control or --window: add one, or leave --clock out"),
-        (["--control", "--host", "0.0.0.0"], "0.0.0.0 is not loopback, so others can reach it: give a token"),
-        (["--request-log", "/dev/null/logs"], "cannot write a request log to /dev/null/logs: Not a directory"),
-        (["--set", "listeners=PLAINTEXT://:9092"], "give the cluster host= and port= (abeyant broker --host, --port)"),
-        (["--host", "192.0.2.1"], "cannot listen at 192.0.2.1"),
-        (["--port", "65534", "--brokers", "3"], "3 brokers have ports up to 65536; a port is from 0 to 65535"),
-        (["--set", "node.id=2147483647", "--brokers", "2"], "node.id 2147483647 is too large"),
-        (["--set", "num.partitions=1_0"], "Invalid value 1_0 for configuration num.partitions: Not a number"),
-    ],
-)
+MISTAKES = [
+    (["--set", "min.insync.replica=2"], "min.insync.replicas"),
+    (["--set", "min.insync.replicas"], "--set takes NAME=VALUE"),
+    (["--brokers", "0"], "--brokers must be from 1 to 1000, not 0"),
+    (["--topic", "orders:x"], "--topic takes NAME[:PARTITIONS[:REPLICAS]]"),
+    (["--topic", "orders:1:3"], "orders"),
+    (["--topic", "orders:0"], "--topic orders:0: partitions and replicas must be 1 or more"),
+    (["--topic", "orders:1:0"], "--topic orders:1:0: partitions and replicas must be 1 or more"),
+    (["--topic", "orders:1", "--topic", "orders:3"], "--topic orders is given twice: leave one out"),
+    (["--set", "num.partitions=1", "--set", "num.partitions=3"], "--set num.partitions is given twice"),
+    (["--host", ""], "--host is empty"),
+    (["--advertise", "kafka:x"], "advertise is 'kafka:x': the port must be from 1 to 65535"),
+    (["--token", "a-long-token"], "--token is for --control or --window: add one, or leave --token out"),
+    (["--clock", "held"], "--clock is for --control or --window: add one, or leave --clock out"),
+    (["--control", "--host", "0.0.0.0"], "0.0.0.0 is not loopback, so others can reach it: give a token"),
+    (["--request-log", "/dev/null/logs"], "cannot write a request log to /dev/null/logs: Not a directory"),
+    (["--set", "listeners=PLAINTEXT://:9092"], "give the cluster host= and port= (abeyant broker --host, --port)"),
+    (["--host", "192.0.2.1"], "cannot listen at 192.0.2.1"),
+    (["--port", "65534", "--brokers", "3"], "3 brokers have ports up to 65536; a port is from 0 to 65535"),
+    (["--set", "node.id=2147483647", "--brokers", "2"], "node.id 2147483647 is too large"),
+    (["--set", "num.partitions=1_0"], "Invalid value 1_0 for configuration num.partitions: Not a number"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), MISTAKES)
 def test_a_mistake_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     assert cli.main([*COMMAND[3:], *arguments]) == 2
@@ -161,6 +161,16 @@ def test_a_mistake_is_one_line(arguments: list[str], said: str, capsys: pytest.C
     assert said in shown.err
     assert shown.err.count("\n") == 1
     assert shown.out == ""
+
+
+@pytest.mark.slow  # starts a process for each
+@pytest.mark.parametrize(("arguments", "said"), MISTAKES)
+def test_a_mistake_is_all_that_its_process_says(arguments: list[str], said: str) -> None:
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
 
 
 def test_without_its_extra_control_says_what_to_install(

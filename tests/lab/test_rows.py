@@ -20,11 +20,12 @@ def _combinations() -> list[tuple[str, str]]:
     return sorted((name, row) for name, row in found if name not in peers.JVM and not peers.why_missing(name))
 
 
-def _of_others() -> list[tuple[str, str]]:
-    return [(rival, row) for rival, row in _combinations() if rival != "system"]
+COMBINATIONS = _combinations()
 
 
-@pytest.mark.parametrize("combination", with_slow(_combinations(), _of_others()), ids="-".join)
+@pytest.mark.parametrize(
+    "combination", with_slow(COMBINATIONS, [one for one in COMBINATIONS if one[0] != "system"]), ids="-".join
+)
 def test_a_row_gives_a_figure(combination: tuple[str, str]) -> None:
     rival, row = combination
     sample = measure(rival, row, SIZES.get(row, 20), TINY)
@@ -34,11 +35,10 @@ def test_a_row_gives_a_figure(combination: tuple[str, str]) -> None:
 
 
 def test_our_rivals_are_in_every_row_that_fits_them() -> None:
-    combinations = _combinations()
     for row in ROWS.values():
         if "system" in row.rivals:
-            assert ("system", row.name) in combinations
-        assert any(name == row.name for _, name in combinations)
+            assert ("system", row.name) in COMBINATIONS
+        assert any(name == row.name for _, name in COMBINATIONS)
 
 
 def test_the_system_timer_runs_no_timer_early() -> None:
