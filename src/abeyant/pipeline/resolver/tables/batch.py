@@ -77,7 +77,7 @@ from abeyant.tables.words import Combine, Count, Deadline, Holds, Serves, Within
 
 __all__ = ["resolve"]
 
-# Rows of one id are told apart by their condition and watches; with one watch, `version` is a hash of that watch.
+# Rows of one id are distinguished by their condition and watches; with one watch, `version` is a hash of that watch.
 _ROW: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "condition", "version")
 _WATCH_ROW: Final = (
     *(name for name in _ROW if name not in ("condition", "version")),
