@@ -24,7 +24,7 @@ from abeyant.pipeline.spark.jvm import how_it_ended, interrupted_later
 from waiting import wait_until
 
 START = """
-import os, signal, time
+import logging, os, signal, time
 from contextlib import contextmanager
 from abeyant.errors import AbeyantError
 from abeyant.pipeline import spark_session
@@ -36,7 +36,7 @@ def told():
         with explained():
             yield
     except AbeyantError as error:
-        print(error)
+        print(error, flush=True)
 """
 
 
@@ -152,11 +152,13 @@ with told():
     numbers = spark.range(1)
     numbers.select(1 / numbers.id).collect()
 
-print("end")
+print("end", flush=True)
 java = spark.sparkContext._jvm.java.lang
 java.System.err.println("the last word")
 with told():
     java.Runtime.getRuntime().halt(7)
+for module in "java_gateway", "another":  # Py4J's finalizer, a thread, may still log that it could not call the JVM
+    logging.getLogger().handle(logging.makeLogRecord({"levelno": 40, "msg": module, "module": module}))
 with told():
     spark.range(1).count()
 with told():
@@ -186,6 +188,7 @@ def test_a_failure_is_told_once(life: list[list[str]]) -> None:
 def test_another_end_is_told_with_what_the_jvm_said_last(life: list[list[str]]) -> None:
     assert life[2] == [
         "Spark failed: its JVM ended with status 7: the last word",
+        "Level None:None:another",
         "Spark failed: its JVM ended with status 7: the last word",
         "this process can have no Spark session any more, start another: its JVM ended with status 7: the last word",
     ]

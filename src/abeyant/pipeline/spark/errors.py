@@ -111,7 +111,10 @@ def explained() -> Iterator[None]:
 
 @contextmanager
 def logged_nowhere_else() -> Iterator[None]:
-    """Silence the JSON lines of Spark's loggers and Py4J's tracebacks: the exception that is raised says the same."""
+    """Silence the JSON lines of Spark's loggers and Py4J's tracebacks: the exception that is raised says the same.
+
+    If the JVM has ended, they stay silent until this process ends: Py4J's own threads still try to call it.
+    """
     # Created as Spark does it: the first to name a logger decides its class.
     own = [
         PySparkLogger.getLogger("SQLQueryContextLogger"),
@@ -130,9 +133,10 @@ def logged_nowhere_else() -> Iterator[None]:
     try:
         yield
     finally:
-        root.removeFilter(not_py4js)
-        for logger, level in zip(own, levels, strict=True):
-            logger.setLevel(level)
+        if how_it_ended(0) is None:
+            root.removeFilter(not_py4js)
+            for logger, level in zip(own, levels, strict=True):
+                logger.setLevel(level)
 
 
 def in_one_line(error: BaseException) -> str:
