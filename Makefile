@@ -27,7 +27,7 @@
 # make bench-window  a program with a window beside the same without, a million timers pending; BENCH=--quick for a short run
 # make bench-spark  resolve whole tables beside hand-written Spark plans, DuckDB and Polars; BENCH="--scale 0.1"
 # make bench-log  analyze a request log beside Spark's floor and DuckDB, 0.06 to 5.8 GB; BENCH=--quick for a short run
-# make bench-words  each option of resolve beside the plain call, processor time: of tables, then on Spark
+# make bench-rules  each option of resolve beside the plain call, processor time: of tables, then on Spark
 # make bench-broker  three brokers beside genuine Kafka and librdkafka's mock; BENCH=--quick for a short run
 # make bench-stream  resolve streams beside the floor, reading and writing alone
 # make bench-stream-shards  a stream's state, recovery and throughput by shards and partitions, on a standalone cluster
@@ -50,7 +50,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py scripts/compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-languages test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-window bench-broker bench-log bench-spark bench-words bench-stream bench-stream-long bench-stream-shards lab docs pyz classes clean
+.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-languages test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-window bench-broker bench-log bench-spark bench-rules bench-stream bench-stream-long bench-stream-shards lab docs pyz classes clean
 .DELETE_ON_ERROR:
 
 help:
@@ -166,9 +166,9 @@ bench-spark: $(VENV)/.bench
 bench-log: $(VENV)/.bench
 	@$(BIN)/python -m lab.spark.request_log $(BENCH)
 
-bench-words: $(VENV)/.bench
-	@$(BIN)/python -m lab.spark.words
-	@$(BIN)/python -m lab.spark.words_on_spark $(BENCH)
+bench-rules: $(VENV)/.bench
+	@$(BIN)/python -m lab.spark.rules
+	@$(BIN)/python -m lab.spark.rules_on_spark $(BENCH)
 
 bench-broker: $(VENV)/.bench
 	@$(BIN)/python -m lab.broker $(BENCH)

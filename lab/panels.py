@@ -7,7 +7,7 @@ from math import log10
 from typing import Any, Final, NamedTuple
 
 from abeyant.pages.figure import Figure
-from abeyant.pages.words import duration
+from abeyant.pages.formatting import duration
 from lab.look import ORDER, line, title
 from lab.run import Run
 

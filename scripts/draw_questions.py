@@ -48,10 +48,10 @@ class Asked:
     Calendar = tables.Calendar
     names: dict[str, Any]  # of the block
 
-    def resolve(self, operations: pd.DataFrame, events: pd.DataFrame, **words: Any) -> pa.Table:
+    def resolve(self, operations: pd.DataFrame, events: pd.DataFrame, **rules: Any) -> pa.Table:
         """Resolve as `abeyant.tables` does."""
-        self.operations, self.events, self.words = operations, events, words
-        self.outcomes = tables.resolve(operations, events, **words)
+        self.operations, self.events, self.rules = operations, events, rules
+        self.outcomes = tables.resolve(operations, events, **rules)
         return self.outcomes
 
 

@@ -28,7 +28,7 @@ import pytest
 if TYPE_CHECKING:
     from abeyant.broker import Cluster
     from abeyant.broker.genuine.kafka import GenuineKafka
-    from abeyant.broker.simulation.pytest_face import Order
+    from abeyant.broker.simulation.pytest_runner import Order
 
 _MARKER = (
     "kafka(brokers=1, clock='real', security='PLAINTEXT', users=None, racks=None, seeds=100, faults=KINDS, "
@@ -134,7 +134,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     workers = getattr(metafunc.config, "workerinput", {}).get("workercount", 1)
     if "simulation" not in metafunc.fixturenames or workers == 1 or metafunc.config.getoption("kafka_repeat"):
         return
-    from abeyant.broker.simulation.pytest_face import chunks
+    from abeyant.broker.simulation.pytest_runner import chunks
 
     seeds = _seeds(metafunc.config, metafunc.definition)
     each = 1 if metafunc.config.getoption("kafka_seconds") else _CHUNKS  # the budget is of a part
@@ -148,7 +148,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
     if "simulation" not in pyfuncitem.fixturenames or "simulation" not in pyfuncitem.funcargs:
         return None
     __tracebackhide__ = True
-    from abeyant.broker.simulation import pytest_face
+    from abeyant.broker.simulation import pytest_runner
     from abeyant.errors import AbeyantError
     from abeyant.simulation.hashes import hashes_are_fixed
 
@@ -163,15 +163,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
             marked.pop("seeds", None)
             skipped, xfailed = list[str](), list[str]()
             test = functools.partial(_call, pyfuncitem.obj, others, skipped, xfailed)
-            report = pytest_face.run_here(test, node, pytest_face.options_of(marked), order)
+            report = pytest_runner.run_in_process(test, node, pytest_runner.options_of(marked), order)
             report.skipped, report.xfailed = skipped, xfailed
             if config.getoption("kafka_report"):
-                pytest_face.write_report(Path(config.getoption("kafka_report")), report)
+                pytest_runner.write_report(Path(config.getoption("kafka_report")), report)
         else:
-            report = pytest_face.run_in_child(node, config.rootpath, _arguments(config), order)
+            report = pytest_runner.run_in_child(node, config.rootpath, _arguments(config), order)
     except AbeyantError as error:
         if config.getoption("kafka_report"):
-            pytest_face.write_report(Path(config.getoption("kafka_report")), pytest_face.Report(misused=str(error)))
+            pytest_runner.write_report(Path(config.getoption("kafka_report")), pytest_runner.Report(misused=str(error)))
         pytest.fail(str(error), pytrace=False)
     if report.misused is not None:
         pytest.fail(report.misused, pytrace=False)
@@ -231,7 +231,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def _seeds(config: pytest.Config, item: Any) -> list[int]:
     """Return a test's seeds: those of the corpus first."""
     from abeyant.broker.simulation.corpus import read_corpus
-    from abeyant.broker.simulation.pytest_face import parse_seeds
+    from abeyant.broker.simulation.pytest_runner import parse_seeds
 
     given, corpus = config.getoption("kafka_seeds"), config.getoption("kafka_corpus")
     marked = _options(item).get("seeds", _SEEDS)
@@ -264,7 +264,7 @@ def _part_id(seeds: Sequence[int]) -> str:
 
 
 def _order(item: pytest.Function) -> Order:
-    from abeyant.broker.simulation.pytest_face import Order
+    from abeyant.broker.simulation.pytest_runner import Order
 
     config = item.config
     trace, stories = config.getoption("kafka_trace"), config.getoption("kafka_story")

@@ -130,7 +130,7 @@ def little_to_collect() -> None:
 def spark() -> Iterator[SparkSession]:
     from abeyant.pipeline import spark_session
     from abeyant.pipeline.commands.stream_run.run import LOCAL_CHECKPOINTS
-    from abeyant.pipeline.spark.jvm import how_it_ended
+    from abeyant.pipeline.spark.jvm import jvm_exit
 
     # Three partitions, so that what is meant to be distributed crosses from one to another.
     # The address is for a server of Spark Connect, should a test start one.
@@ -149,4 +149,4 @@ def spark() -> Iterator[SparkSession]:
         session.stop()
         return
     # Every later test that uses the session fails on a refused connection, which tells nothing of the cause.
-    pytest.fail(f"Spark failed: {how_it_ended()}", pytrace=False)
+    pytest.fail(f"Spark failed: {jvm_exit()}", pytrace=False)

@@ -31,7 +31,7 @@ FLOORS = (
     ("pipeline.resolver.either",),
     ("pipeline.resolver.streams",),
     ("pipeline.resolver.tables",),
-    ("pipeline.resolver.words",),
+    ("pipeline.resolver.rules",),
     ("pipeline.resolver.given",),
     ("pipeline.resolver.rejected",),
     ("pipeline.request_log", "pipeline.sources"),

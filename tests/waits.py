@@ -1,4 +1,4 @@
-"""Waits with all the words of `docs/design-resolve.md`, and their outcomes by brute force, instant by instant.
+"""Waits with all the rules of `docs/design-resolve.md`, and their outcomes by brute force, instant by instant.
 
 Times are small integers. One after the other every instant is looked at, whether anything happens then or not; nothing
 is computed ahead, and nothing is shared with what is tested.
@@ -39,7 +39,7 @@ class Event(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Words:
+class Rules:
     count: Literal["always", "from_start", "after_start"] = "always"
     combine: Literal["max", "sum", "last"] = "max"
     holds: Literal["ever", "at_deadline"] = "ever"
@@ -63,8 +63,8 @@ class End(NamedTuple):
 class _Living:
     """One operation as time goes on."""
 
-    def __init__(self, wait: Wait, words: Words, events: list[Event]) -> None:
-        self.wait, self.words, self.events = wait, words, events
+    def __init__(self, wait: Wait, rules: Rules, events: list[Event]) -> None:
+        self.wait, self.rules, self.events = wait, rules, events
         self.left = [wait.timeout]  # of each countdown
         self.step = 0
         self.step_start = wait.start
@@ -84,11 +84,11 @@ class _Living:
 
     def met(self, watch: Watch, now: int, start: int, count: str) -> bool:
         events = self.counting(watch, now, start, count)
-        if self.words.combine == "sum":
+        if self.rules.combine == "sum":
             return sum(event.progress for event in events) >= watch.required
         if not events:
             return False
-        if self.words.combine == "last":
+        if self.rules.combine == "last":
             latest = max(event.at for event in events)
             events = [event for event in events if event.at == latest]
         return max(event.progress for event in events) >= watch.required
@@ -104,22 +104,22 @@ class _Living:
 
     @property
     def count(self) -> str:
-        then = self.wait.condition == "then" and self.words.count == "always"
-        return "after_start" if then else self.words.count
+        then = self.wait.condition == "then" and self.rules.count == "always"
+        return "after_start" if then else self.rules.count
 
     # -- an instant
 
     def holds(self, now: int) -> tuple[str, int] | None:
         """By which watch the condition holds, if it does. Steps that are met are gone over."""
         wait, watches = self.wait, self.wait.of("complete")
-        if self.words.serves != "every":
+        if self.rules.serves != "every":
             return self._served_enough(watches[0], now)
         if wait.condition == "then":
             while self.step < len(watches):
                 if not self.met(watches[self.step], now, self.step_start, self.count):
                     return None
                 self.step, self.step_start = self.step + 1, now
-                if self.words.within == "step":
+                if self.rules.within == "step":
                     self.left = [wait.timeout]
             return watches[-1].key, now
         met = [watch for watch in watches if self.met(watch, now, wait.start, self.count)]
@@ -130,7 +130,7 @@ class _Living:
         return next((watch.key, decided) for watch in met if since[watch] == decided)
 
     def _served_enough(self, watch: Watch, now: int) -> tuple[str, int] | None:
-        if self.words.combine == "sum":
+        if self.rules.combine == "sum":
             enough = sum(event.progress for event in self.served) >= watch.required
         else:
             enough = bool(self.served)
@@ -141,7 +141,7 @@ class _Living:
 
     def extend(self, now: int) -> None:
         wait = self.wait
-        counts = now > wait.start or (now == wait.start and self.words.count == "from_start")
+        counts = now > wait.start or (now == wait.start and self.rules.count == "from_start")
         if counts and any(event.at == now and event.key == w.key for w in wait.of("extend") for event in self.events):
             self.left.append(wait.timeout if wait.extend is None else wait.extend)
 
@@ -153,7 +153,7 @@ class _Living:
             if events:
                 latest = max(event.at for event in events)
                 paused = max(event.progress for event in events if event.at == latest) >= watch.required
-        if self.wait.fixed or (not paused and self.words.open_at(now)):
+        if self.wait.fixed or (not paused and self.rules.open_at(now)):
             self.left = [left - 1 for left in self.left]
 
     def finish(self, outcome: str, now: int, by: tuple[str, int] | None, last: int) -> None:
@@ -164,41 +164,41 @@ class _Living:
     def counted(self, last: int) -> int:
         wait = self.wait
         if extending := wait.of("extend"):
-            count = "from_start" if self.words.count == "from_start" else "after_start"
+            count = "from_start" if self.rules.count == "from_start" else "after_start"
             return sum(len(self.counting(watch, last, wait.start, count)) for watch in extending)
-        if self.words.serves != "every":
+        if self.rules.serves != "every":
             return len(self.served)
         return sum(len(self.counting(watch, last, wait.start, self.count)) for watch in wait.of("complete"))
 
 
-def by_brute_force(waits: list[Wait], events: list[Event], words: Words, horizon: int) -> dict[str, End]:
+def by_brute_force(waits: list[Wait], events: list[Event], rules: Rules, horizon: int) -> dict[str, End]:
     """Return every wait's end. `horizon` is an instant by which all is over that ends."""
-    living = [_Living(wait, words, events) for wait in waits]
+    living = [_Living(wait, rules, events) for wait in waits]
     unused: list[Event] = []
     for now in range(min([0, *(event.at for event in events), *(wait.start for wait in waits)]), horizon + 1):
         here = [one for one in living if one.wait.start <= now and one.end is None]
-        if words.deadline == "exclusive":
+        if rules.deadline == "exclusive":
             for one in here:
                 if now > one.wait.start and one.over():
                     _finish_at_deadline(one, now, now - 1)
             here = [one for one in here if one.end is None]
         for one in here:
             one.extend(now)
-        if words.serves != "every":
-            _serve(here, unused, [event for event in events if event.at == now], words, now)
+        if rules.serves != "every":
+            _serve(here, unused, [event for event in events if event.at == now], rules, now)
         for one in here:
-            if words.holds == "ever" and (by := one.holds(now)) is not None:
+            if rules.holds == "ever" and (by := one.holds(now)) is not None:
                 one.finish("completed", now, by, now)
             elif (
-                words.holds == "at_deadline" and one.over() and (words.deadline == "inclusive" or now == one.wait.start)
+                rules.holds == "at_deadline" and one.over() and (rules.deadline == "inclusive" or now == one.wait.start)
             ):
                 _complete_at_deadline(one, now, now)
             if one.end is None:
-                met = [w for w in one.wait.of("cancel") if one.met(w, now, one.wait.start, words.count)]
+                met = [w for w in one.wait.of("cancel") if one.met(w, now, one.wait.start, rules.count)]
                 if met:
-                    since = [one.since(watch, now, one.wait.start, words.count) for watch in met]
+                    since = [one.since(watch, now, one.wait.start, rules.count) for watch in met]
                     one.finish("cancelled", now, (met[since.index(min(since))].key, min(since)), now)
-            if one.end is None and one.over() and (words.deadline == "inclusive" or now == one.wait.start):
+            if one.end is None and one.over() and (rules.deadline == "inclusive" or now == one.wait.start):
                 _finish_at_deadline(one, now, now)
         for one in here:
             one.pass_time(now)
@@ -216,15 +216,15 @@ def _complete_at_deadline(one: _Living, now: int, last: int) -> None:
 
 
 def _finish_at_deadline(one: _Living, now: int, last: int) -> None:
-    if one.words.holds == "at_deadline":
+    if one.rules.holds == "at_deadline":
         _complete_at_deadline(one, now, max(last, one.wait.start))
     if one.end is None:
         one.finish("expired", now, None, max(last, one.wait.start))
 
 
-def _serve(here: list[_Living], unused: list[Event], arrived: list[Event], words: Words, now: int) -> None:
+def _serve(here: list[_Living], unused: list[Event], arrived: list[Event], rules: Rules, now: int) -> None:
     """Hand out the events of an instant, and unused ones to those who start (O7)."""
-    newest = words.serves == "newest"
+    newest = rules.serves == "newest"
     by_age = sorted(here, key=lambda one: one.wait.op_id)
     by_age.sort(key=lambda one: -one.wait.start if newest else one.wait.start)
 
@@ -232,10 +232,10 @@ def _serve(here: list[_Living], unused: list[Event], arrived: list[Event], words
         watch = one.wait.of("complete")[0]
         if event.key != watch.key or one.holds(now) is not None:
             return False
-        return words.combine == "sum" or event.progress >= watch.required
+        return rules.combine == "sum" or event.progress >= watch.required
 
     def take_unused(turn: int) -> None:
-        if words.count != "always":
+        if rules.count != "always":
             return
         for one in by_age:
             if one.wait.start == now:
@@ -248,7 +248,7 @@ def _serve(here: list[_Living], unused: list[Event], arrived: list[Event], words
         take_unused(1)
     for event in sorted(arrived, key=lambda event: -event.progress):
         for one in by_age:
-            if (words.count != "after_start" or one.wait.start < now) and wants(one, event):
+            if (rules.count != "after_start" or one.wait.start < now) and wants(one, event):
                 one.served.append(event)
                 break
         else:
@@ -257,8 +257,8 @@ def _serve(here: list[_Living], unused: list[Event], arrived: list[Event], words
         take_unused(-1)
 
 
-def some_words(dice: random.Random) -> Words:
-    """Draw words that are not refused together."""
+def some_rules(dice: random.Random) -> Rules:
+    """Draw rules that are not refused together."""
     served: list[Literal["every", "oldest", "newest"]] = ["every", "every", "oldest", "newest"]
     combined: list[Literal["max", "sum", "last"]] = ["max", "sum", "last"]
     serves = dice.choice(served)
@@ -267,7 +267,7 @@ def some_words(dice: random.Random) -> Words:
     if dice.random() < 0.3:
         cuts = sorted(dice.sample(range(30), 6))
         hours = ((cuts[0], cuts[1]), (cuts[2], cuts[3]), (cuts[4], 10_000))
-    return Words(
+    return Rules(
         count=dice.choice(["always", "from_start", "after_start"]),
         combine=combine,
         holds="ever" if serves != "every" else dice.choice(["ever", "ever", "at_deadline"]),
@@ -278,7 +278,7 @@ def some_words(dice: random.Random) -> Words:
     )
 
 
-def some_waits(dice: random.Random, words: Words) -> tuple[list[Wait], list[Event]]:
+def some_waits(dice: random.Random, rules: Rules) -> tuple[list[Wait], list[Event]]:
     """Draw a world so small that starts, events and deadlines meet."""
     instants, levels = dice.choice([4, 10, 25]), dice.choice([1, 3])
     keys = "ab"[: dice.choice([1, 2])]
@@ -288,15 +288,15 @@ def some_waits(dice: random.Random, words: Words) -> tuple[list[Wait], list[Even
     ]
     waits = []
     for number in range(dice.randint(1, 5)):
-        several = words.serves == "every" and dice.random() < 0.5
+        several = rules.serves == "every" and dice.random() < 0.5
         conditions: list[Literal["all", "any", "then"]] = ["all", "any", "then"]
-        condition = dice.choice(conditions[: 3 if words.holds == "ever" else 2])
+        condition = dice.choice(conditions[: 3 if rules.holds == "ever" else 2])
         watches = [
             Watch(dice.choice(keys), dice.randint(-1, levels + 1)) for _ in range(dice.choice([2, 3]) if several else 1)
         ]
         if dice.random() < 0.3:
             watches += [Watch(dice.choice("x" + keys), dice.randint(0, levels), "cancel")] * dice.choice([1, 1, 2])
-        if dice.random() < 0.3 and not (words.within == "step" and condition == "then"):
+        if dice.random() < 0.3 and not (rules.within == "step" and condition == "then"):
             watches += [Watch(key, 1, "extend") for key in dice.choice(["y", "a", "ya"])]
         if dice.random() < 0.3:
             watches.append(Watch(dice.choice("pa"), dice.randint(0, 1), "pause"))

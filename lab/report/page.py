@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import pandas as pd
 
 from abeyant.pages.document import document
-from abeyant.pages.words import escaped
+from abeyant.pages.formatting import escaped
 from lab.claim import Claim, Finding
 from lab.experiments import EXPERIMENTS
 from lab.machine import BUSY

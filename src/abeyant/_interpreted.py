@@ -54,13 +54,13 @@ def install_in_subinterpreter(refusal: ImportError) -> None:
     install()
 
 
-def _is_asked_for() -> bool:
+def _is_requested() -> bool:
     return os.environ.get("ABEYANT_PURE", "0") not in ("", "0")
 
 
 def why() -> str:
     """Return one line: why the engine runs interpreted, and the fix. Only for `engine.is_compiled()` being False."""
-    if _is_asked_for():
+    if _is_requested():
         return "ABEYANT_PURE is set; unset it"
     if _in_subinterpreter:
         return "compiled, the engine serves one interpreter of a process, and this is another; use threads or processes"
@@ -80,7 +80,7 @@ def warn_once(what: str, stacklevel: int) -> None:
     Call it only if `engine.is_compiled()` is False. `stacklevel` is that of `warnings.warn`, counted from the caller.
     """
     global _warned
-    if not _warned and not _is_asked_for():
+    if not _warned and not _is_requested():
         _warned = True
         warnings.warn(
             f"{what} runs interpreted, so it is slower than asyncio's own loop, and not faster: {why()}",

@@ -11,28 +11,28 @@ import weakref
 from typing import Protocol
 
 
-class BeginsAnew(Protocol):
+class ForkAware(Protocol):
     """An object that is reset after a fork: a timer, a detector or a purgatory."""
 
-    def _begin_anew(self) -> object:
+    def _reset_in_child(self) -> object:
         """Reset this in a forked child, open or closed as before; return inherited objects for the caller to drop."""
 
 
-_all: weakref.WeakSet[BeginsAnew] = weakref.WeakSet()
+_all: weakref.WeakSet[ForkAware] = weakref.WeakSet()
 
 
-def begins_anew(thing: BeginsAnew) -> None:
+def reset_in_child(thing: ForkAware) -> None:
     """Reset `thing` in the child process after every fork, as long as it lives."""
     _all.add(thing)
 
 
-def everything() -> list[BeginsAnew]:
+def everything() -> list[ForkAware]:
     """Return all live timers, detectors and purgatories."""
     return list(_all)
 
 
 def _in_child() -> None:
-    inherited = [thing._begin_anew() for thing in everything()]
+    inherited = [thing._reset_in_child() for thing in everything()]
     del inherited
 
 

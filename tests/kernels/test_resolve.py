@@ -206,7 +206,7 @@ MUTANTS = {
     ),
     "a block is not sorted to its end": Edit("rows", "range(low + 1, high)", "range(low + 1, high - 1)"),
     "runs in the wrong order are only copied": Edit(
-        "rows", "if middle < high and not _comes_before(", "if middle < high and _comes_before("
+        "rows", "if middle < high and not _is_before(", "if middle < high and _is_before("
     ),
     "a bucket's last pass is lost": Edit("rows", "    if there:\n        for", "    if not there:\n        for"),
     "what begins in order is in order": Edit(

@@ -1,4 +1,4 @@
-"""Questions from the manuals of other engines, which no page of ours has: by the words, and by a plain loop.
+"""Questions from the manuals of other engines, which no page of ours has: by the rules, and by a plain loop.
 
 Flink CEP (strict contiguity; `times` and then), ksqlDB (a join WITHIN before and after), Kapacitor (stateDuration),
 auctions that a late bid prolongs, and riders who give up. At whole minutes, so that instants meet; the loops know O3.
@@ -21,7 +21,7 @@ Happened = list[tuple[str, int, int]]
 """Key, minute, progress."""
 
 
-def by_words(operations: dict[str, list[Any]], events: Happened, **words: Any) -> Found:
+def by_rules(operations: dict[str, list[Any]], events: Happened, **rules: Any) -> Found:
     """Resolve; `start` and `timeout` in minutes, and so are the ends."""
     rows: dict[str, Any] = dict(operations)
     rows["start"] = pa.array([MINUTE * at for at in rows["start"]], pa.timestamp("us", "UTC"))
@@ -31,7 +31,7 @@ def by_words(operations: dict[str, list[Any]], events: Happened, **words: Any) -
     keys, times, progress = zip(*events, strict=True)
     at = pa.array([MINUTE * time for time in times], pa.timestamp("us", "UTC"))
     happened = pa.table({"key": list(keys), "at": at, "progress": list(progress)})
-    outcomes = tables.resolve(pa.table(rows), happened, **words)
+    outcomes = tables.resolve(pa.table(rows), happened, **rules)
     ends = outcomes["at"].cast(pa.int64()).to_pylist()
     names = zip(outcomes["op_id"].to_pylist(), outcomes["outcome"].to_pylist(), ends, strict=True)
     return {op_id: (outcome, end // MINUTE) for op_id, outcome, end in names}
@@ -51,7 +51,7 @@ def a_large_payment_right_after_a_small_one(dice: random.Random) -> tuple[Found,
             at, size = following[0]
             end = ("completed" if size == "large" else "cancelled", at)
         known[f"{account}{start}"] = end
-    found = by_words(
+    found = by_rules(
         {
             "op_id": [f"{account}{start}" for account, start in small],
             "key": [f"{account}/large" for account, _ in small],
@@ -73,7 +73,7 @@ def a_shipment_an_hour_before_or_two_after(dice: random.Random) -> tuple[Found, 
     for order, at in orders:
         times = [when for which, when, _ in shipped if which == order and at - 60 <= when <= at + 120]
         known[order] = ("completed", min(times)) if times else ("expired", at + 120)
-    found = by_words(
+    found = by_rules(
         {
             "op_id": [order for order, _ in orders],
             "key": [order for order, _ in orders],
@@ -95,7 +95,7 @@ def above_eighty_for_five_minutes(dice: random.Random) -> tuple[Found, Found]:
     for start in rises:
         below = [at for at, value in readings if start < at <= start + 5 and value < 80]
         known[f"{start}"] = ("completed", below[0]) if below else ("expired", start + 5)
-    found = by_words(
+    found = by_rules(
         {
             "op_id": [f"{start}" for start in rises],
             "key": ["cpu"] * len(rises),
@@ -126,7 +126,7 @@ def three_failures_then_a_success(dice: random.Random) -> tuple[Found, Found]:
         "condition": ["then"] * len(starts),
         "timeout": [10] * len(starts),
     }
-    found = by_words(
+    found = by_rules(
         {"op_id": [f"{start}" for start in starts], "start": starts, **waits},
         [(what, at, 1) for at, what in tries],
         count="from_start",
@@ -148,7 +148,7 @@ def the_reserve_is_met_when_the_hammer_falls(dice: random.Random) -> tuple[Found
                 closes, highest = max(closes, at + 5), max(highest, bid)
         known[lot] = ("completed" if highest >= reserve else "expired", closes)
     names = [lot for lot, *_ in lots]
-    found = by_words(
+    found = by_rules(
         {
             "op_id": names,
             "key": names,
@@ -182,7 +182,7 @@ def riders_who_give_up(dice: random.Random) -> tuple[Found, Found]:
         ]
         if waiting:
             known[min(waiting)[1]] = ("completed", car)
-    found = by_words(
+    found = by_rules(
         {
             "op_id": [name for name, *_ in riders],
             "key": ["cars"] * len(riders),

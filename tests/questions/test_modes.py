@@ -25,17 +25,17 @@ from pyspark.sql import SparkSession
 from abeyant import Resolution, Resolver, Watch, cli
 from abeyant.pipeline.resolver.streams.clock import Mark
 from abeyant.pipeline.resolver.streams.options import Options, checked
+from abeyant.pipeline.resolver.streams.rules import stages
+from abeyant.pipeline.resolver.streams.rules.layout import EVENTS, Columns
+from abeyant.pipeline.resolver.streams.rules.state import decode_rules, encode_rules
+from abeyant.pipeline.resolver.streams.rules.step import RulesState, process_batch
 from abeyant.pipeline.resolver.streams.shard import BatchInput
-from abeyant.pipeline.resolver.streams.words import stages
-from abeyant.pipeline.resolver.streams.words.layout import EVENTS, Columns
-from abeyant.pipeline.resolver.streams.words.state import decode_words, encode_words
-from abeyant.pipeline.resolver.streams.words.step import WordsState, process_batch
 from abeyant.tables.normalizing import normalize
 from abeyant.tables.reading import table_of
+from abeyant.tables.rules import ALL_CONDITIONS, Rules
 from abeyant.tables.schemas import EVENTS as EVENT_COLUMNS
 from abeyant.tables.schemas import OPERATIONS as OPERATION_COLUMNS
 from abeyant.tables.validity import read_operations, valid_events
-from abeyant.tables.words import ALL_CONDITIONS, Words
 from abeyant.timer import ManualTimer
 from questions.oracles import ORACLES, Ends
 from questions.test_questions import COMMANDS, few, folder, pytestmark, read
@@ -53,10 +53,10 @@ def question(request: pytest.FixtureRequest, few: Path, monkeypatch: pytest.Monk
 
 
 class Rows:
-    """What a question hands to `resolve` (`operations`, `events`, `words`): its valid rows, with all columns needed."""
+    """What a question hands to `resolve` (`operations`, `events`, `rules`): its valid rows, with all columns needed."""
 
     def __init__(self, asked: Any) -> None:
-        self.words = asked.words
+        self.rules = asked.rules
         given = table_of(asked.operations, OPERATION_COLUMNS, "operations").combine_chunks().to_batches()[0]
         normalized = pa.Table.from_batches([normalize(given, OPERATION_COLUMNS)])
         self.operations = given.filter(pa.array(read_operations(normalized, ALL_CONDITIONS).valid))
@@ -103,9 +103,9 @@ def live(rows: Rows) -> dict[str, tuple[str, datetime | None]]:
         assert end.at is not None
         ended.append((str(end.op_id), end.outcome, round(end.at * 1e6) + zero))
 
-    zero = 0 if "calendar" in rows.words else min(at for at, *_ in fed)  # some were before 1970
+    zero = 0 if "calendar" in rows.rules else min(at for at, *_ in fed)  # some were before 1970
     with ManualTimer() as timer:
-        resolver = Resolver(timer, **rows.words)
+        resolver = Resolver(timer, **rows.rules)
         for at, some in groupby(sorted(fed, key=lambda one: one[:2]), key=lambda one: one[0]):
             timer.advance_to((at - zero) / 1e6)
             with resolver.instant() as now:
@@ -143,7 +143,7 @@ def waits_of(rows: Rows) -> list[tuple[Any, ...]]:
 
 def checked_options(rows: Rows) -> Options:
     settings: dict[str, Any] = {"time": "event", "tick": None, "forget_after": None, "shards": 1}
-    options = checked(Words(**rows.words), lateness=LATENESS, **settings)
+    options = checked(Rules(**rows.rules), lateness=LATENESS, **settings)
     return dataclasses.replace(options, columns=rows.columns)
 
 
@@ -169,7 +169,7 @@ def streamed(rows: Rows, dice: random.Random) -> dict[str, tuple[str, datetime |
     }
     edges = np.quantile(np.concatenate(list(arrives.values())), [0, *sorted(dice.random() for _ in range(5)), 1])
     edges[-1] += 1
-    state, ended = encode_words(WordsState.first(), options), []
+    state, ended = encode_rules(RulesState.first(), options), []
     for number, (begin, end) in enumerate([*pairwise(edges), (0, 0)]):
         some = {
             name: table.filter(pa.array((arrives[name] >= begin) & (arrives[name] < end)))
@@ -181,9 +181,9 @@ def streamed(rows: Rows, dice: random.Random) -> dict[str, tuple[str, datetime |
                 least, greatest = pc.min_max(some[name][time]).as_py().values()
                 marks.append(Mark(name, least, greatest))  # type: ignore[arg-type]
         arrived = BatchInput([some["operations"]], [some["events"]], marks, number)
-        done = [process_batch(decode_words(*state, options), arrived, options) for _ in range(1 + number % 2)]
+        done = [process_batch(decode_rules(*state, options), arrived, options) for _ in range(1 + number % 2)]
         assert all(out.outcomes.equals(done[0][1].outcomes) for _, out in done), "done again, it comes to the same"
-        state = encode_words(done[-1][0], options)
+        state = encode_rules(done[-1][0], options)
         assert done[-1][1].rejected.num_rows == 0
         ended += done[-1][1].outcomes.to_pylist()
     assert len({row["op_id"] for row in ended}) == len(ended)
@@ -203,7 +203,7 @@ def test_a_stream_that_is_drained(question: str, tmp_path: Path, spark: SparkSes
         tables = {"operations": asked.operations, "events": asked.events}
         for name, table in tables.items():
             table.to_parquet(tmp_path / f"{name}.parquet", index=False, coerce_timestamps="us")
-        options = (pair for name, value in asked.words.items() for pair in (f"--{name}", value) if name != "details")
+        options = (pair for name, value in asked.rules.items() for pair in (f"--{name}", value) if name != "details")
         words = [*(str(tmp_path / f"{name}.parquet") for name in tables), "--out", "result", *options]
     if "'then'" in " ".join(words) and "--within" not in words:
         words += ["--count", "after_start"]  # what it means; a stream does not look into the rows to know of steps

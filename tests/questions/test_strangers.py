@@ -1,6 +1,6 @@
 """Questions of other people, as they would hand them over: frames of pandas and Polars, relations of DuckDB.
 
-From Siddhi's absent patterns, interview questions in SQL, service levels and clocks that change. Each by the words, in
+From Siddhi's absent patterns, interview questions in SQL, service levels and clocks that change. Each by the rules, in
 tables, live and on Spark, and by a plain loop that knows O3 and looks at whole minutes, where instants meet.
 """
 
@@ -33,7 +33,7 @@ class Question(NamedTuple):
 
     operations: Any
     events: Any
-    words: dict[str, Any]
+    rules: dict[str, Any]
     known: Found
 
 
@@ -339,8 +339,8 @@ def nothing_at_all(dice: random.Random) -> Question:
     frame = pd.DataFrame({"op_id": ["a"] * len(starts), "key": ["a"] * len(starts), "timeout": ["9 s"] * len(starts)})
     frame["start"] = pd.to_datetime(at(*starts), utc=True)
     known: Found = {"a": ("expired", starts[0])} if starts else {}
-    words = {"serves": dice.choice(["every", "oldest"]), "count": "after_start"}
-    return Question(frame, pd.DataFrame({"key": [], "at": []}), words, known)
+    rules = {"serves": dice.choice(["every", "oldest"]), "count": "after_start"}
+    return Question(frame, pd.DataFrame({"key": [], "at": []}), rules, known)
 
 
 QUESTIONS: list[Callable[[random.Random], Question]] = [
@@ -371,7 +371,7 @@ def test_in_tables(question: Callable[[random.Random], Question]) -> None:
     outcomes = set()
     for seed in range(share(15)):
         asked = question(random.Random(seed))
-        found = tables.resolve(asked.operations, asked.events, **asked.words).to_pylist()
+        found = tables.resolve(asked.operations, asked.events, **asked.rules).to_pylist()
         assert {row["op_id"]: (row["outcome"], minute_of(row["at"])) for row in found} == asked.known, seed
         assert len(found) == len(asked.known)
         outcomes |= {outcome for outcome, _ in asked.known.values()}
@@ -399,5 +399,5 @@ def test_in_batches_of_a_stream_killed_and_begun_again(question: Callable[[rando
 def test_on_spark(spark: SparkSession) -> None:
     for question in QUESTIONS:
         asked = question(random.Random(2))
-        found = pipeline.resolve(asked.operations, asked.events, **asked.words).toArrow().to_pylist()
+        found = pipeline.resolve(asked.operations, asked.events, **asked.rules).toArrow().to_pylist()
         assert {row["op_id"]: (row["outcome"], minute_of(row["at"])) for row in found} == asked.known, question

@@ -1,4 +1,4 @@
-"""Questions from trades that no page of ours has: by the words, in every way, and by plain loops.
+"""Questions from trades that no page of ours has: by the rules, in every way, and by plain loops.
 
 One-time passwords, parking meters, hospitals, purchase orders and returns, holds for several reasons, stock sold newest
 first. At whole minutes, so that instants meet; keys as integers, categories and Arrow's text, times of any unit.
@@ -78,8 +78,8 @@ def the_first_touch(dice: random.Random) -> Question:
     frame = pd.DataFrame({"op_id": [int(number) for number, *_ in clicks]})
     frame["key"], frame["start"] = pd.Categorical([who for _, who, _ in clicks]), at(start for *_, start in clicks)
     events = happened(some).convert_dtypes(dtype_backend="pyarrow")
-    words = {"count": "after_start", "serves": "oldest"}
-    return Question(frame.assign(timeout=pd.Timedelta("15min")), events, words, known)
+    rules = {"count": "after_start", "serves": "oldest"}
+    return Question(frame.assign(timeout=pd.Timedelta("15min")), events, rules, known)
 
 
 def received_and_invoiced(dice: random.Random, holds: str = "ever") -> Question:
@@ -106,8 +106,8 @@ def received_and_invoiced(dice: random.Random, holds: str = "ever") -> Question:
     )
     events = happened(keys).assign(progress=pd.array([much for *_, much in some], "Int32"))
     events["at"] = events["at"].astype("datetime64[ms, UTC]")
-    words = {"count": "after_start", "combine": "sum", "holds": holds}
-    return Question(frame.assign(timeout=40 * MINUTE), events, words, known)
+    rules = {"count": "after_start", "combine": "sum", "holds": holds}
+    return Question(frame.assign(timeout=40 * MINUTE), events, rules, known)
 
 
 def still_complete_at_the_end(dice: random.Random) -> Question:
@@ -246,7 +246,7 @@ def test_in_tables_live_and_in_batches_of_a_stream(question: Callable[[random.Ra
     outcomes = set()
     for seed in range(4):
         asked = question(random.Random(seed))
-        rows = tables.resolve(asked.operations, asked.events, **asked.words).to_pylist()
+        rows = tables.resolve(asked.operations, asked.events, **asked.rules).to_pylist()
         ends: dict[str, tuple[str, Any]] = {row["op_id"]: (row["outcome"], row["at"]) for row in rows}
         assert minutes_of(ends) == asked.known, seed
         if seed == 0:
@@ -261,7 +261,7 @@ def test_in_tables_live_and_in_batches_of_a_stream(question: Callable[[random.Ra
 def test_on_spark(spark: SparkSession) -> None:
     for question in QUESTIONS:
         asked = question(random.Random(2))
-        found = pipeline.resolve(asked.operations, asked.events, **asked.words).toArrow().to_pylist()
+        found = pipeline.resolve(asked.operations, asked.events, **asked.rules).toArrow().to_pylist()
         assert minutes_of({row["op_id"]: (row["outcome"], row["at"]) for row in found}) == asked.known, question
 
 

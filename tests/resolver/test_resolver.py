@@ -370,18 +370,18 @@ def test_mistakes_have_one_clear_error(given: Any, error: type[Exception], messa
 
 
 @pytest.mark.parametrize(
-    ("words", "watches", "condition", "message"),
+    ("rules", "watches", "condition", "message"),
     [
         ({"serves": "oldest"}, "ab", "all", "has several watches with role 'complete', .* serves='oldest'"),
         ({"holds": "at_deadline"}, "ab", "then", "has condition 'then', .* holds='at_deadline'"),
         ({"within": "step"}, "ax", "then", "has steps and a watch with role .extend., .* within='step'"),
     ],
 )
-def test_watches_that_contradict_the_words_are_refused(
-    words: Any, watches: str, condition: Any, message: str, timer: ManualTimer
+def test_watches_that_contradict_the_rules_are_refused(
+    rules: Any, watches: str, condition: Any, message: str, timer: ManualTimer
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        Resolver(timer, **words).start(
+        Resolver(timer, **rules).start(
             1,
             [Watch(key, role="extend" if key == "x" else "complete") for key in watches],
             timeout=1,
@@ -389,7 +389,7 @@ def test_watches_that_contradict_the_words_are_refused(
         )
 
 
-def test_words_and_numbers_are_checked(timer: ManualTimer) -> None:
+def test_rules_and_numbers_are_checked(timer: ManualTimer) -> None:
     with pytest.raises(ValueError, match="count must be 'always', 'from_start' or 'after_start', not 'later'"):
         Resolver(timer, count="later")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"timer must be a SystemTimer, ManualTimer or aio\.Timer, not <class"):

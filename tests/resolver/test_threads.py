@@ -28,7 +28,7 @@ def switch_often() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "rules",
     [
         {},
         {"count": "after_start", "combine": "sum"},
@@ -39,7 +39,7 @@ def switch_often() -> Iterator[None]:
     ids=str,
 )
 @pytest.mark.parametrize("pool", with_slow([0, 3], [0]))
-def test_each_operation_ends_once_p1_p4(words: Any, pool: int) -> None:
+def test_each_operation_ends_once_p1_p4(rules: Any, pool: int) -> None:
     ends: Counter[Any] = Counter()
     taken: Counter[Any] = Counter()
     outcomes: Counter[str] = Counter()
@@ -48,7 +48,7 @@ def test_each_operation_ends_once_p1_p4(words: Any, pool: int) -> None:
     number = share(1500)
 
     with SystemTimer(tick=0.0005, executor=executor) as timer:
-        resolver = Resolver(timer, **words)
+        resolver = Resolver(timer, **rules)
 
         def on_end(resolution: Resolution) -> None:
             with lock:

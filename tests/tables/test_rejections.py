@@ -145,14 +145,14 @@ def test_batches_warn_at_their_end() -> None:
         tables.resolve_batches(operations({}), pa.table({"key": pa.nulls(1), "at": [NOON]}))
 
 
-@pytest.mark.parametrize("words", [{}, {"combine": "sum"}])
-def test_fractions_among_whole_prices_are_a_warning(words: dict[str, Any]) -> None:
+@pytest.mark.parametrize("rules", [{}, {"combine": "sum"}])
+def test_fractions_among_whole_prices_are_a_warning(rules: dict[str, Any]) -> None:
     prices = [10.0] * 18 + [9.5, 19.99]
     paid = pd.DataFrame({"key": ["x"] * 20, "at": [NOON] * 20, "progress": prices})
-    (warning,) = warned(operations({}), paid, **words)
+    (warning,) = warned(operations({}), paid, **rules)
     assert warning.startswith(
         "events: 2 of 20 rows were rejected: progress is not a whole number: 9.5; round the column, or"
     )
     assert "cents" in warning
-    assert not warned(operations({}), paid.assign(progress=[10.0] * 19 + [float("nan")]), **words)  # left out by a null
-    assert not warned(operations({}), paid.tail(19), **words)
+    assert not warned(operations({}), paid.assign(progress=[10.0] * 19 + [float("nan")]), **rules)  # left out by a null
+    assert not warned(operations({}), paid.tail(19), **rules)

@@ -305,7 +305,7 @@ def test_batches_are_found_one_after_the_other_and_memory_stays(tmp_path: Path) 
         ("condition", pa.array(["all"] * 4 + ["then"]), "the condition 'then'"),
     ],
 )
-def test_batches_with_further_words_are_refused(column: str, values: pa.Array, named: str) -> None:
+def test_batches_with_further_rules_are_refused(column: str, values: pa.Array, named: str) -> None:
     start = datetime(2026, 1, 1, tzinfo=UTC)
     operations = pa.table(
         {"op_id": list("abcde"), "key": ["k"] * 5, "start": [start] * 5, "timeout_ms": [1] * 5}

@@ -26,7 +26,7 @@ from typing import Any, Literal, Self
 
 from abeyant import purgatory as threads
 from abeyant.aio.timer import Timer
-from abeyant.forking import begins_anew
+from abeyant.forking import reset_in_child
 from abeyant.purgatory import DelayedOperation, PurgatoryClosedError, PurgatoryStats
 from abeyant.timer import Timer as AnyTimer
 from abeyant.timer.base import check_callback
@@ -137,7 +137,7 @@ class Purgatory:
         self._closed = False
         self._queued: deque[Hashable] = deque()
         self._scheduled = False
-        begins_anew(self)
+        reset_in_child(self)
 
     async def wait(
         self, keys: Iterable[Hashable], until: Callable[[], object] | None = None, *, timeout: float | timedelta
@@ -244,7 +244,7 @@ class Purgatory:
 
     # -- inside
 
-    def _begin_anew(self) -> object:
+    def _reset_in_child(self) -> object:
         inherited = self._waits, self._loop, self._queued
         self._loop = None  # the forked child has its own loop
         self._waits = None

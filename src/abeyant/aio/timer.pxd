@@ -33,7 +33,7 @@ cdef class Timer(_Timer):
     cdef int64_t _now(self) except -1
     cdef int64_t _due_by(self) except? -1
     cdef bint _accepts(self) except -1
-    cpdef object _begin_anew(self)
+    cpdef object _reset_in_child(self)
     cdef TimerTask _start(self, object callback, tuple args, long long delay, long long deadline)
     @cython.locals(prevented=cython.bint)
     cdef bint _cancel(self, TimerTask task) except -1

@@ -203,8 +203,8 @@ class Timer(_Timer):
     def _now(self) -> int:
         return monotonic_ns() if self._lags else self._due_by()
 
-    def _begin_anew(self) -> object:
-        inherited = _Timer._begin_anew(self), self._keeper, self._handle
+    def _reset_in_child(self) -> object:
+        inherited = _Timer._reset_in_child(self), self._keeper, self._handle
         self._early = False
         self._handle = None
         self._keeper = _Keeper(self)

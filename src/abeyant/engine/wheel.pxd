@@ -81,7 +81,7 @@ cdef class TimingWheel:
     cdef int64_t _next_ticks(self) except? -2
     @cython.locals(slab=Slab, slot=cython.int, sentinel=cython.int, upcoming=cython.longlong)
     cdef int64_t _settle(self, long long target, long long budget) except? -2
-    cdef bint _has_come_up(self) except -1
+    cdef bint _cascade_is_due(self) except -1
     @cython.locals(slab=Slab, sentinel=cython.int, slot=cython.int, deadline=cython.longlong)
     cdef bint _reach_lone(self, long long target) noexcept
     @cython.locals(level=cython.int)

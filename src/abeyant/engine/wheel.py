@@ -419,7 +419,7 @@ class TimingWheel:
         Returns the budget that is left; 0 or less means that it ran out midway and must be taken up again.
         """
         slab = self._slab
-        if not slab.is_empty(self._due) and slab.is_empty(self._cascading) and not self._has_come_up():
+        if not slab.is_empty(self._due) and slab.is_empty(self._cascading) and not self._cascade_is_due():
             return budget
         while True:
             slot = slab.last(self._cascading)
@@ -432,7 +432,7 @@ class TimingWheel:
                     self._cascaded += 1
                 self._file(slot, True)
                 slot = slab.last(self._cascading)
-            if self._has_come_up():
+            if self._cascade_is_due():
                 # The lowest wheel comes first (its sentinels have the lower numbers): what cascades from higher
                 # ones is older and goes in front of it.
                 sentinel = self._queue.pop()
@@ -449,7 +449,7 @@ class TimingWheel:
             else:
                 self._set_clock(upcoming)
 
-    def _has_come_up(self) -> bool:
+    def _cascade_is_due(self) -> bool:
         """Return whether a bucket of the clock's tick is still to cascade.
 
         Where something is due too, a budget ran out, and the rest of what was cascading has been removed since.

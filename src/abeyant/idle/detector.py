@@ -42,7 +42,7 @@ else:
 
 from abeyant.engine import MAX_TIME
 from abeyant.engine.wheel import TimingWheel
-from abeyant.forking import begins_anew
+from abeyant.forking import reset_in_child
 from abeyant.idle.peers import Peers
 from abeyant.signature import CLASS_SIGNATURE, trim_getters
 from abeyant.timer.base import Timer, TimerClosedError, at_any_rate, check_callback, refuse_coroutine
@@ -135,7 +135,7 @@ class IdleDetector:
         self._own_timer = _make_timer() if timer is None else None
         self._timer: Timer = self._own_timer or timer  # type: ignore[assignment]
         self._watch_nobody()
-        begins_anew(self)
+        reset_in_child(self)
 
     def _watch_nobody(self) -> None:
         self._wheel = TimingWheel(self._timer._wheel.tick, self._timer._wheel.wheel_size, self._timer._now())
@@ -298,7 +298,7 @@ class IdleDetector:
         state = "closed" if self._peers.closed else f"{len(self)} watched"
         return f"<IdleDetector of {self.timeout:g}s, {state}>"
 
-    def _begin_anew(self) -> object:
+    def _reset_in_child(self) -> object:
         """Forget all peers in a forked child, as they are the parent's. Return what was inherited."""
         former = self._peers
         inherited = former, self._alarm

@@ -8,7 +8,7 @@ cdef Py_ssize_t _WIDTH
 
 
 @cython.locals(row=cython.Py_ssize_t, number=cython.int)
-cdef bint _all_there(const int[::1] numbers, Py_ssize_t count, Py_ssize_t rows) except -1
+cdef bint _all_in_range(const int[::1] numbers, Py_ssize_t count, Py_ssize_t rows) except -1
 @cython.locals(row=cython.Py_ssize_t, one=cython.Py_ssize_t, other=cython.Py_ssize_t)
 cdef void _pair(const unsigned long long[::1] ones, const int[::1] one_of, const unsigned long long[::1] others, const int[::1] other_of, unsigned long long[::1] places, unsigned long long[::1] identities) except *
 cdef unsigned long long _both(unsigned long long one, unsigned long long other) noexcept nogil

@@ -53,7 +53,7 @@ def pair_hashes(
         rows = rows.cast("B").cast("i") if len(rows) else memoryview(array("i"))
         if len(rows):
             same_length(f"{name}_of", rows, "places", len(place))
-        if not _all_there(rows, len(values) // 2, len(place)):
+        if not _all_in_range(rows, len(values) // 2, len(place)):
             raise ValueError(f"{name}_of has a number that none of the {len(values) // 2} hashes of {name}s has")
         columns += [_unsigned(values), rows]
     _pair(columns[0], columns[1], columns[2], columns[3], _unsigned(place), _unsigned(identity))
@@ -94,7 +94,7 @@ def _unsigned(view: memoryview) -> memoryview:
 # -- in C when compiled, the last two without the interpreter's lock -------------------------------------------------
 
 
-def _all_there(numbers: memoryview, count: int, rows: int) -> bool:
+def _all_in_range(numbers: memoryview, count: int, rows: int) -> bool:
     if not len(numbers):
         return rows <= count
     for row in range(len(numbers)):

@@ -51,7 +51,7 @@ cdef class _Run:
     @cython.locals(wheel=TraceWheel, target=cython.longlong, row=cython.int)
     cdef int _wake_before(self, long long time) except -1
     @cython.locals(late=cython.longlong)
-    cdef void _tell(self, int row, long long at) noexcept
+    cdef void _record_expired(self, int row, long long at) noexcept
     cdef void _wait(self, long long time) noexcept
     cdef object stats(self)
 

@@ -297,13 +297,13 @@ class _Run:
             wheel.settle(target)
             row = wheel.next_due()
             while row >= 0:
-                self._tell(row, wheel.now)
+                self._record_expired(row, wheel.now)
                 row = wheel.next_due()
                 if row < 0:
                     wheel.settle(target)
                     row = wheel.next_due()
 
-    def _tell(self, row: int, at: int) -> None:
+    def _record_expired(self, row: int, at: int) -> None:
         """Record that a row expired at the time `at`."""
         self._expired += 1
         self._last = max(self._last, at)

@@ -28,7 +28,7 @@ cdef class Staircases:
     cdef long long _first(self, long long place, long long identity, long long required, long long start, long long deadline, bint exclusive) noexcept nogil
     @cython.locals(entry=cython.longlong, low=cython.Py_ssize_t, high=cython.Py_ssize_t, middle=cython.Py_ssize_t)
     cdef Py_ssize_t _find(self, long long place, long long identity, long long required) noexcept nogil
-    cdef bint _comes_after(self, Py_ssize_t step, long long place, long long identity, long long required) noexcept nogil
+    cdef bint _is_after(self, Py_ssize_t step, long long place, long long identity, long long required) noexcept nogil
 
 
 cdef bint _is_step(const long long[::1] steps, Py_ssize_t last, const long long[::1] rows, Py_ssize_t row) noexcept nogil

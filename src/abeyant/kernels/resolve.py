@@ -223,7 +223,7 @@ class Staircases:
         high = self._directory[entry + 1]
         while low < high:  # steps before `low` are at or before the wanted one, those from `high` on after it
             middle = (low + high) >> 1
-            if self._comes_after(middle, place, identity, required):
+            if self._is_after(middle, place, identity, required):
                 high = middle
             else:
                 low = middle + 1
@@ -232,7 +232,7 @@ class Staircases:
             return low
         return -1
 
-    def _comes_after(self, step: int, place: int, identity: int, required: int) -> bool:
+    def _is_after(self, step: int, place: int, identity: int, required: int) -> bool:
         step *= _WIDTH
         if self._steps[step] != place:
             return self._steps[step] > place

@@ -18,7 +18,7 @@ cdef void sort(long long[::1] rows, Py_ssize_t begin, Py_ssize_t end, long long[
 @cython.locals(row=cython.Py_ssize_t, low=cython.longlong, high=cython.longlong, place=cython.longlong, shift=cython.int, bucket=cython.Py_ssize_t, count=cython.Py_ssize_t, to=cython.Py_ssize_t)
 cdef Py_ssize_t _deal(const long long[::1] rows, Py_ssize_t begin, Py_ssize_t end, long long[::1] target, long long[::1] ends, Py_ssize_t buckets) noexcept nogil
 cdef void _move(const long long[::1] rows, Py_ssize_t row, long long[::1] target, Py_ssize_t to) noexcept nogil
-cdef bint _comes_before(const long long[::1] rows, Py_ssize_t one, Py_ssize_t other) noexcept nogil
+cdef bint _is_before(const long long[::1] rows, Py_ssize_t one, Py_ssize_t other) noexcept nogil
 @cython.locals(row=cython.Py_ssize_t, begin=cython.Py_ssize_t, middle=cython.Py_ssize_t, end=cython.Py_ssize_t, width=cython.Py_ssize_t, there=cython.bint)
 cdef void _sort_many(long long[::1] rows, long long[::1] other, Py_ssize_t low, Py_ssize_t high) noexcept nogil
 @cython.locals(row=cython.Py_ssize_t, to=cython.Py_ssize_t)

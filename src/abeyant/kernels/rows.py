@@ -110,7 +110,7 @@ def _move(rows: Integers, row: int, target: Integers, to: int) -> None:
     target[to + 3] = rows[row + 3]
 
 
-def _comes_before(rows: Integers, one: int, other: int) -> bool:
+def _is_before(rows: Integers, one: int, other: int) -> bool:
     """Return whether one row comes before another: by key, then the greatest progress first, then the earliest."""
     one *= _WIDTH
     other *= _WIDTH
@@ -126,12 +126,12 @@ def _comes_before(rows: Integers, one: int, other: int) -> bool:
 def _sort_many(rows: Integers, other: Integers, low: int, high: int) -> None:
     """Sort [low, high) of `rows`, unless in order or in reverse: blocks by insertion, then bottom-up merging."""
     row = low + 1
-    while row < high and not _comes_before(rows, row, row - 1):
+    while row < high and not _is_before(rows, row, row - 1):
         row += 1
     if row == high:
         return
     if row == low + 1:
-        while row < high and _comes_before(rows, row, row - 1):
+        while row < high and _is_before(rows, row, row - 1):
             row += 1
         if row == high:
             _reverse(rows, low, high)
@@ -163,7 +163,7 @@ def _insert(rows: Integers, low: int, high: int) -> None:
     """Sort a few rows by insertion."""
     for row in range(low + 1, high):
         to = row
-        while to > low and _comes_before(rows, to, to - 1):
+        while to > low and _is_before(rows, to, to - 1):
             _swap(rows, to, to - 1)
             to -= 1
 
@@ -189,11 +189,11 @@ def _merge(source: Integers, target: Integers, low: int, middle: int, high: int)
     """Merge two sorted runs, [low, middle) and [middle, high), into the same places of `target`."""
     left = low
     right = middle
-    if middle < high and not _comes_before(source, middle, middle - 1):
+    if middle < high and not _is_before(source, middle, middle - 1):
         right = high  # already in order: only copy
         middle = high
     for to in range(low, high):
-        if right >= high or (left < middle and not _comes_before(source, right, left)):
+        if right >= high or (left < middle and not _is_before(source, right, left)):
             _move(source, left, target, to)
             left += 1
         else:

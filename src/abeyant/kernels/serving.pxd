@@ -26,7 +26,7 @@ cdef class Waiting:
     @cython.locals(before=cython.Py_ssize_t, after=cython.Py_ssize_t)
     cdef void _end(self, Py_ssize_t operation) noexcept nogil
     @cython.locals(operation=cython.Py_ssize_t, following=cython.Py_ssize_t)
-    cdef Py_ssize_t _wanted_by(self, long long progress, const long long[::1] lasts, const long long[::1] required, long long now, bint newest, bint add) noexcept nogil
+    cdef Py_ssize_t _first_served(self, long long progress, const long long[::1] lasts, const long long[::1] required, long long now, bint newest, bint add) noexcept nogil
     cdef void _give(self, Py_ssize_t operation, long long when, long long progress, long long[::1] required, long long[::1] met, long long[::1] brought, long long[::1] served, long long now, bint add) noexcept nogil
     @cython.locals(before=cython.Py_ssize_t)
     cdef void _leave_unused(self, Py_ssize_t event, Py_ssize_t after) noexcept nogil

@@ -162,7 +162,7 @@ class Waiting:
                         )
                     same_instant = _NONE
                     while event < event_ends[key] and at[event] == now:
-                        found = self._wanted_by(progress[event], lasts, required, now, newest, add)
+                        found = self._first_served(progress[event], lasts, required, now, newest, add)
                         if len(owner):
                             owner[event] = found
                         if found >= 0:
@@ -202,7 +202,9 @@ class Waiting:
         else:
             self._last_operation = before
 
-    def _wanted_by(self, progress: int, lasts: Integers, required: Integers, now: int, newest: bool, add: bool) -> int:
+    def _first_served(
+        self, progress: int, lasts: Integers, required: Integers, now: int, newest: bool, add: bool
+    ) -> int:
         """Return the first operation in turn that the event can serve, or -1. Unlink those past their `lasts`."""
         operation = self._last_operation if newest else self._first_operation
         while operation >= 0:

@@ -18,7 +18,7 @@ from string import Template
 from typing import Any, Final
 
 from abeyant.pages.figure import Figure
-from abeyant.pages.words import escaped
+from abeyant.pages.formatting import escaped
 
 
 def document(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from abeyant.pages.words import UNKNOWN, escaped
+from abeyant.pages.formatting import UNKNOWN, escaped
 
 __all__ = ["heat_map"]
 

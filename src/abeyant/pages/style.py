@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from abeyant.pages.words import duration, tick_values
+from abeyant.pages.formatting import duration, tick_values
 
 # Mid-tones with a contrast of at least 3:1 on the page's light and dark backgrounds.
 PALETTE: Final = ("#3f80d6", "#c8741c", "#1f968a", "#9166cf", "#c460a2", "#85881f", "#a0694c", "#74818f")

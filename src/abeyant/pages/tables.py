@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from abeyant.pages.words import escaped
+from abeyant.pages.formatting import escaped
 
 __all__ = ["Cell", "Column", "Columns", "facts", "folded", "nothing", "table"]
 
@@ -22,15 +22,15 @@ def facts(made: Mapping[str, Any]) -> str:
     """Return the record of how the analysis was made, as an HTML list."""
     if not made:
         return nothing("The result has no record of how it was made.")
-    entries = (f"<dt>{escaped(_words(name))}</dt><dd>{_fact(value)}</dd>" for name, value in made.items())
+    entries = (f"<dt>{escaped(_plain_name(name))}</dt><dd>{_fact(value)}</dd>" for name, value in made.items())
     return f"<dl>{''.join(entries)}</dl>"
 
 
 def _fact(value: object) -> str:
     if isinstance(value, Mapping):
-        return "<ul>" + "".join(f"<li>{escaped(_words(k))}: {_fact(v)}</li>" for k, v in value.items()) + "</ul>"
+        return "<ul>" + "".join(f"<li>{escaped(_plain_name(k))}: {_fact(v)}</li>" for k, v in value.items()) + "</ul>"
     if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
-        columns: Columns = {str(name): (escaped(_words(name)), _fact) for name in value[0]}
+        columns: Columns = {str(name): (escaped(_plain_name(name)), _fact) for name in value[0]}
         numbers = {name for name in columns if all(isinstance(item.get(name), int) for item in value)}
         return table(
             pd.DataFrame(value, columns=list(columns), dtype=object),
@@ -46,7 +46,7 @@ def _fact(value: object) -> str:
     return f"<bdi>{escaped('none' if value is None else value)}</bdi>"
 
 
-def _words(name: object) -> str:
+def _plain_name(name: object) -> str:
     return str(name).replace("_", " ")
 
 

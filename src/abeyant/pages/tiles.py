@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from abeyant.pages.words import escaped
+from abeyant.pages.formatting import escaped
 
 __all__ = ["Tile", "tiles"]
 

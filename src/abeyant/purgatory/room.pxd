@@ -34,7 +34,7 @@ cdef class Room(Life):
 
     cdef object _keep_nothing(self)
     @cython.locals(operation=DelayedOperation, inherited=Directory, closed=cython.bint)
-    cpdef object _begin_anew(self)
+    cpdef object _reset_in_child(self)
     @cython.locals(accepted=cython.bint, errors=list, directory=Directory)
     cdef list _submit(self, DelayedOperation operation, tuple keys)
     cdef list _attempt_catching(self, DelayedOperation operation, list errors)

@@ -14,7 +14,7 @@ try:
 except ImportError:
     from abeyant.engine import uncompiled as cython
 
-from abeyant.forking import begins_anew
+from abeyant.forking import reset_in_child
 from abeyant.purgatory.directory import Directory
 from abeyant.purgatory.errors import OperationReusedError, PurgatoryClosedError
 from abeyant.purgatory.life import ROUNDS, Life
@@ -107,7 +107,7 @@ class Room(Life):
         self._quick_timer: Any = timer if type(timer) in (SystemTimer, ManualTimer) else None
         self._on_error = on_error
         self._keep_nothing()
-        begins_anew(self)
+        reset_in_child(self)
 
     def _keep_nothing(self) -> None:
         self._directory = Directory()
@@ -319,7 +319,7 @@ class Room(Life):
         finally:
             self._directory.unlock()
 
-    def _begin_anew(self) -> object:
+    def _reset_in_child(self) -> object:
         """Empty the purgatory in a forked child: pending operations end in the parent, and only there (P1)."""
         inherited = self._directory
         for operation in inherited.everyone():

@@ -7,7 +7,7 @@ operation  one operation: its watches and its countdown
 instant    operations and events of one instant, checked
 serving    events that serve one operation each
 resolver   all operations and keys, on a timer
-words      the options of a call, and which exclude each other
+rules      the options of a call, and which exclude each other
 calendar   business hours
 """
 

@@ -256,7 +256,7 @@ def _read(hours: str) -> list[list[tuple[int, int]]]:
         first, last = (_DAYS.index(name) for name in names)
         for number in range((last - first) % 7 + 1):
             weekly[(first + number) % 7].append((begin, end))
-    _check_apart(weekly, hours)
+    _check_overlap(weekly, hours)
     return weekly
 
 
@@ -267,7 +267,7 @@ def _minutes(text: str, part: str) -> int:
     return 60 * hour + minute
 
 
-def _check_apart(weekly: list[list[tuple[int, int]]], hours: str) -> None:
+def _check_overlap(weekly: list[list[tuple[int, int]]], hours: str) -> None:
     spans = sorted((1440 * day + begin, 1440 * day + end) for day, some in enumerate(weekly) for begin, end in some)
     following = [*spans[1:], (spans[0][0] + 7 * 1440, 0)]
     if any(end > later for (_, end), (later, _) in zip(spans, following, strict=True)):

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from abeyant.purgatory.operation import LONGEST
 from abeyant.resolver.operation import Operation, Resolution, Watch
-from abeyant.resolver.words import ROLES, Condition, Words, either
+from abeyant.resolver.rules import ROLES, Condition, Rules, either
 from abeyant.timer.base import refuse_callback
 from abeyant.timer.callbacks import is_async
 from abeyant.timer.units import as_float, to_nanoseconds
@@ -22,9 +22,9 @@ _CONDITIONS: Final = ("all", "any", "then")
 class Feed:
     """Base class with the methods `start` and `event` of a resolver and of an `Instant`."""
 
-    __slots__ = ("_words",)
+    __slots__ = ("_rules",)
 
-    _words: Words
+    _rules: Rules
 
     def _take(self, starts: list[Operation], events: list[Event]) -> int:
         raise NotImplementedError
@@ -61,7 +61,7 @@ class Feed:
         self._check_watches(op_id, listed, condition, fixed=fixed)
         span = to_nanoseconds(deadline, "deadline") if timeout is None else _span(timeout, "timeout")  # type: ignore[arg-type]
         extension = None if extend is None else _span(extend, "extend")
-        operation = Operation(self._words, op_id, listed, span, fixed, condition, extension, on_end)
+        operation = Operation(self._rules, op_id, listed, span, fixed, condition, extension, on_end)
         return bool(self._take([operation], []))
 
     def event(self, key: Hashable, progress: float = 1) -> int:
@@ -71,7 +71,7 @@ class Feed:
         return self._take([], [(key, progress)])
 
     def _check_watches(self, op_id: Hashable, watches: tuple[Watch, ...], condition: Condition, *, fixed: bool) -> None:
-        words = self._words
+        rules = self._rules
         for watch in watches:
             if not isinstance(watch, Watch):
                 raise TypeError(
@@ -87,22 +87,22 @@ class Feed:
             raise ValueError(f"operation {op_id!r} must watch at least one key: without any it could only expire")
         if roles.count("pause") > 1:
             raise ValueError(f"operation {op_id!r}: several watches have role 'pause'; give it one")
-        if words.serves != "every" and roles.count("complete") > 1:
+        if rules.serves != "every" and roles.count("complete") > 1:
             raise ValueError(
-                f"operation {op_id!r} has several watches with role 'complete', which serves={words.serves!r} "
+                f"operation {op_id!r} has several watches with role 'complete', which serves={rules.serves!r} "
                 "excludes: an event serves one watch; give each operation one"
             )
-        if condition == "then" and words.holds == "at_deadline":
+        if condition == "then" and rules.holds == "at_deadline":
             raise ValueError(
                 f"operation {op_id!r} has condition 'then', which holds='at_deadline' excludes: steps are met one "
                 "after the other; use holds='ever' or condition 'all'"
             )
-        if condition == "then" and words.within == "step" and "extend" in roles:
+        if condition == "then" and rules.within == "step" and "extend" in roles:
             raise ValueError(
                 f"operation {op_id!r} has steps and a watch with role 'extend', which within='step' excludes: each "
                 "step restarts the countdown already; use within='whole' or leave the watch out"
             )
-        if fixed and (words.calendar is not None or "pause" in roles):
+        if fixed and (rules.calendar is not None or "pause" in roles):
             raise ValueError(
                 f"operation {op_id!r}: a deadline cannot be combined with a calendar or a watch with role 'pause': it "
                 "is a fixed instant; give a timeout"
@@ -117,9 +117,9 @@ class Instant(Feed):
 
     __slots__ = ("_events", "_starts", "_whole")
 
-    def __init__(self, whole: Any, words: Words) -> None:
+    def __init__(self, whole: Any, rules: Rules) -> None:
         """Not for users: `Resolver.instant` makes instants."""
-        self._whole, self._words = whole, words
+        self._whole, self._rules = whole, rules
         self._starts: list[Operation] = []
         self._events: list[Event] = []
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from math import inf
 from typing import Any, NamedTuple
 
-from abeyant.resolver.words import Combine
+from abeyant.resolver.rules import Combine
 
 
 class Arrivals(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from abeyant.resolver.key_state import Arrivals, combined
-from abeyant.resolver.words import ROLES, Combine, Condition, Count, Role, Words
+from abeyant.resolver.rules import ROLES, Combine, Condition, Count, Role, Rules
 from abeyant.timer.units import NEVER, to_seconds
 
 ResolutionOutcome = Literal["completed", "cancelled", "expired", "pending"]
@@ -88,9 +88,9 @@ class WatchState:
             self.counted, self.value = key_state.here_counted, key_state.here
             self.since = now if self.met else None
 
-    def add(self, arrived: Arrivals, now: int, words: Words) -> None:
+    def add(self, arrived: Arrivals, now: int, rules: Rules) -> None:
         """Add the events of one instant."""
-        self.value = combined(self.value, arrived, words.combine)
+        self.value = combined(self.value, arrived, rules.combine)
         if self.value < self.required:
             self.since = None
         elif self.since is None:
@@ -125,18 +125,18 @@ class Operation:
         "pausing",
         "received",
         "received_at",
+        "rules",
         "served",
         "start",
         "states",
         "step",
         "task",
         "timeout",
-        "words",
     )  # fmt: skip
 
     def __init__(
         self,
-        words: Words,
+        rules: Rules,
         op_id: Hashable,
         watches: Sequence[Watch],
         timeout: int,
@@ -146,7 +146,7 @@ class Operation:
         on_end: Callable[[Resolution], object] | None,
     ) -> None:
         """Pass `timeout` as a duration, or with `fixed` as the instant of the deadline."""
-        self.words, self.op_id, self.condition, self.on_end = words, op_id, condition, on_end
+        self.rules, self.op_id, self.condition, self.on_end = rules, op_id, condition, on_end
         self.timeout, self.extension, self.fixed = timeout, extension, fixed
         self.states = [WatchState(watch, self) for watch in watches]
         self.completing, self.cancelling, self.extending, self.pausing = (
@@ -163,11 +163,11 @@ class Operation:
 
     def begin(self, now: int, clock: CountdownClock) -> None:
         """Start the watches and the countdown. The keys' states include the events up to now."""
-        after: Count = "from_start" if self.words.count == "from_start" else "after_start"
+        after: Count = "from_start" if self.rules.count == "from_start" else "after_start"
         for state in self.states:
             role = state.role
-            count = self._count if role == "complete" else after if role == "extend" else self.words.count
-            state.begin(now, count, self.words.combine)
+            count = self._count if role == "complete" else after if role == "extend" else self.rules.count
+            state.begin(now, count, self.rules.combine)
             if role == "extend" and state.counted:
                 self.extended = True
         self.start = self.mark = now
@@ -192,7 +192,7 @@ class Operation:
             self.deadline = self.last = NEVER
         else:
             self.deadline = now if self.left <= 0 else clock.after(now, self.left, self.fixed)
-            exclusive = self.words.deadline == "exclusive"
+            exclusive = self.rules.deadline == "exclusive"
             self.last = max(self.start, self.deadline - 1) if exclusive else self.deadline
             """The last instant at which an event counts."""
 
@@ -200,8 +200,8 @@ class Operation:
 
     @property
     def _count(self) -> Count:
-        then = self.condition == "then" and self.words.count == "always" and self.words.serves == "every"
-        return "after_start" if then else self.words.count
+        then = self.condition == "then" and self.rules.count == "always" and self.rules.serves == "every"
+        return "after_start" if then else self.rules.count
 
     def add(self, state: WatchState, arrived: Arrivals, now: int) -> None:
         """Add the events of one instant to one of its watches."""
@@ -211,14 +211,14 @@ class Operation:
         elif state.role == "pause":
             self.pause_changed = True
         elif state.role == "cancel" or self.condition != "then" or self.completing[self.step] is state:
-            state.add(arrived, now, self.words)
+            state.add(arrived, now, self.rules)
 
     def completed_by(self, now: int, clock: CountdownClock) -> tuple[WatchState, int] | None:
         """Return the watch that made the condition hold and since when; None while it does not. Advances met steps."""
         states = self.completing
         if not states:
             return None
-        if self.words.serves != "every":
+        if self.rules.serves != "every":
             at = now if self.received_at is None else self.received_at
             return None if self.needs_event() else (states[0], at)
         if self.condition == "then":
@@ -226,7 +226,7 @@ class Operation:
         met = [state for state in states if state.met]
         if not met or (self.condition != "any" and len(met) < len(states)):
             return None
-        if self.words.holds == "at_deadline":
+        if self.rules.holds == "at_deadline":
             return met[0], now
         return earliest(met, now) if self.condition == "any" else latest(met, now)
 
@@ -237,9 +237,9 @@ class Operation:
             self.step += 1
             following = states[self.step]
             counted = following.counted  # `details` count events of the whole wait, of earlier steps too
-            following.begin(now, self._count, self.words.combine)
+            following.begin(now, self._count, self.rules.combine)
             following.counted = counted
-            if self.words.within == "step":
+            if self.rules.within == "step":
                 self.left, self.mark = self.timeout, now
                 self.update_deadline(now, clock)
         return None
@@ -253,13 +253,13 @@ class Operation:
 
     def needs_event(self) -> bool:
         """Return whether it still needs events that serve one operation."""
-        if self.words.combine == "sum":
+        if self.rules.combine == "sum":
             return self.received < self.completing[0].required
         return not self.served
 
     def serve_with(self, at: int, progress: float) -> bool:
         """Consume an event that serves one operation if it helps. Return whether it did."""
-        if not self.needs_event() or (self.words.combine != "sum" and progress < self.completing[0].required):
+        if not self.needs_event() or (self.rules.combine != "sum" and progress < self.completing[0].required):
             return False
         self.served += 1
         self.received += progress
@@ -269,7 +269,7 @@ class Operation:
     @property
     def counted(self) -> int:
         """Return the number of events counted so far."""
-        if not self.extending and self.words.serves != "every":
+        if not self.extending and self.rules.serves != "every":
             return self.served
         return sum(state.counted for state in self.extending or self.completing)
 
@@ -281,7 +281,7 @@ class Operation:
         """Return the resolution; `by` is the watch that decided, and since when."""
         ended = None if at is None else to_seconds(at)
         waited = None if at is None else to_seconds(at - self.start)
-        if not self.words.details:
+        if not self.rules.details:
             return Resolution(self.op_id, outcome, ended, waited)
         decided = None if by is None else Decided(by[0].key, to_seconds(by[1]))
         completed, cancelled = (decided if outcome == name else None for name in ("completed", "cancelled"))
@@ -291,9 +291,9 @@ class Operation:
 class CountdownClock:
     """The clock of countdowns: it runs always, or in business hours only. In nanoseconds on the timer's clock."""
 
-    def __init__(self, words: Words, wall: Callable[[], int]) -> None:
+    def __init__(self, rules: Rules, wall: Callable[[], int]) -> None:
         """`wall` returns the time since 1970 less the timer's clock, in nanoseconds."""
-        self._calendar, self._wall = words.calendar, wall
+        self._calendar, self._wall = rules.calendar, wall
 
     def between(self, begin: int, end: int, always: bool) -> int:
         """Return the nanoseconds that count down between two instants: business hours, or all with `always`."""

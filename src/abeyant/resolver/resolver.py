@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from abeyant.errors import AbeyantError
-from abeyant.forking import begins_anew
+from abeyant.forking import reset_in_child
 from abeyant.idle import IdleDetector
 from abeyant.mutex import Mutex
 from abeyant.renamed import former_keywords
@@ -43,8 +43,8 @@ from abeyant.resolver.operation import (
     ResolverStats,
     WatchState,
 )
+from abeyant.resolver.rules import Combine, Count, Deadline, Holds, Rules, Serves, Within
 from abeyant.resolver.serving import ServingKeyState, serve
-from abeyant.resolver.words import Combine, Count, Deadline, Holds, Serves, Within, Words
 from abeyant.timer.base import Timer, check_callback, refuse_coroutine
 from abeyant.timer.callbacks import is_coroutine
 from abeyant.timer.manual import ManualTimer
@@ -128,16 +128,16 @@ class Resolver(Feed):
             raise TypeError(f"timer must be a SystemTimer, ManualTimer or aio.Timer, not {timer!r}")
         if on_error is not None:
             check_callback(on_error, "on_error")
-        self._words = Words(deadline, count, combine, holds, serves, within, calendar, details)
+        self._rules = Rules(deadline, count, combine, holds, serves, within, calendar, details)
         self._own_timer = SystemTimer("resolver") if timer is None else None
         self._timer: Timer = self._own_timer or timer  # type: ignore[assignment]
         self._on_error = on_error
-        self._clock = CountdownClock(self._words, self._wall)
+        self._clock = CountdownClock(self._rules, self._wall)
         self._local = threading.local()
         self._closed = False
         self._idle = None if forget_after is None else IdleDetector(forget_after, self._forget_idle, self._timer)
         self._reset()
-        begins_anew(self)
+        reset_in_child(self)
 
     def _reset(self) -> None:
         self._lock = Mutex("a resolver")
@@ -154,7 +154,7 @@ class Resolver(Feed):
         Its events are applied before its starts, whatever their order in the block. Operations that start together are
         served in the order in which they were given.
         """
-        return Instant(self, self._words)
+        return Instant(self, self._rules)
 
     def pending(self) -> list[Hashable]:
         """Return the ids of the pending operations, in the order of their starts. O(pending)."""
@@ -260,7 +260,7 @@ class Resolver(Feed):
         touched: dict[Operation, None] = {}
         reached = [(self._key_state(key), some) for key, some in arrived.items()]
         for key_state, some in reached:
-            key_state.add(some, now, self._words.combine)
+            key_state.add(some, now, self._rules.combine)
             if self._idle is not None:
                 self._idle.seen(key_state.key)
             for state in key_state.states:
@@ -273,8 +273,8 @@ class Resolver(Feed):
             for operation in starts:
                 self._begin(operation, now)
                 touched[operation] = None
-            if self._words.serves != "every":
-                for operation in serve(reached, starts, now, self._words, partial(self._expire, ended=ended)):
+            if self._rules.serves != "every":
+                for operation in serve(reached, starts, now, self._rules, partial(self._expire, ended=ended)):
                     touched[operation] = None
             number = sum([self._judge(operation, now, ended) for operation in touched if not operation.ended])
             for operation in touched:
@@ -299,9 +299,9 @@ class Resolver(Feed):
     def _key_state(self, key: Hashable) -> KeyState:
         key_state = self._keys.get(key)
         if key_state is None:
-            keep_history = self._words.details and self._words.count == "always"
-            serving = self._words.serves != "every"
-            key_state = ServingKeyState(key, keep_history, self._words) if serving else KeyState(key, keep_history)
+            keep_history = self._rules.details and self._rules.count == "always"
+            serving = self._rules.serves != "every"
+            key_state = ServingKeyState(key, keep_history, self._rules) if serving else KeyState(key, keep_history)
             self._keys[key] = key_state
         return key_state
 
@@ -309,7 +309,7 @@ class Resolver(Feed):
         for state in operation.states:
             state.key_state = self._key_state(state.key)
             state.key_state.users += 1
-            if state.role != "complete" or self._words.serves == "every":
+            if state.role != "complete" or self._rules.serves == "every":
                 state.key_state.states[state] = None
         self._pending[operation.op_id] = operation
         self._started += 1
@@ -317,14 +317,14 @@ class Resolver(Feed):
 
     def _judge(self, operation: Operation, now: int, ended: _Ended) -> int:
         """End the operation if its condition holds or a watch cancels it. Return 1 if it ended, else 0."""
-        by = operation.completed_by(now, self._clock) if self._words.holds == "ever" else None
+        by = operation.completed_by(now, self._clock) if self._rules.holds == "ever" else None
         if by is not None:
             self._end(operation, "completed", now, by, ended)
             return 1
         by = operation.cancelled_by(now)
         if by is None:
             return 0
-        if self._words.holds == "at_deadline" and operation.deadline <= now:
+        if self._rules.holds == "at_deadline" and operation.deadline <= now:
             self._expire(operation, ended, otherwise=by)
         else:
             self._end(operation, "cancelled", now, by, ended)
@@ -335,7 +335,7 @@ class Resolver(Feed):
         if operation.ended:
             return
         at = operation.deadline
-        by = operation.completed_by(at, self._clock) if self._words.holds == "at_deadline" else None
+        by = operation.completed_by(at, self._clock) if self._rules.holds == "at_deadline" else None
         if by is not None:
             self._end(operation, "completed", at, by, ended)
         else:
@@ -364,7 +364,7 @@ class Resolver(Feed):
                 continue
             state.key_state.users -= 1
             state.key_state.states.pop(state, None)
-            if self._words.serves != "every":
+            if self._rules.serves != "every":
                 state.key_state.waiting.pop(operation, None)
             self._drop_if_unused(state.key_state)
         operation.clear_watches()
@@ -438,7 +438,7 @@ class Resolver(Feed):
         if raised is not None:
             raise raised
 
-    def _begin_anew(self) -> object:
+    def _reset_in_child(self) -> object:
         """Start empty in the child of a fork: pending operations end in the parent."""
         inherited = self._keys, self._pending, self._lock
         self._local = threading.local()

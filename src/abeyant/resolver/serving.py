@@ -8,16 +8,16 @@ from typing import Any
 
 from abeyant.resolver.key_state import Arrivals, KeyState
 from abeyant.resolver.operation import Operation
-from abeyant.resolver.words import Words
+from abeyant.resolver.rules import Rules
 
 
 class ServingKeyState(KeyState):
     """The state of a key whose events serve one operation each."""
 
-    __slots__ = ("_number", "_words", "unused", "waiting")
+    __slots__ = ("_number", "_rules", "unused", "waiting")
 
-    def __init__(self, key: Hashable, keep_history: bool, words: Words) -> None:
-        self._words = words
+    def __init__(self, key: Hashable, keep_history: bool, rules: Rules) -> None:
+        self._rules = rules
         self._number = 0  # sequence number of the next unused event
         self.waiting: OrderedDict[Operation, None] = OrderedDict()
         """Pending operations by start; those of one start in the order that `newest` walks backwards."""
@@ -32,7 +32,7 @@ class ServingKeyState(KeyState):
     def offer(self, progress: float, now: int) -> tuple[Operation | None, list[Operation]]:
         """Offer an event to pending operations by age. Return the one that took it, and those found overdue."""
         overdue = []
-        waiting: Iterable[Operation] = reversed(self.waiting) if self._words.serves == "newest" else self.waiting
+        waiting: Iterable[Operation] = reversed(self.waiting) if self._rules.serves == "newest" else self.waiting
         for operation in waiting:
             if operation.last < now:
                 overdue.append(operation)
@@ -47,20 +47,20 @@ class ServingKeyState(KeyState):
 
         `unused` is sorted in descending order; taken from either end, the greatest of an instant comes first.
         """
-        if self._words.count != "always" and self.unused and next(iter(self.unused.values()))[0] != now:
+        if self._rules.count != "always" and self.unused and next(iter(self.unused.values()))[0] != now:
             self.unused.clear()
-        for progress in reversed(unused) if self._words.serves == "newest" else unused:
+        for progress in reversed(unused) if self._rules.serves == "newest" else unused:
             self.unused[self._number] = now, progress
             self._number += 1
 
     def serve_unused(self, operation: Operation, now: int) -> None:
         """Serve an operation that starts with unused events: the earliest first, with `newest` the latest."""
         taken = []
-        for number in reversed(self.unused) if self._words.serves == "newest" else self.unused:
+        for number in reversed(self.unused) if self._rules.serves == "newest" else self.unused:
             at, progress = self.unused[number]
             if not operation.needs_event():
                 break
-            if (self._words.count == "always" or at == now) and operation.serve_with(at, progress):
+            if (self._rules.count == "always" or at == now) and operation.serve_with(at, progress):
                 taken.append(number)
         for number in taken:
             del self.unused[number]
@@ -72,11 +72,11 @@ def serve(
     reached: Sequence[tuple[Any, Arrivals]],
     starts: list[Operation],
     now: int,
-    words: Words,
+    rules: Rules,
     expire: Callable[[Operation], object],
 ) -> Iterator[Operation]:
     """Assign the events of one instant, and unused ones to operations that start. Yield each operation served."""
-    newest, count = words.serves == "newest", words.count
+    newest, count = rules.serves == "newest", rules.count
     joining = [(operation, operation.completing[0].key_state) for operation in starts if operation.completing]
     if not newest and count != "after_start":
         for operation, key_state in joining:

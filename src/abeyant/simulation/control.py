@@ -43,7 +43,7 @@ _refusals: Refusals | None = None  # of the run
 _thread = 0
 
 
-def _here() -> SimulationLoop | None:
+def _loop_of_thread() -> SimulationLoop | None:
     """Return the run's loop if called in its thread, else None."""
     return _loop if threading.get_ident() == _thread else None
 
@@ -134,7 +134,7 @@ class Control:
 
 
 def _clock_by_id(real: Callable[[int], Any], read: Callable[[float], Any], clock: int) -> Any:
-    loop = _here()
+    loop = _loop_of_thread()
     return real(clock) if loop is None or clock not in _STEADY else read(loop.now)
 
 
@@ -142,7 +142,7 @@ def _seed_by(below: Callable[[int], int], seed: Callable[..., None]) -> Callable
     """Return a `Random.seed` that draws from the run if called without a seed."""
 
     def seed_by_run(self: random.Random, a: Any = None, version: int = 2) -> None:
-        seed(self, below(MAX_SEED) if a is None and _here() is not None else a, version)
+        seed(self, below(MAX_SEED) if a is None and _loop_of_thread() is not None else a, version)
 
     return seed_by_run
 
@@ -156,7 +156,7 @@ def _clock(function: Callable[[], Any], read: Callable[[SimulationLoop], Any]) -
     """Return a replacement of a clock: it reads the loop in the run's thread, the real clock elsewhere."""
 
     def clock() -> Any:
-        loop = _here()
+        loop = _loop_of_thread()
         return diverted.real() if loop is None else read(loop)
 
     diverted = Diverted(function, clock)
@@ -165,7 +165,7 @@ def _clock(function: Callable[[], Any], read: Callable[[SimulationLoop], Any]) -
 
 def _urandom() -> Diverted:
     def urandom(size: int) -> bytes:
-        loop = _here()
+        loop = _loop_of_thread()
         if loop is None or size <= 0:
             return diverted.real(size)  # type: ignore[no-any-return]
         return loop.chance.stream("urandom").bits(8 * size).to_bytes(size, "big")
@@ -176,7 +176,7 @@ def _urandom() -> Diverted:
 
 def _sleep() -> Diverted:
     def sleep(seconds: float) -> None:
-        if _here() is not None and _refusals is not None:
+        if _loop_of_thread() is not None and _refusals is not None:
             _refusals.raise_for(f"time.sleep({seconds!r}) would block the loop for ever: await asyncio.sleep")
         diverted.real(seconds)
 

@@ -13,10 +13,10 @@ from abeyant.tables.columns import Mask
 from abeyant.tables.keys import Integers, PairHash
 from abeyant.tables.part_outcomes import CANCELLED, COMPLETED, PENDING, By, PartResolver
 from abeyant.tables.parts import Part, WatchedOperations
+from abeyant.tables.rules import Role, Rules
 from abeyant.tables.schemas import DETAILS, OUTCOMES
 from abeyant.tables.sharded_timelines import Each, EventRows
 from abeyant.tables.validity import Operations
-from abeyant.tables.words import Role, Words
 
 __all__ = ["TimelineResolver", "resolve_by_timelines"]
 
@@ -25,13 +25,13 @@ _ROLES: Final[tuple[Role, Role]] = ("complete", "cancel")  # roles whose watch a
 
 
 def resolve_by_timelines(
-    operations: Operations, events: Sequence[EventRows], words: Words, pairs: PairHash, each: Each[Any, Any]
+    operations: Operations, events: Sequence[EventRows], rules: Rules, pairs: PairHash, each: Each[Any, Any]
 ) -> pa.Table:
     """Return the outcomes of valid operations, given all events.
 
     Raises `SchemaError` for columns and watches that contradict the options.
     """
-    return TimelineResolver(operations, events, words, pairs, each).outcomes()
+    return TimelineResolver(operations, events, rules, pairs, each).outcomes()
 
 
 class TimelineResolver:
@@ -41,7 +41,7 @@ class TimelineResolver:
         self,
         operations: Operations,
         events: Sequence[EventRows],
-        words: Words,
+        rules: Rules,
         pairs: PairHash,
         each: Each[Any, Any],
         *,
@@ -49,8 +49,8 @@ class TimelineResolver:
         unserved: Sequence[EventRows] | None = None,
     ) -> None:
         """Build the timelines. By default all `events` may pause (or `levels` only) and serve (or `unserved` only)."""
-        self._watched = WatchedOperations(operations, events, words, pairs, each, levels=levels, unserved=unserved)
-        self._table, self._start, self._words, self._each = operations.table, operations.start, words, each
+        self._watched = WatchedOperations(operations, events, rules, pairs, each, levels=levels, unserved=unserved)
+        self._table, self._start, self._rules, self._each = operations.table, operations.start, rules, each
         self.lacking = self.served = np.empty(0, np.int64)
         """With `serves`, `outcomes` sets each operation's progress still required, and the number of events served."""
         self.unused: list[Integers] = []
@@ -62,10 +62,10 @@ class TimelineResolver:
         rows = len(self._start)
         outcome, at, counted = np.empty(rows, np.int8), np.empty(rows, np.int64), np.empty(rows, np.int64)
         decided: dict[Role, By] = {}
-        if self._words.details:
+        if self._rules.details:
             for role in _ROLES:
                 decided[role] = By(np.empty(rows, np.int64), np.empty(rows, np.int64))
-        if self._words.serves != "every":
+        if self._rules.serves != "every":
             self.lacking, self.served = np.empty(rows, np.int64), np.empty(rows, np.int64)
 
         def resolve(part: Part) -> None:
@@ -94,7 +94,7 @@ class TimelineResolver:
             "at": pa.array(at, mask=mask).cast(pa.timestamp("us", "UTC")),
             "waited_ms": pa.array((at - self._start) / 1000, mask=mask),
         }
-        if not self._words.details:
+        if not self._rules.details:
             return pa.table(columns, OUTCOMES)
         columns["completed_by"] = self._struct("complete", decided["complete"], outcome == COMPLETED)
         columns["cancelled_by"] = self._struct("cancel", decided["cancel"], outcome == CANCELLED)

@@ -9,40 +9,40 @@ import numpy as np
 from abeyant.errors import SchemaError
 from abeyant.tables.columns import Mask
 from abeyant.tables.roles import RoleWatches
+from abeyant.tables.rules import FIXED_INSTANT, Role, Rules
 from abeyant.tables.schemas import OPERATIONS, wanted_columns
-from abeyant.tables.words import FIXED_INSTANT, Role, Words
 
 __all__ = ["check_deadline", "contradictions"]
 
 
-def check_deadline(columns: Collection[str], words: Words) -> None:
+def check_deadline(columns: Collection[str], rules: Rules) -> None:
     """Raise `SchemaError` if operations with these columns have a `deadline` beside a calendar or a `pause_key`.
 
     Watches in lists that pause are checked row by row: see `contradictions`.
     """
     read = wanted_columns(OPERATIONS, columns)
-    if "deadline" in read and (words.calendar is not None or "pause_key" in read):
+    if "deadline" in read and (rules.calendar is not None or "pause_key" in read):
         raise SchemaError(f"operations: {FIXED_INSTANT}")
 
 
-def contradictions(watches: Mapping[Role, RoleWatches], then: Mask, words: Words) -> list[tuple[Mask, str]]:
+def contradictions(watches: Mapping[Role, RoleWatches], then: Mask, rules: Rules) -> list[tuple[Mask, str]]:
     """Return a mask of operations and a message for each contradiction. `then` is the mask of that condition."""
     completing, extended = np.zeros(len(then), np.int64), np.zeros(len(then), np.bool_)
     np.add.at(completing, watches["complete"].operation, 1)
     extended[watches["extend"].operation] = True
     return [
         (
-            (completing > 1) & (words.serves != "every"),
-            f"has several watches with role 'complete', which serves={words.serves!r} excludes: an event serves one "
+            (completing > 1) & (rules.serves != "every"),
+            f"has several watches with role 'complete', which serves={rules.serves!r} excludes: an event serves one "
             "watch; give each operation one",
         ),
         (
-            then & (words.holds == "at_deadline"),
+            then & (rules.holds == "at_deadline"),
             "has condition 'then', which holds='at_deadline' excludes: steps are met one after the other; use "
             "holds='ever' or condition 'all'",
         ),
         (
-            extended & then & (words.within == "step"),
+            extended & then & (rules.within == "step"),
             "has steps and a watch with role 'extend', which within='step' excludes: each step restarts the countdown "
             "already; use within='whole' or leave the watch out",
         ),

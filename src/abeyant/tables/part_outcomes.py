@@ -25,7 +25,7 @@ from abeyant.tables.duplicates import codes
 from abeyant.tables.keys import Integers
 from abeyant.tables.parts import Part, PartWatches
 from abeyant.tables.roles import spans
-from abeyant.tables.words import Role
+from abeyant.tables.rules import Role
 
 __all__ = ["CANCELLED", "COMPLETED", "EXPIRED", "PENDING", "By", "PartOutcomes", "PartResolver"]
 
@@ -57,7 +57,7 @@ class PartResolver:
 
     def __init__(self, part: Part, *, keep_unused: bool = False) -> None:
         """With `keep_unused`, collect in `unused` the events that serve no operation, as rows of an `EventRows`."""
-        self._part, self._words, self._rows = part, part.whole.words, len(part.start)
+        self._part, self._rules, self._rows = part, part.whole.rules, len(part.start)
         self._start, self._any, self._then = part.start, part.any_of, part.then
         self._lines, self._levels, self._watches = part.whole.lines, part.whole.levels, part.watches
         self._keep_unused = keep_unused
@@ -68,7 +68,7 @@ class PartResolver:
         deadlines = self._deadlines()
         self._step_deadline = deadlines
         lacking = served = None
-        if self._words.serves != "every":  # cancelled operations are served no more, so cancellations come first
+        if self._rules.serves != "every":  # cancelled operations are served no more, so cancellations come first
             cancelled, cancelled_by = self._cancelled(deadlines)
             completed, by, lacking, served = self._served(deadlines, cancelled)
         else:  # steps may move the deadline, so they come first
@@ -79,11 +79,11 @@ class PartResolver:
         outcome[cancelled != NEVER] = CANCELLED
         outcome[(completed != NEVER) & (completed <= cancelled)] = COMPLETED
         at = np.where(outcome == COMPLETED, completed, np.where(outcome == CANCELLED, cancelled, deadlines))
-        if not self._words.details:
+        if not self._rules.details:
             return PartOutcomes(outcome, at, lacking=lacking, served=served)
         last = self._last(self._start, deadlines)
         lasts = np.where(outcome == EXPIRED, last, np.where(outcome == PENDING, _LATEST, at))
-        if self._words.holds == "at_deadline":
+        if self._rules.holds == "at_deadline":
             lasts = np.where(outcome == COMPLETED, last, lasts)
         counted = self._counted(lasts, served)
         return PartOutcomes(outcome, at, by, cancelled_by, counted, lacking, served)
@@ -92,7 +92,7 @@ class PartResolver:
 
     def _due(self, rows: Integers, times: Integers, amounts: Integers) -> Integers:
         """Return the first instant at which the countdown of `rows`, started at `times`, has run for `amounts`."""
-        calendar = self._words.calendar
+        calendar = self._rules.calendar
         readings = times if calendar is None else calendar.elapsed(times)
         due = np.where(amounts > _LATEST - np.maximum(readings, 0), NEVER, readings + amounts)
         watches, clock = self._watches["pause"], self._part.whole.clock
@@ -113,21 +113,21 @@ class PartResolver:
 
     def _last(self, starts: Integers, deadlines: Integers) -> Integers:
         """Return the last instant at which an event counts."""
-        if self._words.deadline == "inclusive":
+        if self._rules.deadline == "inclusive":
             return np.minimum(deadlines, _LATEST)
         return np.minimum(np.maximum(starts, deadlines - 1), _LATEST)
 
     def _deadlines(self) -> Integers:
         deadlines = self._part.deadline
         timeout = self._timeout = deadlines - self._start
-        if self._words.calendar is not None or len(self._watches["pause"].operation):
+        if self._rules.calendar is not None or len(self._watches["pause"].operation):
             deadlines = self._due(np.arange(self._rows), self._start, timeout)
         watches = self._watches["extend"]
         if not len(watches.operation):
             return deadlines
         extension = timeout if self._part.extension is None else self._part.extension
         rows, first = spans(watches.operation)
-        begin = self._start - 1 if self._words.count == "from_start" else self._start
+        begin = self._start - 1 if self._rules.count == "from_start" else self._start
         deadlines = deadlines.copy()
         while len(rows):  # each iteration applies one extension
             of = _spans(first, watches.operation, rows)
@@ -147,14 +147,14 @@ class PartResolver:
 
     def _completed(self, deadlines: Integers) -> tuple[Integers, By]:
         """Return when each condition first holds, or `NEVER`, and the watch that decided."""
-        words, none = self._words, np.full(self._rows, -1)
+        rules, none = self._rules, np.full(self._rows, -1)
         lasts = self._last(self._start, deadlines)
-        if words.holds == "at_deadline":
+        if rules.holds == "at_deadline":
             met = np.where(deadlines == NEVER, NEVER, lasts)
             holds, by = self._holding(met)
             return np.where(holds, deadlines, NEVER), by._replace(at=deadlines)
         reached = self._met_together(lasts)
-        by = self._holding(reached)[1] if words.details else By(none, none)
+        by = self._holding(reached)[1] if rules.details else By(none, none)
         if self._then.any():
             self._step_deadline = deadlines.copy()
             steps, last_step = self._in_order(lasts)
@@ -167,7 +167,7 @@ class PartResolver:
         watches, keyed = self._watches["complete"], self._watches["complete"].keyed
         search = self._start
         if watches.one_each and not self._then.any():
-            return self._lines.first_met(keyed, search, search, lasts, self._words.count)
+            return self._lines.first_met(keyed, search, search, lasts, self._rules.count)
         reached = np.full(self._rows, NEVER)
         rows, first = spans(watches.operation)
         search, keep = search.copy(), ~self._then[rows]
@@ -176,11 +176,11 @@ class PartResolver:
             of = _spans(first, watches.operation, rows)
             each = np.repeat(rows, np.diff(np.append(of.begins, len(of.watches))))
             met = self._lines.first_met(
-                keyed.take(of.watches), self._start[each], search[each], lasts[each], self._words.count
+                keyed.take(of.watches), self._start[each], search[each], lasts[each], self._rules.count
             )
             alls, some = np.maximum.reduceat(met, of.begins), np.minimum.reduceat(met, of.begins)
             # One watch may no longer be met when the last one is: search again from there. (The maximum never falls.)
-            again = ~self._any[rows] & (some != alls) & (alls != NEVER) & (self._words.combine != "max")
+            again = ~self._any[rows] & (some != alls) & (alls != NEVER) & (self._rules.combine != "max")
             reached[rows] = np.where(self._any[rows], some, alls)
             search[rows] = alls
             rows, first = rows[again], first[again]
@@ -189,25 +189,25 @@ class PartResolver:
     def _holding(self, times: Integers) -> tuple[Mask, By]:
         """Return whether each condition holds at `times`, and the watch that decided; not for steps."""
         watches, keyed, none = self._watches["complete"], self._watches["complete"].keyed, np.full(self._rows, -1)
-        at_deadline = self._words.holds == "at_deadline"
+        at_deadline = self._rules.holds == "at_deadline"
         of, start = watches.operation, self._start
         held = times != NEVER
         if not watches.one_each:
             times, start, held = times[of], start[of], held[of]
         elif not at_deadline:  # one watch: it is met when its operation completes
-            return held, self._decided(watches, held, self._lines.since(keyed, start, times, self._words.count))
+            return held, self._decided(watches, held, self._lines.since(keyed, start, times, self._rules.count))
         if at_deadline or len(of) > self._rows or len(spans(of)[0]) < len(of):
-            held &= self._lines.held_at(keyed, start, np.minimum(times, _LATEST), self._words.count) != 0
+            held &= self._lines.held_at(keyed, start, np.minimum(times, _LATEST), self._rules.count) != 0
         holds = np.zeros(self._rows, np.bool_)
         rows, first = spans(of)
         if len(rows):
             every, some = np.logical_and.reduceat(held, first), np.logical_or.reduceat(held, first)
             holds[rows] = np.where(self._any[rows], some, every)
-        if not self._words.details:
+        if not self._rules.details:
             return holds, By(none, none)
         if at_deadline:
             return holds, self._decided(watches, held, np.zeros(len(of), np.int64))
-        since = self._lines.since(keyed, start, times, self._words.count)
+        since = self._lines.since(keyed, start, times, self._rules.count)
         early, late = (self._decided(watches, held, since, latest=latest) for latest in (False, True))
         return holds, By(np.where(self._any, early.watch, late.watch), np.where(self._any, early.at, late.at))
 
@@ -230,7 +230,7 @@ class PartResolver:
     def _in_order(self, lasts: Integers) -> tuple[Integers, Integers]:
         """Return when the last step of each operation with steps was met, and the number of that watch."""
         watches, keyed = self._watches["complete"], self._watches["complete"].keyed
-        count: Count = "after_start" if self._words.count == "always" else self._words.count
+        count: Count = "after_start" if self._rules.count == "always" else self._rules.count
         rows, first = spans(watches.operation)
         steps = np.diff(np.append(first, len(watches.operation)))
         keep = self._then[rows]
@@ -240,7 +240,7 @@ class PartResolver:
         now, lasts = self._start.copy(), lasts.copy()
         number = 0
         while len(rows):
-            if number and self._words.within == "step":
+            if number and self._rules.within == "step":
                 deadlines = self._due(rows, now[rows], self._timeout[rows])
                 self._step_deadline[rows] = deadlines
                 lasts[rows] = self._last(now[rows], deadlines)
@@ -262,8 +262,8 @@ class PartResolver:
 
         Return as `_completed`, and for each operation the progress still required and the number of events served.
         """
-        words, watches = self._words, self._watches["complete"]
-        newest = words.serves == "newest"
+        rules, watches = self._rules, self._watches["complete"]
+        newest = rules.serves == "newest"
         lasts = np.minimum(self._last(self._start, deadlines), cancelled)
         spans_of, required = watches.keyed
         region = self._part.whole.serving.region(self._part.shards)
@@ -287,8 +287,8 @@ class PartResolver:
             *(column.data for column in out),
             *([owners.data] if self._keep_unused else ()),
             newest=newest,
-            count=words.count,
-            add=words.combine == "sum",
+            count=rules.count,
+            add=rules.combine == "sum",
         )
         if self._keep_unused:
             events = [np.repeat(hashes, np.diff(begins)) for hashes in (region.places, region.identities)]
@@ -320,19 +320,19 @@ class PartResolver:
         if not len(of):
             return at, By(none, none)
         keyed, lasts = self._watches["cancel"].keyed, self._last(self._start, deadlines)
-        met = self._lines.first_met(keyed, self._start[of], self._start[of], lasts[of], self._words.count)
+        met = self._lines.first_met(keyed, self._start[of], self._start[of], lasts[of], self._rules.count)
         rows, first = spans(of)
         at[rows] = np.minimum.reduceat(met, first)
-        if not self._words.details:
+        if not self._rules.details:
             return at, By(none, none)
         now = np.minimum(at[of], _LATEST)
-        held = (self._lines.held_at(keyed, self._start[of], now, self._words.count) != 0) & (at[of] != NEVER)
-        since = self._lines.since(keyed, self._start[of], now, self._words.count)
+        held = (self._lines.held_at(keyed, self._start[of], now, self._rules.count) != 0) & (at[of] != NEVER)
+        since = self._lines.since(keyed, self._start[of], now, self._rules.count)
         return at, self._decided(watches, held, since)
 
     def _counted(self, lasts: Integers, served: Integers | None) -> Integers:
         """Return the number of events counted up to `lasts`, for the watches that extend, else those that complete."""
-        after: Count = "from_start" if self._words.count == "from_start" else "after_start"
+        after: Count = "from_start" if self._rules.count == "from_start" else "after_start"
         counts = np.zeros(self._rows, np.int64)
 
         def add(role: Role, watches: Any, count: Count) -> None:
@@ -345,7 +345,7 @@ class PartResolver:
         watches = self._watches["complete"]
         extending, of = self._watches["extend"].operation, watches.operation
         if served is None and not len(extending) and watches.one_each and not self._then.any():
-            return self._lines.counted(self._watches["complete"].keyed, self._start, lasts, self._words.count)
+            return self._lines.counted(self._watches["complete"].keyed, self._start, lasts, self._rules.count)
         extended = np.zeros(self._rows, np.bool_)
         extended[extending] = True
         if len(extending):
@@ -353,7 +353,7 @@ class PartResolver:
         if served is not None:
             return np.where(extended, counts, served)
         add("complete", np.flatnonzero(self._then[of] & ~extended[of]), after)
-        add("complete", np.flatnonzero(~self._then[of] & ~extended[of]), self._words.count)
+        add("complete", np.flatnonzero(~self._then[of] & ~extended[of]), self._rules.count)
         return counts
 
 

@@ -19,9 +19,9 @@ from abeyant.tables.columns import Mask, flags, integers, missing
 from abeyant.tables.contradictions import contradictions
 from abeyant.tables.keys import Integers, PairHash
 from abeyant.tables.roles import RoleWatches, spans, watches_by_role
+from abeyant.tables.rules import FIXED_INSTANT, ROLES, Role, Rules
 from abeyant.tables.sharded_timelines import Each, EventRows, ShardedTimelines, WatchSpans, in_one_shard, shards_of
 from abeyant.tables.validity import Operations
-from abeyant.tables.words import FIXED_INSTANT, ROLES, Role, Words
 
 __all__ = ["Part", "PartWatches", "WatchedOperations"]
 
@@ -78,7 +78,7 @@ class WatchedOperations:
         self,
         operations: Operations,
         events: Sequence[EventRows],
-        words: Words,
+        rules: Rules,
         pairs: PairHash,
         each: Each[Any, Any],
         *,
@@ -86,7 +86,7 @@ class WatchedOperations:
         unserved: Sequence[EventRows] | None,
     ) -> None:
         """Hash the keys and build the timelines. `levels` are the events that may pause, `unserved` that may serve."""
-        self.table, self.words, self._each = operations.table, words, each
+        self.table, self.rules, self._each = operations.table, rules, each
         self._rows = len(operations.start)
         self.watches = watches_by_role(operations)
         condition = operations.table["condition"].cast(pa.string())
@@ -110,21 +110,21 @@ class WatchedOperations:
     def _build(
         self, events: Sequence[EventRows], levels: Sequence[EventRows] | None, serving: Sequence[EventRows]
     ) -> None:
-        combine = self.words.combine
+        combine = self.rules.combine
         pauses = len(self.watches["pause"].operation) > 0
         self.lines = self.levels = self.serving = ShardedTimelines([], combine, map)
-        if self.words.serves != "every":
+        if self.rules.serves != "every":
             self.serving = ShardedTimelines(serving, "each", self._each)
         # A pause depends on the last value, which timelines of the maximum have as well.
         shared = pauses and levels is None and combine != "sum"
         others = any(len(self.watches[role].operation) for role in ("cancel", "extend"))
-        if self.words.serves == "every" or others or shared:
-            self.lines = ShardedTimelines(events, combine, self._each, counting=self.words.details)
+        if self.rules.serves == "every" or others or shared:
+            self.lines = ShardedTimelines(events, combine, self._each, counting=self.rules.details)
         if shared:
             self.levels = self.lines
         elif pauses:
             self.levels = ShardedTimelines(events if levels is None else levels, "last", self._each)
-        at, calendar = self.levels.at, self.words.calendar
+        at, calendar = self.levels.at, self.rules.calendar
         self.clock = at if calendar is None else np.ascontiguousarray(calendar.elapsed(at))
 
     def _hash(self, watches: RoleWatches, pairs: PairHash) -> tuple[Integers, Integers]:
@@ -158,7 +158,7 @@ class WatchedOperations:
         """Return the watches of a role in the operations' order, each with the number of its operation."""
         operation, required = self.watches[role].operation, self.watches[role].required
         lines = self.levels if role == "pause" else self.lines
-        if role == "complete" and self.words.serves != "every":
+        if role == "complete" and self.rules.serves != "every":
             lines = self.serving
         numbers = np.arange(len(operation))
         if isinstance(self._order, slice):
@@ -178,12 +178,12 @@ class WatchedOperations:
 
     def _check(self, then: Mask) -> None:
         """Raise `SchemaError` if the options and the watches contradict each other."""
-        for wrong, why in contradictions(self.watches, then, self.words):
+        for wrong, why in contradictions(self.watches, then, self.rules):
             if wrong.any():
                 op_id = self.table["op_id"][int(np.flatnonzero(wrong)[0])].as_py()
                 raise SchemaError(f"operations: {op_id!r} {why}")
         if "deadline" in self.table.column_names and (
-            self.words.calendar is not None or len(self.watches["pause"].operation)
+            self.rules.calendar is not None or len(self.watches["pause"].operation)
         ):
             raise SchemaError(f"operations: {FIXED_INSTANT}")
 
@@ -228,7 +228,7 @@ class WatchedOperations:
     def _ends(self) -> Iterator[tuple[int, int]]:
         """Yield the end of each part in operations and in shards. A part is whole shards, if there are several."""
         if self._shards is None:
-            if self.words.serves == "every":  # else all operations of a key must be in one part
+            if self.rules.serves == "every":  # else all operations of a key must be in one part
                 yield from ((end, 1) for end in range(_ROWS, self._rows, _ROWS))
             yield self._rows, 1
             return

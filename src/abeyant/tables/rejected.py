@@ -15,9 +15,9 @@ from abeyant.tables.duplicates import id_hashes, repeated
 from abeyant.tables.keys import PairHash
 from abeyant.tables.reading import normalize_table, table_of
 from abeyant.tables.reasons import DUPLICATE, EVENT_REASONS, reason_column
+from abeyant.tables.rules import ALL_CONDITIONS
 from abeyant.tables.schemas import EVENTS, OPERATIONS
 from abeyant.tables.validity import VALID, event_reasons, read_operations
-from abeyant.tables.words import ALL_CONDITIONS
 
 __all__ = ["invalid_events", "invalid_operations", "rejected_events", "rejected_operations", "rejected_rows"]
 
@@ -73,9 +73,9 @@ def _rejected_events(shown: pa.Table, normalized: pa.Table) -> pa.Table:
     return _rejected(shown, normalized, event_reasons(normalized), EVENT_REASONS)
 
 
-def _rejected(table: pa.Table, read: pa.Table, reason: npt.NDArray[np.int8], words: Sequence[str]) -> pa.Table:
+def _rejected(table: pa.Table, read: pa.Table, reason: npt.NDArray[np.int8], rules: Sequence[str]) -> pa.Table:
     wrong = reason != VALID
-    reasons = pa.array(words, pa.string()).take(pa.array(reason[wrong]))
+    reasons = pa.array(rules, pa.string()).take(pa.array(reason[wrong]))
     if REJECT_REASON in read.column_names:
         reasons = pc.coalesce(read[REJECT_REASON].filter(pa.array(wrong)), reasons)
     return table.filter(pa.array(wrong)).append_column(reason_column(table.column_names), reasons)

@@ -26,12 +26,12 @@ from abeyant.tables.reading import batches_of, chunks, column_names, open_both
 from abeyant.tables.reasons import EVENT_REASONS
 from abeyant.tables.rejections import Rejections
 from abeyant.tables.roles import ROLE_COLUMNS
+from abeyant.tables.rules import ALL_CONDITIONS, Combine, Deadline, Holds, Rules, Serves, Within
 from abeyant.tables.schemas import DETAILS, EVENTS, OPERATIONS, OUTCOMES
 from abeyant.tables.sharded_timelines import EventRows
 from abeyant.tables.shards import Shards, WatchRows
 from abeyant.tables.unmatched import KeySample, key_column, unmatched, watched_keys
 from abeyant.tables.validity import VALID, Operations, event_reasons, read_operations
-from abeyant.tables.words import ALL_CONDITIONS, Combine, Deadline, Holds, Serves, Within, Words
 
 __all__ = ["resolve", "resolve_batches"]
 
@@ -98,10 +98,10 @@ def resolve(
         >>> resolve(operations, events).select(["op_id", "outcome"]).to_pylist()
         [{'op_id': 'order-1', 'outcome': 'completed'}, {'op_id': 'order-2', 'outcome': 'expired'}]
     """
-    words = Words(deadline, count, combine, holds, serves, within, calendar, details)
+    rules = Rules(deadline, count, combine, holds, serves, within, calendar, details)
     operations, events = open_both(operations, events)
     names = column_names(operations) or ()
-    check_deadline(names, words)
+    check_deadline(names, rules)
     with _Work(deadline, threads) as work:
         read = batches_of(operations, OPERATIONS, "operations")
         batches = batches_of(events, EVENTS, "events")
@@ -110,12 +110,12 @@ def resolve(
         else:
             kept = work.without_duplicates(list(work.each(work.read_with_ids, chunks(read))))
         work.operations.warn(stacklevel=2)
-        if not words.plain or any(map(_needs_timelines, kept)):
+        if not rules.plain or any(map(_needs_timelines, kept)):
             rows = work.rows_of(batches)
             work.events.warn(stacklevel=2)
             if not kept:
                 return (DETAILS if details else OUTCOMES).empty_table()
-            outcomes = resolve_by_timelines(_concat_operations(kept), rows, words, work.pairs, work.each)
+            outcomes = resolve_by_timelines(_concat_operations(kept), rows, rules, work.pairs, work.each)
             work.warn_of_unmatched(kept, [some.rows[:, 0] for some in rows], outcomes, names, stacklevel=2)
             return outcomes
         work.learn(batches)

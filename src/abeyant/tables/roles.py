@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from abeyant.tables.columns import integers, missing
 from abeyant.tables.keys import Integers
+from abeyant.tables.rules import ROLES, Role
 from abeyant.tables.validity import Operations
-from abeyant.tables.words import ROLES, Role
 
 __all__ = ["ROLE_COLUMNS", "RoleWatches", "spans", "watches_by_role"]
 

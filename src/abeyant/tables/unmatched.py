@@ -125,14 +125,14 @@ def unmatched_keys(many: str, column: str, operations: Iterable[Key], events: It
     `many` names the operations, `column` the column with their keys. The keys are examples; neither may be empty.
     """
     ours, theirs = [*operations], [*events]
-    one, other, differ, mend = _alike(ours, theirs)
+    one, other, differ, mend = _similar_keys(ours, theirs)
     return (
         f"no key of {many} occurs among the events, so all expired: operations have {column} {_shown(one)}, events "
         f"have key {_shown(other)}{differ}; {mend}"
     )
 
 
-def _alike(ours: list[Key], theirs: list[Key]) -> tuple[str, str, str, str]:
+def _similar_keys(ours: list[Key], theirs: list[Key]) -> tuple[str, str, str, str]:
     """Return a key of each side, similar ones if there are any, how they differ, and what to do."""
     instances = {key: instance for instance, key in ours}
     for instance, key in theirs:

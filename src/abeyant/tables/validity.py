@@ -14,8 +14,8 @@ from abeyant.tables.columns import Mask, Watches, flags, integers, microseconds,
 from abeyant.tables.defaults import REJECT_REASON
 from abeyant.tables.keys import Integers
 from abeyant.tables.reasons import operation_reasons
+from abeyant.tables.rules import CONDITIONS, ROLES
 from abeyant.tables.schemas import EVENTS
-from abeyant.tables.words import CONDITIONS, ROLES
 
 __all__ = [
     "VALID",

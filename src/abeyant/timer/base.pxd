@@ -29,7 +29,7 @@ cdef class Timer(TaskOwner):
     cdef bint _get_ready(self) except -1
     cdef bint _is_made(self) except -1
     cdef bint _accepts(self) except -1
-    cpdef object _begin_anew(self)
+    cpdef object _reset_in_child(self)
     cdef bint _alarm(self) except -1
     cpdef object _run(self, object item)
     cpdef object _report(self, object error, object callback)

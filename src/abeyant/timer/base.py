@@ -35,7 +35,7 @@ else:
 
 from abeyant.engine.wheel import TimingWheel
 from abeyant.errors import AbeyantError
-from abeyant.forking import begins_anew
+from abeyant.forking import reset_in_child
 from abeyant.mutex import LOCKED, mutex
 from abeyant.reporting import report
 from abeyant.signature import CLASS_SIGNATURE
@@ -133,7 +133,7 @@ class Timer(TaskOwner):
         self._failed = 0
         self._failure: str | None = None  # what ended the driver's thread
         self._wakeups = 0
-        begins_anew(self)
+        reset_in_child(self)
 
     # -- for users -----------------------------------------------------------------------------------------
 
@@ -255,7 +255,7 @@ class Timer(TaskOwner):
         """Prepare the driver, outside the lock, when a task is started while `_ready` is not set."""
         raise TypeError(f"{type(self).__name__}: its __init__ must call super().__init__() before it is used")
 
-    def _begin_anew(self) -> object:
+    def _reset_in_child(self) -> object:
         """Empty the timer in a forked child, where the parent's handles are invalid."""
         inherited = self._wheel
         self._lock = mutex("a timer")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from abeyant.forking import begins_anew
+from abeyant.forking import reset_in_child
 from abeyant.timer.units import as_float
 
 # Seconds: the resolution of timers. With shorter intervals many runs would have the same deadline as a float.
@@ -54,7 +54,7 @@ class RepeatingTask:
         self._ended = False
         self._restarts = 0
         self._missed = 0
-        begins_anew(self)
+        reset_in_child(self)
         with self._lock:  # the first run may begin before `_task` is set
             self._begin(owner)
 
@@ -111,7 +111,7 @@ class RepeatingTask:
                 if not self._ended and restarts == self._restarts and owner is not None:
                     self._go_on(owner)
 
-    def _begin_anew(self) -> object:
+    def _reset_in_child(self) -> object:
         """End it in a forked child: it continues in the parent."""
         self._lock = threading.RLock()
         self._ended = True

@@ -33,5 +33,5 @@ cdef class SystemTimer(Timer):
     @cython.locals(now=cython.longlong, began=cython.longlong, upcoming=cython.longlong, runs=cython.int)
     @cython.locals(starts=cython.longlong, ended=cython.longlong, late=cython.longlong)
     cpdef int64_t _turn(self) except? -2
-    cpdef object _begin_anew(self)
+    cpdef object _reset_in_child(self)
     cpdef object _break_down(self, object error)

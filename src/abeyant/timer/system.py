@@ -127,8 +127,8 @@ class SystemTimer(Timer):
         self._thread: threading.Thread | None = None
         self._ready = False
 
-    def _begin_anew(self) -> object:
-        inherited = Timer._begin_anew(self)
+    def _reset_in_child(self) -> object:
+        inherited = Timer._reset_in_child(self)
         self._be_without_thread()
         return inherited
 

@@ -52,13 +52,13 @@ class Guard:
     def check(self, method: str, headers: Mapping[str, str], query: Mapping[str, str]) -> None:
         """Raise HttpError unless host, origin and token of the request are right."""
         own = headers.get("host", "")
-        if not self._is_ours(own):
+        if not self._is_own_address(own):
             raise HttpError(421, f"host {own[:200]!r} is not served here: use an address, or allow the name, {_ALLOW}")
         self._check_origin(method, headers, own)
         if self._token is not None:
             self._check_token(method, headers, query, self._token)
 
-    def _is_ours(self, authority: str) -> bool:
+    def _is_own_address(self, authority: str) -> bool:
         try:
             parts = urlsplit(f"//{authority}")
             name = parts.hostname

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from abeyant.errors import AbeyantError
-from abeyant.forking import begins_anew
+from abeyant.forking import reset_in_child
 from abeyant.reporting import logger
 from abeyant.timer.units import machine_time
 from abeyant.web.connection import Connection, Streams
@@ -44,7 +44,7 @@ class Server:
         self.loop: asyncio.AbstractEventLoop = asyncio.SelectorEventLoop()
         self.loop.time = machine_time  # type: ignore[method-assign]
         self._thread = threading.Thread(target=self._run, name="abeyant-web", daemon=True)
-        begins_anew(self)
+        reset_in_child(self)
         atexit.register(self.close)
         self._thread.start()
 
@@ -76,7 +76,7 @@ class Server:
 
     # -- in a forked child
 
-    def _begin_anew(self) -> object:
+    def _reset_in_child(self) -> object:
         """Close the inherited sockets, so that the port is free when the parent ends. The child serves nothing."""
         self._closed = True
         atexit.unregister(self.close)

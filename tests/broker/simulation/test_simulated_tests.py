@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from abeyant.broker.simulation.corpus import extended, read_corpus, write_corpus
-from abeyant.broker.simulation.pytest_face import chunks, options_of, parse_seeds, written
+from abeyant.broker.simulation.pytest_runner import chunks, options_of, parse_seeds, written
 from abeyant.simulation import SimulationError
 
 pytest.importorskip("aiokafka")

@@ -119,7 +119,7 @@ def test_a_sample_keeps_few_of_many_and_each_as_likely(monkeypatch: pytest.Monke
     sample = Sample()
     for part in range(10):
         ids = [f"{part}-{n}" for n in range(300)]
-        one_in = sample.make_room(len(ids))
+        one_in = sample.sample_at_most(len(ids))
         drawn = ids[::one_in]
         sample.add_drawn(pa.table({"instance": [""] * len(drawn), "op_id": drawn}))
     kept = Counter(op[0] for op in sample.table()["op_id"].to_pylist())

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from abeyant.pipeline.analysis.shards import Dealt, _deal, by_group
+from abeyant.pipeline.analysis.shards import Sharded, _shuffle, by_group
 from abeyant.pipeline.spark.packed import unpack
 
 
 def test_a_table_without_rows_is_dealt_to_no_shard() -> None:
     """As the keys of a log in which no operation names one."""
 
-    def deal(table: pa.Table) -> Iterator[Dealt]:
+    def deal(table: pa.Table) -> Iterator[Sharded]:
         none = table.slice(0, 0)
         yield "none", none, by_group(none, ["kind"], 4)
         yield "all", table, by_group(table, ["kind"], 4)
 
     batch = pa.record_batch({"kind": ["FETCH", "PRODUCE", "FETCH"], "number": [1, 2, 3]})
-    dealt = [row for found in _deal([batch], deal) for row in found.to_pylist()]
+    dealt = [row for found in _shuffle([batch], deal) for row in found.to_pylist()]
     assert {row["name"] for row in dealt} == {"all"}
     assert sorted(number for row in dealt for number in unpack(row["rows"])["number"].to_pylist()) == [1, 2, 3]

@@ -258,9 +258,9 @@ def test_json_has_the_incidents_and_their_suspects(
     assert (found.keys() & COLUMNS.keys()) - {"rejected"} == tables
     for name in tables:
         assert len(found[name]) == len(analysis.tables[name]), name
-    words = [found["note"], *found["findings"], *found["what_happened"], *(tile["value"] for tile in found["tiles"])]
+    rules = [found["note"], *found["findings"], *found["what_happened"], *(tile["value"] for tile in found["tiles"])]
     page = " ".join(unescape(re.sub("<[^<>]*>", "", (tmp_path / "out" / "report.html").read_text())).split())
-    assert all(word.replace("\N{NO-BREAK SPACE}", " ") in page.replace("\N{NO-BREAK SPACE}", " ") for word in words)
+    assert all(word.replace("\N{NO-BREAK SPACE}", " ") in page.replace("\N{NO-BREAK SPACE}", " ") for word in rules)
     assert [(row["line_number"], row["reason"], row["lines"]) for row in found["rejected_lines"]] == [
         (5, "not a completed request", 2)
     ]

@@ -42,9 +42,9 @@ def recipe(language: str) -> str:
 
 def outcomes(spark: SparkSession, log: str, *options: str) -> dict[str, str]:
     """Run the documented command on this log."""
-    words = shlex.split(recipe("sh").replace("\\\n", " "))
-    assert words[:6] == ["abeyant", "resolve", "log.csv", "log.csv", "--out", "result"]
-    assert cli.main(["resolve", log, log, "--out", "result", "--overwrite", "--quiet", *words[6:], *options]) == 0
+    rules = shlex.split(recipe("sh").replace("\\\n", " "))
+    assert rules[:6] == ["abeyant", "resolve", "log.csv", "log.csv", "--out", "result"]
+    assert cli.main(["resolve", log, log, "--out", "result", "--overwrite", "--quiet", *rules[6:], *options]) == 0
     found = spark.read.parquet(f"file://{Path('result').resolve()}/outcomes")
     return {row["op_id"]: row["outcome"] for row in found.collect()}
 

@@ -22,7 +22,7 @@ from abeyant.installation import install_command
 from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, check_eligible
 from abeyant.pipeline.commands.quick.tables import QuickTables
 from abeyant.pipeline.commands.resolve import add_arguments
-from abeyant.pipeline.commands.words import words_of
+from abeyant.pipeline.commands.rules import rules_of
 from abeyant.pipeline.results.directory import MARKER
 from pipeline.orders import MAPPING, write_orders
 
@@ -105,7 +105,7 @@ def _contents(out: Path, name: str) -> tuple[dict[str, str], list[str]]:
         (typed, ["--deadline", "exclusive"]),
         (mapped, []),
     ],
-    ids=["texts", "words", "typed", "mapped"],
+    ids=["texts", "rules", "typed", "mapped"],
 )
 def test_both_engines_give_the_same(
     spark: SparkSession, write: Any, options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -172,7 +172,7 @@ def _read(*arguments: str) -> QuickTables:
     add_arguments(parser.add_subparsers())
     args = parser.parse_args(["resolve", *arguments, "--out", "out"])
     check_eligible(args)
-    return QuickTables(args, words_of(args))
+    return QuickTables(args, rules_of(args))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from abeyant.cli import main
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.commands.summary_text import outcomes_found, print_outcomes
+from abeyant.pipeline.commands.summary_text import outcomes_json, print_outcomes
 from abeyant.pipeline.report.outcomes import read_outcomes
 from abeyant.pipeline.results.directory import MARKER
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS, SchemaError
@@ -48,7 +48,7 @@ def test_two_csv_files(
     assert pq.read_table(out / "invalid_events")["reason"].to_pylist() == ["no at"]
     assert json.loads((out / MARKER).read_text())["completed"] == 1
     check_page(out / "report.html", ["plot-waits"])
-    found = json.loads(json.dumps(outcomes_found(read_outcomes(out)), allow_nan=False))
+    found = json.loads(json.dumps(outcomes_json(read_outcomes(out)), allow_nan=False))
     assert found["headline"] == shown.splitlines()[0]
     assert [(row["operations"], row["expired"]) for row in found["summary"]] == [(3, 2)]
     assert {"name": "expired", "value": "2", "note": "66.7 %"} in found["tiles"]

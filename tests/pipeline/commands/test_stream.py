@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from abeyant.cli import main
 from abeyant.errors import AbeyantError
+from abeyant.pipeline.commands.rules import RULES
 from abeyant.pipeline.commands.stream_run import run as stream_run
 from abeyant.pipeline.commands.stream_run import summary
 from abeyant.pipeline.commands.stream_run.description import DESCRIPTION, check, describe
@@ -31,13 +32,12 @@ from abeyant.pipeline.commands.stream_run.lines import Lines
 from abeyant.pipeline.commands.stream_run.plan import Plan
 from abeyant.pipeline.commands.stream_run.summary import sum_up
 from abeyant.pipeline.commands.stream_run.topic_sink import TopicSink
-from abeyant.pipeline.commands.words import WORDS
 from abeyant.pipeline.results.ended import Counted
 from abeyant.pipeline.results.local import LocalFolder
 from abeyant.pipeline.results.registry import sink_of
 from abeyant.pipeline.sources.registry import source_of
 from abeyant.pipeline.sources.source import Input, Kafka
-from abeyant.tables.words import Combine, Count, Holds, Serves, Within
+from abeyant.tables.rules import Combine, Count, Holds, Serves, Within
 from pages.page_checks import check_page
 from pipeline.jvm import BRIEF_OPTIONS, kill_jvm
 from pipeline.orders import MAPPING, write_orders
@@ -366,7 +366,7 @@ def test_a_file_of_another_type_is_named_and_without_it_the_stream_goes_on(
 
 
 @pytest.mark.slow  # a stream, and a batch
-def test_words_are_options_and_belong_to_the_stream(
+def test_rules_are_options_and_belong_to_the_stream(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The next heartbeat within ten minutes of office hours; the one of the start does not count."""
@@ -377,9 +377,9 @@ def test_words_are_options_and_belong_to_the_stream(
         "c,device,2026-03-02 16:55:00,10 min,\nd,other,2026-03-02 16:54:00,10 min,device\n"
     )
     out = tmp_path / "out"
-    words = ["--count", "after_start", "--details", "--calendar", "Mon-Fri 09:00-17:00 UTC"]
+    rules = ["--count", "after_start", "--details", "--calendar", "Mon-Fri 09:00-17:00 UTC"]
     command = ["stream", str(beats), str(beats), "--event", "at=start", "--out", str(out), "--tick", "off"]
-    assert main([*command, *words, "--drain"]) == 0
+    assert main([*command, *rules, "--drain"]) == 0
     rows = ds.dataset(out / "outcomes", format="parquet").to_table().sort_by("op_id").to_pylist()
     assert [(row["op_id"], row["outcome"], f"{row['at']:%d %H:%M}", row["counted"]) for row in rows] == [
         ("a", "completed", "02 09:08", 1), ("b", "expired", "02 09:18", 0), ("c", "expired", "03 09:05", 0),
@@ -388,7 +388,7 @@ def test_words_are_options_and_belong_to_the_stream(
     said = capsys.readouterr().out
     assert "4 operations: 1 completed, 2 expired (50 %), 1 cancelled" in said
     resolved = ["resolve", str(beats), str(beats), "--event", "at=start", "--out", str(tmp_path / "resolved")]
-    assert main([*resolved, *words, "--quiet"]) == 0
+    assert main([*resolved, *rules, "--quiet"]) == 0
     assert ds.dataset(tmp_path / "resolved" / "outcomes").to_table().sort_by("op_id").to_pylist() == rows
     capsys.readouterr()
     assert main([*command, "--count", "from_start", "--drain"]) == 2
@@ -400,9 +400,9 @@ def test_words_are_options_and_belong_to_the_stream(
     assert "hours must look like 'Mon-Fri 09:00-17:00, Sat 10:00-14:00'" in capsys.readouterr().err
 
 
-def test_the_words_of_the_command_are_those_of_the_tables() -> None:
+def test_the_rules_of_the_command_are_those_of_the_tables() -> None:
     for name, kind in {"count": Count, "combine": Combine, "holds": Holds, "serves": Serves, "within": Within}.items():
-        assert WORDS[name] == get_args(kind)
+        assert RULES[name] == get_args(kind)
 
 
 def test_what_is_refused_is_one_line(

@@ -112,21 +112,21 @@ def test_a_batch_with_many_late_rows_says_why_and_what_to_do(capsys: pytest.Capt
     assert "Probably files were taken in another order than that of the times in them" in told
     assert "start again with another --out and --lateness 118m, or take files that belong together in one batch" in told
     lines.add(replace(COUNTS, batch=2))
-    assert str(lines.told_of_late()).startswith("this run: 51 of 7,500 rows read (0.7 %)"), "one batch had many"
+    assert str(lines.late_summary()).startswith("this run: 51 of 7,500 rows read (0.7 %)"), "one batch had many"
     few = Lines(quiet=True)
     few.add(replace(COUNTS, late=25, late_by=0.5))
-    assert few.told_of_late() is None
+    assert few.late_summary() is None
     capsys.readouterr()
     quiet = Lines(quiet=True, lateness=Lateness(0.0, topics=True))
     quiet.add(replace(COUNTS, rows=1, late=3, late_by=200_000.0))
     assert capsys.readouterr().err == ""
-    told = str(quiet.told_of_late())
+    told = str(quiet.late_summary())
     assert "3 of 1 rows read (100.0 %)" in told
     assert "one partition is read ahead of others" in told
     assert told.endswith("--lateness 3d")
     ended = Lines(lateness=Lateness(0.0))
     ended.add(replace(COUNTS, late=2500))
-    assert str(ended.told_of_late()).endswith("(100.0 %) came too late and were rejected: the input had ended")
+    assert str(ended.late_summary()).endswith("(100.0 %) came too late and were rejected: the input had ended")
 
 
 def test_durations() -> None:

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from abeyant.pages.words import escaped
+from abeyant.pages.formatting import escaped
 from abeyant.pipeline.commands.replay import _summary
 from abeyant.pipeline.report.replay_page import write_replay_report
-from abeyant.pipeline.report.replay_words import conclusions, time_out_words
+from abeyant.pipeline.report.replay_sentences import conclusions, time_out_sentences
 from abeyant.pipeline.report.small_plots import milliseconds
 from abeyant.pipeline.results.directory import MARKER
 from abeyant.pipeline.schemas import CLIENT_TIMEOUTS
@@ -141,7 +141,7 @@ def test_it_comes_to_sentences(report: Path) -> None:
         "At Kafka's tick, 512 buckets cascade least: 200 cascades, 87.5 % fewer than Kafka's tick of 1 ms with 20 "
         "buckets (1,600), in 64.0 KiB in place of 2.5 KiB of memory.",
     ]
-    whom = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in time_out_words(what_if(), own(), clients())]
+    whom = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in time_out_sentences(what_if(), own(), clients())]
     assert whom[1:] == [
         "PRODUCE: 6 clients have a shorter one today: app-5 (2 s to 2.5 s; 6 of 15 operations expired); app-4 "
         "(1.9 s; 4 of 10 operations expired); app-3 (1.8 s; 3 of 10 operations expired); app-2 (1.7 s; 2 of 10 "

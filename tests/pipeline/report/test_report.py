@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 from abeyant.errors import AbeyantError
+from abeyant.pages.formatting import duration, escaped, label, percent, shortened, tick_values
 from abeyant.pages.style import EXPIRED
-from abeyant.pages.words import duration, escaped, label, percent, shortened, tick_values
 from abeyant.pipeline.report.analysis import ALL, COLUMNS, MOST_SCOPES, Analysis, ReportError, read_analysis
 from abeyant.pipeline.report.headline import findings, headline
 from abeyant.pipeline.report.kinds import colours, is_poll

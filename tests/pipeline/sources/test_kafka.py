@@ -15,7 +15,7 @@ from abeyant.pipeline.sources.kafka import KafkaError, check_brokers, read_prope
 
 def test_a_session_without_the_connector_is_refused(spark: SparkSession) -> None:
     with pytest.raises(ConnectorError) as error:
-        start_with_connector("local[2]", "test", given=coordinate())
+        start_with_connector("local[2]", "test", jars=coordinate())
     assert str(error.value).endswith(f"without the Kafka connector: start it with --packages {coordinate()}")
 
 
@@ -23,20 +23,20 @@ def test_jars_that_are_given_are_taken(tmp_path: Path) -> None:
     for name in ("a.jar", "b c.jar", "readme.txt"):
         (tmp_path / name).touch()
     jars = [(tmp_path / name).as_uri() for name in ("a.jar", "b c.jar")]
-    assert list(connector._given(str(tmp_path))) == [{"spark.jars": ",".join(jars)}]
-    assert list(connector._given(f"{tmp_path / 'b c.jar'},{tmp_path / 'a.jar'}")) == [
+    assert list(connector._named_jars(str(tmp_path))) == [{"spark.jars": ",".join(jars)}]
+    assert list(connector._named_jars(f"{tmp_path / 'b c.jar'},{tmp_path / 'a.jar'}")) == [
         {"spark.jars": ",".join(jars[::-1])}
     ]
-    assert list(connector._given("org:name:1.0")) == [{"spark.jars.packages": "org:name:1.0"}]
+    assert list(connector._named_jars("org:name:1.0")) == [{"spark.jars.packages": "org:name:1.0"}]
     with pytest.raises(ConnectorError, match="--connector: no such file or directory: nowhere"):
-        list(connector._given("nowhere"))
+        list(connector._named_jars("nowhere"))
 
 
 def test_no_connector_at_all_says_what_was_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     tried: list[str] = []
-    assert list(connector._ways(tried)) == [{"spark.jars.packages": coordinate()}]
+    assert list(connector._found_jars(tried)) == [{"spark.jars.packages": coordinate()}]
     assert tried == ["mvn is not on the PATH"]
 
 

@@ -20,7 +20,7 @@ from abeyant.errors import AbeyantError
 from abeyant.pipeline.spark import session
 from abeyant.pipeline.spark.errors import explained
 from abeyant.pipeline.spark.java import JAVA_VARIABLES, Java
-from abeyant.pipeline.spark.jvm import how_it_ended, interrupted_later
+from abeyant.pipeline.spark.jvm import interrupted_later, jvm_exit
 from waiting import wait_until
 
 START = """
@@ -83,7 +83,7 @@ def test_the_past_is_not_kept_for_a_page_that_nobody_serves(spark: SparkSession)
 
 def test_a_jvm_that_runs_has_not_ended(spark: SparkSession) -> None:
     assert spark.range(1).count() == 1
-    assert how_it_ended() is None
+    assert jvm_exit() is None
 
 
 def test_of_a_call_that_java_refused_its_reason_is_told(spark: SparkSession) -> None:

@@ -33,7 +33,7 @@ def leading(cluster: BaseCluster, topic: str, partition: int, doing: str) -> Par
     """Return the replica that leads a partition. Raises AbeyantError, `cannot {doing} ...`, without one that runs."""
     replica = leader_of(cluster, topic, partition)
     if replica is None:
-        why = _why_none(cluster, topic, partition)
+        why = _mend_without_leader(cluster, topic, partition)
         raise AbeyantError(f"cannot {doing} {topic!r}, partition {partition}: it has no leader that runs{why}")
     return replica
 
@@ -47,7 +47,7 @@ def coordinator_of(cluster: BaseCluster, kind: InternalTopic, key: str, what: st
     leader = topic.partitions[index].leader
     broker = cluster.brokers.get(leader)
     if broker is None or broker.stopped:
-        raise AbeyantError(f"{what} has no coordinator that runs{_why_none(cluster, kind.name, index)}")
+        raise AbeyantError(f"{what} has no coordinator that runs{_mend_without_leader(cluster, kind.name, index)}")
     if broker.paused:
         raise AbeyantError(f"the coordinator of {what} is broker {leader}: paused; resume it")
     return broker
@@ -71,12 +71,12 @@ def shards_of(
         replica = leader_of(cluster, kind.name, index)
         shard = None if replica is None else coordinator(cluster.brokers[replica.broker.id]).shards.get(index)
         if replica is None or shard is None or shard.loading:
-            why = _why_none(cluster, kind.name, index)
+            why = _mend_without_leader(cluster, kind.name, index)
             raise AbeyantError(f"cannot read {what}: partition {index} of {kind.name} has no leader that runs{why}")
         yield replica.broker.id, shard
 
 
-def _why_none(cluster: BaseCluster, topic: str, partition: int) -> str:
+def _mend_without_leader(cluster: BaseCluster, topic: str, partition: int) -> str:
     """Return the end of a message: the broker to resume, or the in-sync ones to start; "" if there is none."""
     state = cluster._partition_state(topic, partition)
     broker = cluster.brokers.get(state.leader)

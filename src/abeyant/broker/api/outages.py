@@ -30,9 +30,9 @@ class Outages:
         with ExitStack() as stack:
             for broker in brokers:
                 self.stop(broker)
-                stack.callback(self._start_again, broker)
+                stack.callback(self._restart, broker)
             yield
 
-    def _start_again(self, broker: int) -> None:
+    def _restart(self, broker: int) -> None:
         if self.is_stopped(broker):
             self.start(broker)

@@ -164,7 +164,7 @@ def commits_are_kept(group: str) -> Check:
         missing = []
         for (topic, partition), offset in sorted(last.items()):
             now = history.offsets.get((group, topic, partition))
-            if (now is None or now < offset) and not _went_back(history, group, (topic, partition)):
+            if (now is None or now < offset) and not _was_reset(history, group, (topic, partition)):
                 missing.append(f"{topic}-{partition} offset {offset} was committed, and {now or 'nothing'} is there")
         return Verdict(len(last), f"partition with a commit of {group}", tuple(wrong), tuple(missing))
 
@@ -176,7 +176,7 @@ def _moment(one: Committed | Ended | Found) -> tuple[float, bool]:
     return (one.since, False) if isinstance(one, Found) else (one.at, True)
 
 
-def _went_back(history: History, group: str, place: Place) -> bool:
+def _was_reset(history: History, group: str, place: Place) -> bool:
     offsets = [
         one.offset
         for one in history.committed

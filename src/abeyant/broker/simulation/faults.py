@@ -145,7 +145,7 @@ class FaultRunner:
         if self._down is not None:
             self._raise_broker(self._down)
         while self._killed:
-            self._begin_again(self._killed[0])
+            self._restart(self._killed[0])
 
     def _note(self, what: str, subject: str, seconds: float | None = None) -> None:
         until = None if seconds is None else self._loop.now + seconds
@@ -290,9 +290,9 @@ class FaultRunner:
             process.kill()
             self._killed.append(process)
             await asyncio.sleep(fault.seconds)
-            self._begin_again(process)
+            self._restart(process)
 
-    def _begin_again(self, process: Process) -> None:
+    def _restart(self, process: Process) -> None:
         if process in self._killed:
             self._killed.remove(process)
             if not process.running:

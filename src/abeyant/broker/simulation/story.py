@@ -8,7 +8,7 @@ from typing import Final
 
 from abeyant.broker.simulation.search import RunId
 from abeyant.broker.simulation.world import RunResult
-from abeyant.pages.words import counted
+from abeyant.pages.formatting import counted
 
 _EVENTS: Final = 8
 _STEPS: Final = {"group": "groups", "transaction": "transactions", "replicas": "replicas"}

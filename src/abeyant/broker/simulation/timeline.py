@@ -207,10 +207,10 @@ def record_stories(history: History, message: str) -> dict[str, list[tuple[float
     """Return the history of each record that a failure names, by value: (time, text). At most three records."""
     values = {item.value for made in history.produced for item in made.items if item.value}
     named = [one for one in sorted(values) if repr(one) in message or repr(one.decode(errors="replace")) in message]
-    return {_text(value): _became(history, value) for value in named[:_RECORDS]}
+    return {_text(value): _record_steps(history, value) for value in named[:_RECORDS]}
 
 
-def _became(history: History, value: bytes) -> list[tuple[float, str]]:
+def _record_steps(history: History, value: bytes) -> list[tuple[float, str]]:
     steps: list[tuple[float, str]] = []
     places: dict[Place, int] = {}
     for made in history.produced:

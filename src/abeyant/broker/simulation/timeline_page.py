@@ -17,8 +17,8 @@ from abeyant.broker.simulation.search import RunId
 from abeyant.broker.simulation.timeline import PARTS, Lane, Mark, Timeline, first_difference, record_stories, timeline
 from abeyant.broker.simulation.world import RunResult
 from abeyant.pages.document import document
+from abeyant.pages.formatting import counted, escaped, shortened
 from abeyant.pages.tiles import Tile, tiles
-from abeyant.pages.words import counted, escaped, shortened
 
 _TICKS: Final = 10
 _MOST_MARKS: Final = 400  # in a lane

@@ -132,19 +132,19 @@ class Simulation:
             name = "a program" if life is None else life.name
             what = f"{name} ended with {type(error).__name__}, and is begun again"
             self.history.events.append(Event(self.loop.now, what, name, self.loop.now + _RESTART))
-            self.loop.call_soon(self._begin_anew, life, context=self.loop.network.context)
+            self.loop.call_soon(self._restart_later, life, context=self.loop.network.context)
             await self.loop.create_future()  # its connections and tasks end with it, as the system's do
 
-    def _begin_anew(self, life: Life | None) -> None:
+    def _restart_later(self, life: Life | None) -> None:
         """Kill the rest of a program that has failed, and restart it after a second."""
         for process in self.loop.processes:
             if process.life is life:
                 process.kill()
                 later = self.loop.now + _RESTART
-                self.loop.call_at(later, self._start_again, process, context=self.loop.network.context)
+                self.loop.call_at(later, self._restart, process, context=self.loop.network.context)
 
     @staticmethod
-    def _start_again(process: Process) -> None:
+    def _restart(process: Process) -> None:
         if not process.running:  # a fault may have restarted it meanwhile
             process.start()
 

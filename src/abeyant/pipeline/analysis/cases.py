@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from abeyant.pages.words import duration
+from abeyant.pages.formatting import duration
 from abeyant.pipeline.analysis.activity import Activity, Incident, activity_rows
 from abeyant.pipeline.analysis.columns import Integers, codes
 from abeyant.pipeline.analysis.followers import Fetching, Silence

@@ -36,7 +36,7 @@ from abeyant.pipeline.analysis.columns import TIMES, codes, microseconds, observ
 from abeyant.pipeline.analysis.keys import with_keys
 from abeyant.pipeline.analysis.pauses import PAUSES_APART_S, joined_reading, pauses, reading
 from abeyant.pipeline.analysis.ranked import Ranked, by_ranks
-from abeyant.pipeline.analysis.shards import Dealt, by_group, by_shard, shard_count
+from abeyant.pipeline.analysis.shards import Sharded, by_group, by_shard, shard_count
 from abeyant.pipeline.request_log.operation import LONG_POLLS
 from abeyant.pipeline.schemas import INCIDENTS
 from abeyant.pipeline.spark.arrow import arrow_schema
@@ -255,7 +255,7 @@ def _plain(summed: pa.Table) -> pa.Table:
     )
 
 
-def _deal(table: pa.Table, long_us: Mapping[str, float], shards: int) -> Iterator[Dealt]:
+def _deal(table: pa.Table, long_us: Mapping[str, float], shards: int) -> Iterator[Sharded]:
     struck = suffering(table, long_us)
     if struck.num_rows:
         yield "suffering", struck, by_group(struck, ["kind"], shards)

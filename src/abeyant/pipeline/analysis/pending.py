@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.analysis.columns import Integers, LogRows, codes, observed, run_starts, sum_rows, tables
 from abeyant.pipeline.analysis.ranked import known_groups
-from abeyant.pipeline.analysis.shards import Dealt, ShardRows, dealt_to_shards, shard_count
+from abeyant.pipeline.analysis.shards import Sharded, ShardRows, shard_count, shuffle_to_shards
 from abeyant.pipeline.schemas import ALL_INSTANCES, PENDING
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.columns import check_table
@@ -70,7 +70,7 @@ def pending_rows(waited: DataFrame | LogRows, span: Span) -> ShardRows:
     slices = shard_count(waited.sparkSession, span.waited)
     width = (span.last_us - span.first_us) // slices + 1
     deal = partial(_changes, first_us=span.first_us, width_us=width, slices=slices)
-    return dealt_to_shards(waited, deal, slices, _sweeps)
+    return shuffle_to_shards(waited, deal, slices, _sweeps)
 
 
 def pending_plot(pending: DataFrame, points: int = PLOT_POINTS) -> DataFrame:
@@ -124,7 +124,7 @@ def drawn_rows(pending: pa.Table, *, times: tuple[int, int]) -> pa.RecordBatch:
     return packed_rows("pending_plot", plot_rows(pending, *times))
 
 
-def _changes(table: pa.Table, *, first_us: int, width_us: int, slices: int) -> Iterator[Dealt]:
+def _changes(table: pa.Table, *, first_us: int, width_us: int, slices: int) -> Iterator[Sharded]:
     waited = known_groups(table, ("instance", "kind", "start_us"))
     waited = waited.filter(pc.greater(waited["wait_us"], 0))
     if not waited.num_rows:

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from abeyant.pipeline.analysis.columns import Integers, codes, run_starts, sum_rows
-from abeyant.pipeline.analysis.shards import Dealt, by_group, by_shard, shard_count
+from abeyant.pipeline.analysis.shards import Sharded, by_group, by_shard, shard_count
 from abeyant.pipeline.schemas import ALL_INSTANCES
 from abeyant.pipeline.spark.arrow import arrow_schema
 
@@ -161,7 +161,7 @@ def with_all_instances(counts: pa.Table) -> pa.Table:
     return pa.concat_tables([counts, everywhere.select(counts.column_names).cast(counts.schema)])
 
 
-def _deal(table: pa.Table, group: tuple[str, ...], dealt_by: tuple[str, ...], shards: int) -> Iterator[Dealt]:
+def _deal(table: pa.Table, group: tuple[str, ...], dealt_by: tuple[str, ...], shards: int) -> Iterator[Sharded]:
     counts = count_waits(known_groups(table, group), group)
     if counts.num_rows:
         yield "waits", counts, by_group(counts, dealt_by, shards)

@@ -24,25 +24,25 @@ from abeyant.pipeline.spark.chunks import freeze_imports
 from abeyant.pipeline.spark.packed import Work, pack, unpack
 from abeyant.pipeline.spark.session import shuffle_partitions
 
-__all__ = ["Dealt", "ShardRows", "by_group", "by_shard", "dealt_to_shards", "shard_count"]
+__all__ = ["ShardRows", "Sharded", "by_group", "by_shard", "shard_count", "shuffle_to_shards"]
 
-Dealt = tuple[str, pa.Table, Integers]
+Sharded = tuple[str, pa.Table, Integers]
 """A name for rows of one schema, the rows, and the shard of each."""
 
-_DEALT: Final = "shard int, name string, rows binary"
+_SHUFFLED: Final = "shard int, name string, rows binary"
 _SHARD_ROWS: Final = 200_000
 _TASK_ROWS: Final = 20_000
 
 
 def by_shard(
     rows: DataFrame | LogRows,
-    deal: Callable[[pa.Table], Iterable[Dealt]],
+    deal: Callable[[pa.Table], Iterable[Sharded]],
     shards: int,
     make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]],
     schema: StructType | str,
 ) -> DataFrame:
     """Shuffle rows to shards and return the rows that `make` returns for each. Memory: two copies of a shard."""
-    return dealt_to_shards(rows, deal, shards, make).table(schema)
+    return shuffle_to_shards(rows, deal, shards, make).table(schema)
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ class ShardRows:
         return self.dealt.mapInArrow(partial(_make, make=self.make), schema)
 
 
-def dealt_to_shards(
+def shuffle_to_shards(
     rows: DataFrame | LogRows,
-    deal: Callable[[pa.Table], Iterable[Dealt]],
+    deal: Callable[[pa.Table], Iterable[Sharded]],
     shards: int,
     make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]],
 ) -> ShardRows:
     """Shuffle rows to shards. `make` gets a shard's tables by name and returns rows. Memory: two copies of a shard."""
-    dealt = rows.mapInArrow(partial(_deal, deal=deal), _DEALT).repartition(shards, "shard")
+    dealt = rows.mapInArrow(partial(_shuffle, deal=deal), _SHUFFLED).repartition(shards, "shard")
     return ShardRows(dealt.sortWithinPartitions("shard"), make)
 
 
@@ -96,7 +96,9 @@ def by_group(table: pa.Table, group: Sequence[str], shards: int) -> Integers:
     return found
 
 
-def _deal(batches: Iterable[pa.RecordBatch], deal: Callable[[pa.Table], Iterable[Dealt]]) -> Iterator[pa.RecordBatch]:
+def _shuffle(
+    batches: Iterable[pa.RecordBatch], deal: Callable[[pa.Table], Iterable[Sharded]]
+) -> Iterator[pa.RecordBatch]:
     for table in tables(batches):
         for name, rows, shard in deal(table):
             if not rows.num_rows:  # for example if no operation names a key

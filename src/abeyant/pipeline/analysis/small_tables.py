@@ -32,7 +32,7 @@ from abeyant.pipeline.analysis.lags import FETCH_RUNS, LAG_SLICES, fetch_runs, j
 from abeyant.pipeline.analysis.packed import Packed, collected, merging, packed
 from abeyant.pipeline.analysis.pauses import READING, joined_reading, reading
 from abeyant.pipeline.analysis.ranked import count_waits, known_groups, rank, with_all_instances
-from abeyant.pipeline.analysis.shards import Dealt, by_group, by_shard, shard_count
+from abeyant.pipeline.analysis.shards import Sharded, by_group, by_shard, shard_count
 from abeyant.pipeline.analysis.summary import summary_rows, waits_rows
 from abeyant.pipeline.analysis.timeout_curve import CURVE_POINTS, timeout_curve_rows
 from abeyant.pipeline.request_log.rows import COUNTED, observed_rows
@@ -81,7 +81,7 @@ def time_tables(operations: LogRows, slices: Slices, waits: Mapping[str, pa.Tabl
     }
 
 
-def _counts(table: pa.Table, shards: int) -> Iterator[Dealt]:
+def _counts(table: pa.Table, shards: int) -> Iterator[Sharded]:
     waited = known_groups(table, _SERIES)
     series, on_keys = count_waits(waited, _SERIES), count_waits(with_keys(waited), KEY)
     # All instances of a kind are in one shard, which adds them up.

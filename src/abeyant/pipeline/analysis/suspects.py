@@ -55,7 +55,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from abeyant.pages.words import counted
+from abeyant.pages.formatting import counted
 from abeyant.pipeline.analysis.activity import NEAR_S, Activity, Incident
 from abeyant.pipeline.analysis.cases import Case, NearRows, Suspect, affected, clock, longest, moment, ms
 from abeyant.pipeline.analysis.followers import SILENT_MS, Fetching, Silence, broker_ids, silences

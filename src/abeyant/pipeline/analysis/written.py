@@ -42,7 +42,7 @@ _MERGED: Final = {
 lines, and of rows of counted requests; times in microseconds: first and last start (`first`, `last`), last end (`end`),
 first and last instant at which an operation waits (`first_us`, `last_us`)."""
 
-_TOLD: Final = ", ".join(f"{name} long" for name in _MERGED)
+_TOTALS: Final = ", ".join(f"{name} long" for name in _MERGED)
 _GROUP_ROWS: Final = 1 << 17
 # Columns of few distinct values. For others a dictionary takes a third of the time to write, and is then discarded.
 _REPEATED: Final = (
@@ -88,11 +88,11 @@ class WrittenLog:
             self.operations = cut["operations"]
             self.operations.packed.persist()
             columns = {name: table.schema.names for name, table in tables.items()}
-            rows = self.operations.map_named(partial(_write_named, tables=tables), columns, _TOLD)
+            rows = self.operations.map_named(partial(_write_named, tables=tables), columns, _TOTALS)
         else:
             folders = {name: Path(table.folder) for name, table in tables.items() if table.folder is not None}
             self.operations = PartRows(log.spark, folders, "operations")
-            rows = log.mapped(partial(_parsing, tables=tables), _TOLD)
+            rows = log.mapped(partial(_parsing, tables=tables), _TOTALS)
         told = rows.toArrow()
         found = {name: getattr(pc, merge)(told[name]).as_py() for name, merge in _MERGED.items()}
         for name, schema in (("operations", OBSERVED), ("rejected", REJECTED)):
@@ -204,8 +204,8 @@ class _Part:
 
 
 def _number(rows: pa.Table, name: str) -> pa.RecordBatch:
-    """Return the number of rows as the total `name`, in the schema `_TOLD`."""
-    return _told({name: rows.num_rows})
+    """Return the number of rows as the total `name`, in the schema `_TOTALS`."""
+    return _totals({name: rows.num_rows})
 
 
 def _times(rows: pa.Table) -> pa.RecordBatch:
@@ -223,11 +223,11 @@ def _times(rows: pa.Table) -> pa.RecordBatch:
         "last_us": (start + wait)[waits].max(initial=-_LAST),
         "end": (start + wait)[is_known].max(initial=-_LAST),
     }
-    return _told({name: None if abs(int(value)) == _LAST else int(value) for name, value in found.items()})
+    return _totals({name: None if abs(int(value)) == _LAST else int(value) for name, value in found.items()})
 
 
 _LAST: Final = (1 << 63) - 1
 
 
-def _told(found: Mapping[str, int | None]) -> pa.RecordBatch:
+def _totals(found: Mapping[str, int | None]) -> pa.RecordBatch:
     return pa.record_batch([pa.array([found.get(name)], pa.int64()) for name in _MERGED], list(_MERGED))

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from abeyant.errors import AbeyantError
-from abeyant.pages.words import visible, without_value
+from abeyant.pages.formatting import visible, without_value
 from abeyant.pipeline.results.ended import counted_reasons
 from abeyant.tables.reasons import mend
 from abeyant.tables.rejections import with_value

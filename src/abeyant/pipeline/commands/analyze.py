@@ -14,7 +14,7 @@ from abeyant.pipeline.commands.arguments import (
     add_result,
     check_place,
     generate_java,
-    say_left_out,
+    note_left_out,
 )
 from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.commands.nothing_there import check_requests
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     time_zone(args.timezone)
     brief = False
     if not need_session(args.logs):
-        files = find_logs(args.logs, instance=args.instance, left_out=say_left_out(args))
+        files = find_logs(args.logs, instance=args.instance, left_out=note_left_out(args))
         text = sum(piece.cost for piece in chunks(files))
         brief = text <= _BRIEF_BYTES
         generate_java(args, text)
@@ -110,8 +110,8 @@ def run(args: argparse.Namespace) -> int:
             command=redacted_command_line(),
             title=args.title,
         )
-    from abeyant.pipeline.commands.summary_text import analysis_found, print_summary
+    from abeyant.pipeline.commands.summary_text import analysis_json, print_summary
 
-    found = analysis_found(result.folder) if args.json else {}
+    found = analysis_json(result.folder) if args.json else {}
     end(args, lambda: print_summary(result), out=args.out, report=result.report, found=found)
     return 0

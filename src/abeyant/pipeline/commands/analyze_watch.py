@@ -18,18 +18,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.ending import print_json, standard_output
 from abeyant.errors import AbeyantError
-from abeyant.pages.words import duration, visible
+from abeyant.pages.formatting import duration, visible
 from abeyant.pipeline.analysis.cases import TROUBLES
 from abeyant.pipeline.analysis.packed import collected
 from abeyant.pipeline.analysis.watching import IncidentWatch, Notice
 from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyant.pipeline.commands.stream_run.run import LOCAL_CHECKPOINTS
-from abeyant.pipeline.commands.stream_run.watch import stop_when_asked
+from abeyant.pipeline.commands.stream_run.watch import stop_on_signal
 from abeyant.pipeline.request_log.files import find_logs, need_session
 from abeyant.pipeline.request_log.growing import GROWING
 from abeyant.pipeline.request_log.growing_source import READ, TOPICS, GrowingSource
 from abeyant.pipeline.results.leases.local import leased, stream_lease
-from abeyant.pipeline.spark.errors import why_a_query_ended
+from abeyant.pipeline.spark.errors import query_error
 from abeyant.pipeline.spark.location import is_uri
 
 __all__ = ["run"]
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     with terminate_as_interrupt(), leased(stream_lease(out), out):
         follower = _Follower(args, out)
         del args.overwrite  # `spark_for` would expect a result that is written as a whole
-        with spark_for(args, "abeyant analyze --watch", brief=True) as spark, stop_when_asked() as asked:
+        with spark_for(args, "abeyant analyze --watch", brief=True) as spark, stop_on_signal() as asked:
             follower.follow(spark, asked)
     if not args.quiet and not args.json:
         print("stopped: the same command continues", file=sys.stderr)
@@ -99,7 +99,7 @@ class _Follower:
                 while not asked.is_set() and not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
                     self._pass_time()
             except StreamingQueryException as error:
-                raise AbeyantError(f"the watch ended: {why_a_query_ended(error)}") from error
+                raise AbeyantError(f"the watch ended: {query_error(error)}") from error
             finally:
                 with self._lock:  # not in the middle of a batch
                     query.stop()
@@ -111,10 +111,10 @@ class _Follower:
         with self._lock:
             self._watch.add(found["operations"], dict(zip(*found["topics"].to_pydict().values(), strict=True)))
             for read in found["read"].to_pylist():
-                self._tell_joined(read["joined"])
+                self._report_joined(read["joined"])
                 self._offsets, self._is_all = json.loads(read["offsets"]), read["is_all"]
             self._grown = self._looked = time.monotonic()
-            self._tell(self._watch.look() if self._is_all else [])
+            self._report(self._watch.look() if self._is_all else [])
             if not self._is_all:
                 self._watch.forget()
 
@@ -126,11 +126,11 @@ class _Follower:
         if self._lock.acquire(blocking=False):
             try:
                 self._looked = now
-                self._tell(self._watch.look(idle_s=now - self._grown))
+                self._report(self._watch.look(idle_s=now - self._grown))
             finally:
                 self._lock.release()
 
-    def _tell(self, notices: list[Notice]) -> None:
+    def _report(self, notices: list[Notice]) -> None:
         if notices:
             with (self._out / INCIDENTS).open("a", encoding="utf-8") as file:
                 file.writelines(json.dumps(notice, ensure_ascii=False) + "\n" for notice in notices)
@@ -142,7 +142,7 @@ class _Follower:
                     print(visible(notice_line(notice)))
         self._save(always=bool(notices))
 
-    def _tell_joined(self, paths: list[str]) -> None:
+    def _report_joined(self, paths: list[str]) -> None:
         """Print on the error stream the files that are followed from now on; standard output is for incidents."""
         if paths and not self._args.quiet:
             also = "also " if self._offsets else ""

@@ -29,7 +29,7 @@ __all__ = [
     "check_place",
     "generate_java",
     "named",
-    "say_left_out",
+    "note_left_out",
     "source_for",
     "table_source",
     "whole_number",
@@ -62,7 +62,7 @@ def add_logs(parser: argparse.ArgumentParser, or_table: str = "") -> None:
     )
 
 
-def say_left_out(args: argparse.Namespace) -> Callable[[str], None] | None:
+def note_left_out(args: argparse.Namespace) -> Callable[[str], None] | None:
     """Return a function that prints a note on the error stream; None with --quiet."""
     return None if args.quiet else lambda sentence: print(f"abeyant: {sentence}", file=sys.stderr)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from abeyant.ending import print_json_text, standard_output
 from abeyant.errors import AbeyantError
 from abeyant.lazy import missing, needs
-from abeyant.pages.words import duration, operation_name, visible
+from abeyant.pages.formatting import duration, operation_name, visible
 from abeyant.pipeline.commands.arguments import add_command, whole_number
 from abeyant.pipeline.spark.location import is_uri
 
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
             _print(shown, columns)
             again = args.result if args.later is None else f"{args.result} --later {args.later}"
             more = f"; --limit 0 shows all, --csv for a file: abeyant expired {again} --csv > expired.csv"
-            print(f"{expired.num_rows:,} expired{_in_words(expired)}{more if len(shown) < len(expired) else ''}")
+            print(f"{expired.num_rows:,} expired{_later_phrase(expired)}{more if len(shown) < len(expired) else ''}")
     return 0
 
 
@@ -114,7 +114,7 @@ def _print(shown: pa.Table, columns: Sequence[str]) -> None:
         print(visible("  ".join([deadline, *(f"{cell:>12}" for cell in cells), operation_name(instance, op_id, kind)])))
 
 
-def _in_words(expired: pa.Table) -> str:
+def _later_phrase(expired: pa.Table) -> str:
     """Return a phrase with the numbers of operations completed later and never; "" without --later."""
     if "late_ms" not in expired.column_names:
         return ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from abeyant.ending import add_output_options
 from abeyant.errors import AbeyantError
-from abeyant.pages.words import counted
+from abeyant.pages.formatting import counted
 from abeyant.pipeline.commands.arguments import (
     add_command,
     add_logs,
@@ -17,7 +17,7 @@ from abeyant.pipeline.commands.arguments import (
     add_result,
     check_place,
     named,
-    say_left_out,
+    note_left_out,
     whole_number,
 )
 from abeyant.pipeline.commands.command_line import redacted_command_line
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     check_place(args)
     time_zone(args.timezone)
     if not need_session(args.logs):
-        files = find_logs(args.logs, left_out=say_left_out(args))
+        files = find_logs(args.logs, left_out=note_left_out(args))
         check_log(args, files, is_acks_all, _nothing(args))
     check_extra("model")
     with spark_for(args, "abeyant model", brief=True) as spark:

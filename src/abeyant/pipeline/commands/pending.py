@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from abeyant.ending import print_json_text, standard_output
 from abeyant.errors import AbeyantError
 from abeyant.former import former, written_before
-from abeyant.pages.words import operation_name, visible
+from abeyant.pages.formatting import operation_name, visible
 from abeyant.pipeline.commands.arguments import add_command, add_master, whole_number
 from abeyant.pipeline.commands.running import spark_for
 from abeyant.pipeline.spark.extra import check_extra

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from abeyant.ending import add_output_options
 from abeyant.errors import AbeyantError, did_you_mean
 from abeyant.former import check_former
-from abeyant.pages.words import shortened
+from abeyant.pages.formatting import shortened
 from abeyant.pipeline.commands.arguments import (
     add_command,
     add_deadline,
@@ -24,7 +24,7 @@ from abeyant.pipeline.commands.arguments import (
     add_tables,
     check_place,
     named,
-    say_left_out,
+    note_left_out,
     table_source,
 )
 from abeyant.pipeline.commands.command_line import redacted_command_line
@@ -177,7 +177,7 @@ def run(args: argparse.Namespace) -> int:
     time_zone(args.timezone)
     path = _table(args)
     if path is None and not need_session(args.logs):
-        files = find_logs(args.logs, instance=args.instance, left_out=say_left_out(args))
+        files = find_logs(args.logs, instance=args.instance, left_out=note_left_out(args))
         check_log(args, files, is_operation, _nothing(args))
     check_extra("replay")
     table = None if path is None else table_source(args, "operations", path)
@@ -329,7 +329,7 @@ def _found(out: Path) -> dict[str, Any]:
     from abeyant.pipeline.report.offers import offers, read_clients, to_change
     from abeyant.pipeline.report.parts import read_table
     from abeyant.pipeline.report.replay_page import replay_tiles
-    from abeyant.pipeline.report.replay_words import conclusions
+    from abeyant.pipeline.report.replay_sentences import conclusions
 
     replayed, what_if, own = (read_table(out, name) for name in ("replay", "what_if", "own_timeouts"))
     clients = read_clients(out)
@@ -348,17 +348,19 @@ def _summary(out: Path, *, wheels: bool) -> str:
     """Return the text for the terminal: which time-out to set, what expires; with `wheels` a line for each setting."""
     from abeyant.pipeline.report.offers import read_clients
     from abeyant.pipeline.report.parts import read_table
-    from abeyant.pipeline.report.replay_words import expiring_words, time_out_words, wheel_words
+    from abeyant.pipeline.report.replay_sentences import expiring_sentences, time_out_sentences, wheel_sentences
 
     replayed, what_if, own = (read_table(out, name) for name in ("replay", "what_if", "own_timeouts"))
-    lines = time_out_words(what_if, own, read_clients(out)) + expiring_words(replayed) or ["Nothing was replayed."]
+    lines = time_out_sentences(what_if, own, read_clients(out)) + expiring_sentences(replayed) or [
+        "Nothing was replayed."
+    ]
     if wheels:
-        lines += ["", *_setting_lines(replayed), "", *wheel_words(replayed)]
+        lines += ["", *_setting_lines(replayed), "", *wheel_sentences(replayed)]
     return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _setting_lines(replayed: pd.DataFrame) -> list[str]:
-    from abeyant.pipeline.report.replay_words import band, together
+    from abeyant.pipeline.report.replay_sentences import band, together
 
     names = sorted(map(str, replayed["instance"].unique()))
     head = f"{'tick ms':>8}{'buckets':>9}{'time-out ms':>13}{'expired':>18}"

@@ -21,8 +21,8 @@ from abeyant.pipeline.commands.arguments import (
     check_place,
     table_source,
 )
+from abeyant.pipeline.commands.rules import add_rules, rules_of
 from abeyant.pipeline.commands.running import end_with, result_held, spark_for
-from abeyant.pipeline.commands.words import add_words, words_of
 from abeyant.pipeline.results.directory import title_entry
 from abeyant.pipeline.spark.extra import check_extra
 
@@ -94,7 +94,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     add_result(parser)
     add_tables(parser)
     add_deadline(parser)
-    add_words(parser)
+    add_rules(parser)
     parser.add_argument(
         "--unique-ids", action="store_true", help="skip the check for duplicate op_ids: you guarantee there are none"
     )
@@ -116,27 +116,27 @@ def run(args: argparse.Namespace) -> int:
     complete and printed, if every row of a table was rejected.
     """
     check_place(args)
-    words = words_of(args)
-    quick, why = _quick_tables(args, words)
+    rules = rules_of(args)
+    quick, why = _quick_tables(args, rules)
     if quick is not None:
         with result_held(args):
             result, unusable = _write(args, quick)
     else:
         check_extra(f"resolve with Spark ({why})" if why else "resolve")
         sources = table_source(args, "operations", args.operations), table_source(args, "events", args.events)
-        _say(args, f"resolving with Spark: {why}" if why else "resolving with Spark")
+        _print_note(args, f"resolving with Spark: {why}" if why else "resolving with Spark")
         with spark_for(args, "abeyant resolve", brief=are_small(*sources)) as spark:
             from abeyant.pipeline.commands.spark_tables import SparkTables
 
-            result, unusable = _write(args, SparkTables(spark, args, words, *sources))
-    from abeyant.pipeline.commands.summary_text import outcomes_found, print_outcomes
+            result, unusable = _write(args, SparkTables(spark, args, rules, *sources))
+    from abeyant.pipeline.commands.summary_text import outcomes_json, print_outcomes
     from abeyant.pipeline.report.outcomes import read_outcomes
 
     status = end_with(
         args,
         result,
         lambda folder: print_outcomes(read_outcomes(folder), out=args.out),
-        lambda folder: outcomes_found(read_outcomes(folder)),
+        lambda folder: outcomes_json(read_outcomes(folder)),
     )
     if unusable is not None:
         raise unusable
@@ -170,7 +170,7 @@ class ResolveTables(Protocol):
         """Return whether an event is valid."""
 
 
-def _quick_tables(args: argparse.Namespace, words: Mapping[str, Any]) -> tuple[QuickTables | None, str]:
+def _quick_tables(args: argparse.Namespace, rules: Mapping[str, Any]) -> tuple[QuickTables | None, str]:
     """Return the tables if they can be resolved in this process; else None, and why Spark is needed.
 
     Raises `AbeyantError` for errors in the tables, for --engine tables if they need Spark, and for missing packages.
@@ -185,16 +185,16 @@ def _quick_tables(args: argparse.Namespace, words: Mapping[str, Any]) -> tuple[Q
             raise needs("resolve", lacking)  # Spark would need them too
         from abeyant.pipeline.commands.quick.tables import QuickTables
 
-        tables = QuickTables(args, words)
+        tables = QuickTables(args, rules)
     except NeedsSparkError as reason:
         if args.engine == "tables":
             raise AbeyantError(f"--engine tables cannot do this: {reason}. Use --engine spark") from None
         return None, str(reason)
-    _say(args, "resolving in this process, without Spark")
+    _print_note(args, "resolving in this process, without Spark")
     return tables, ""
 
 
-def _say(args: argparse.Namespace, sentence: str) -> None:
+def _print_note(args: argparse.Namespace, sentence: str) -> None:
     if not args.quiet:
         print(f"abeyant: {sentence}", file=sys.stderr)
 
@@ -243,7 +243,7 @@ def _unusable(result: ResultWriter, ended: Ended, given: ResolveTables, out: Pat
 
 def _rejected_rows(result: ResultWriter) -> dict[str, int]:
     """Return the number of rows rejected for each reason."""
-    from abeyant.pages.words import without_value
+    from abeyant.pages.formatting import without_value
     from abeyant.pipeline.results.ended import counted_reasons
 
     counts: dict[str, int] = {}

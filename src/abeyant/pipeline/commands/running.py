@@ -40,12 +40,12 @@ def spark_for(
     `start` replaces `command_session`. A Spark failure becomes an `AbeyantError` of one line. Also does
     what `result_held` does.
     """
-    from abeyant.pipeline.spark.errors import explained, logged_nowhere_else
+    from abeyant.pipeline.spark.errors import explained, silence_loggers
 
     # These enclose the session's start and stop: Ctrl-C may come at any time, and Py4J would log a traceback.
     with (
         result_held(args),
-        logged_nowhere_else(),
+        silence_loggers(),
         _session(args, app_name, brief=brief, start=start) as spark,
         explained(),
     ):

@@ -35,7 +35,7 @@ class SparkTables:
     engine = "spark"
 
     def __init__(
-        self, spark: SparkSession, args: argparse.Namespace, words: Mapping[str, Any], ours: Source, theirs: Source
+        self, spark: SparkSession, args: argparse.Namespace, rules: Mapping[str, Any], ours: Source, theirs: Source
     ) -> None:
         """Plan both tables; raise `AbeyantError` for columns that are missing or of a wrong type."""
         operations, events = ours.queried(spark), theirs.queried(spark)
@@ -43,7 +43,7 @@ class SparkTables:
         check_instances(self._columns, [*events.columns, *dict(args.event)])
         self._operations = operations_from(operations, dict(args.operation))
         self._events = events_from(events, dict(args.event))
-        self._spark, self._args, self._words = spark, args, words
+        self._spark, self._args, self._rules = spark, args, rules
 
     def result(self) -> AbstractContextManager[ResultWriter]:
         """Return a context with the result to write."""
@@ -51,7 +51,7 @@ class SparkTables:
 
     def tables(self) -> dict[str, DataFrame]:
         """Return the outcomes and the rejected rows. Lazy."""
-        options = {**self._words, "deadline": self._args.deadline, "unique_ids": self._args.unique_ids}
+        options = {**self._rules, "deadline": self._args.deadline, "unique_ids": self._args.unique_ids}
         return {
             "outcomes": resolve(self._operations, self._events, **options),
             "invalid_operations": rejected_operations(self._operations),

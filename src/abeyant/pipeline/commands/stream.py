@@ -22,8 +22,8 @@ from abeyant.pipeline.commands.arguments import (
     whole_number,
 )
 from abeyant.pipeline.commands.durations import duration, duration_or
+from abeyant.pipeline.commands.rules import add_rules, rules_of
 from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
-from abeyant.pipeline.commands.words import add_words, words_of
 from abeyant.pipeline.spark.extra import check_extra
 from abeyant.pipeline.spark.location import is_uri
 
@@ -89,7 +89,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     )
     _add_tables(parser)
     _add_time(parser)
-    add_words(parser)
+    add_rules(parser)
     _add_kafka(parser)
     add_master(parser)
     add_output_options(parser)
@@ -202,7 +202,7 @@ def run(args: argparse.Namespace) -> int:
     check_extra("stream")
     from abeyant.pipeline.commands.stream_run.changed import ChangedFiles
     from abeyant.pipeline.commands.stream_run.lines import Lateness, Lines
-    from abeyant.pipeline.commands.stream_run.watch import stop_when_asked
+    from abeyant.pipeline.commands.stream_run.watch import stop_on_signal
     from abeyant.pipeline.spark.progress import Steps
 
     plan = _plan(args)
@@ -214,7 +214,7 @@ def run(args: argparse.Namespace) -> int:
         with (
             terminate_as_interrupt(),
             _spark(args, plan) as spark,
-            stop_when_asked() as asked,
+            stop_on_signal() as asked,
         ):
             from abeyant.pipeline.commands.stream_run.run import run as run_stream
             from abeyant.pipeline.commands.stream_run.summary import sum_up, unusable
@@ -229,20 +229,20 @@ def run(args: argparse.Namespace) -> int:
         raise KeyboardInterrupt("the same command continues") from interrupt
     if stopped and not args.quiet:
         print("stopped between two batches: the same command continues", file=sys.stderr)
-    from abeyant.pipeline.commands.summary_text import outcomes_found
+    from abeyant.pipeline.commands.summary_text import outcomes_json
     from abeyant.pipeline.report.outcomes import read_outcomes
 
     counts = dict(lines.totals) | ({} if lines.pending is None else {"pending": lines.pending})
     end(
         args,
-        lambda: _tell(lines.pending or 0, summary.folder, None if args.to_topic else args.out),
+        lambda: _print_summary(lines.pending or 0, summary.folder, None if args.to_topic else args.out),
         out=args.out,
         report=summary.report,
         found=counts
         | {"stopped": stopped, "changed_files": sorted(changed.found)}
-        | (outcomes_found(read_outcomes(summary.folder)) if args.json else {}),
+        | (outcomes_json(read_outcomes(summary.folder)) if args.json else {}),
     )
-    if (late := lines.told_of_late()) is not None:
+    if (late := lines.late_summary()) is not None:
         print(f"abeyant: {late}", file=sys.stderr)
     if rejected is not None:
         raise rejected
@@ -278,7 +278,7 @@ def _spark(args: argparse.Namespace, plan: Plan) -> AbstractContextManager[Spark
     from abeyant.pipeline.sources.kafka import check_brokers
 
     check_brokers(args.kafka)
-    return spark_for(args, _NAME, start=partial(start_with_connector, given=args.connector))
+    return spark_for(args, _NAME, start=partial(start_with_connector, jars=args.connector))
 
 
 def _plan(args: argparse.Namespace) -> Plan:
@@ -301,7 +301,7 @@ def _plan(args: argparse.Namespace) -> Plan:
         out=sink,
         checkpoint=_checkpoint(args, sink),
         deadline=args.deadline,
-        words=words_of(args),
+        rules=rules_of(args),
         time=args.time,
         lateness=args.lateness,
         tick=args.tick,
@@ -330,7 +330,7 @@ def _kafka(args: argparse.Namespace) -> Kafka | None:
     return Kafka(args.kafka, properties, args.start, args.records_per_batch)
 
 
-def _tell(pending: int, summary: Path, out: Path | str | None) -> None:
+def _print_summary(pending: int, summary: Path, out: Path | str | None) -> None:
     from abeyant.pipeline.commands.summary_text import print_outcomes
     from abeyant.pipeline.report.outcomes import read_outcomes
 

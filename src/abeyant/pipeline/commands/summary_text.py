@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from abeyant.pages.formatting import counted, duration, shortened, visible, without_value
 from abeyant.pages.tiles import Tile
-from abeyant.pages.words import counted, duration, shortened, visible, without_value
 from abeyant.pipeline.report.analysis import ALL, COLUMNS, read_analysis
 from abeyant.pipeline.report.headline import findings, happened, headline, note, read_as
 from abeyant.pipeline.report.kinds import is_poll
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from abeyant.pipeline.analysis.job import AnalysisResult
     from abeyant.pipeline.report.outcomes import Outcomes
 
-__all__ = ["analysis_found", "json_tables", "json_tiles", "outcomes_found", "plain", "print_outcomes", "print_summary"]
+__all__ = ["analysis_json", "json_tables", "json_tiles", "outcomes_json", "plain", "print_outcomes", "print_summary"]
 
 _DRAWN: Final = frozenset(
     {"incident_waits", "keys_by_time", "lags", "pending_plot", "requests_by_time", "timeout_curve", "waits_by_time"}
@@ -71,7 +71,7 @@ def print_summary(result: AnalysisResult, console: Console | None = None) -> Non
         _print_rejected(result.folder / "rejected", console)
 
 
-def analysis_found(folder: Path) -> dict[str, Any]:
+def analysis_json(folder: Path) -> dict[str, Any]:
     """Return the contents of `--json` for an analysis: its marker, the page's sentences, and its tables as rows."""
     analysis = read_analysis(folder)
     rows = json_tables(folder, _TABLES)
@@ -86,7 +86,7 @@ def analysis_found(folder: Path) -> dict[str, Any]:
     return {**analysis.made, **said, **rows}
 
 
-def outcomes_found(found: Outcomes) -> dict[str, Any]:
+def outcomes_json(found: Outcomes) -> dict[str, Any]:
     """Return the contents of `--json` for outcomes: the page's sentences, and its tables as rows."""
     from abeyant.pipeline.report.outcomes import outcome_tiles
 

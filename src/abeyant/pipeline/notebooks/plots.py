@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from abeyant.pages.words import duration, escaped, percent
+from abeyant.pages.formatting import duration, escaped, percent
 from abeyant.pipeline.notebooks.in_process import count_expired_keys, count_waits
 from abeyant.pipeline.report.outcome_page import inline_page
 from abeyant.pipeline.report.outcomes import Outcomes, named, ranked

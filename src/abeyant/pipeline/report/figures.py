@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from abeyant.pages.figure import Figure
+from abeyant.pages.formatting import count, duration, label
 from abeyant.pages.style import EXPIRED, SHORTEST_MS, faint, wait_axis
-from abeyant.pages.words import count, duration, label
 from abeyant.pipeline.report.analysis import Analysis
 from abeyant.pipeline.report.kinds import colours
 from abeyant.pipeline.report.marks import incident_marks

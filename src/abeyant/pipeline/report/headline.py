@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from abeyant.pages.words import count, counted, duration, escaped, percent, shortened
+from abeyant.pages.formatting import count, counted, duration, escaped, percent, shortened
 from abeyant.pipeline.report.analysis import ALL, Analysis
 from abeyant.pipeline.report.kinds import is_poll
 from abeyant.pipeline.request_log.layout import KAFKAS

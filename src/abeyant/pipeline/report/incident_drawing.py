@@ -7,8 +7,8 @@ from typing import Any, Final
 import pandas as pd
 
 from abeyant.pages.document import asset, data
+from abeyant.pages.formatting import counted, escaped, shortened
 from abeyant.pages.style import NEUTRAL
-from abeyant.pages.words import counted, escaped, shortened
 from abeyant.pipeline.report.analysis import ALL, Analysis
 from abeyant.pipeline.report.kinds import colours
 

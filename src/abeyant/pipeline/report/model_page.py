@@ -10,10 +10,10 @@ import pandas as pd
 
 from abeyant.pages.document import document, write_whole
 from abeyant.pages.figure import Figure
+from abeyant.pages.formatting import count, counted, duration, escaped, percent
 from abeyant.pages.style import EXPIRED, PALETTE, faint, wait_axis
 from abeyant.pages.tables import Columns, nothing, table
 from abeyant.pages.tiles import Tile, tiles
-from abeyant.pages.words import count, counted, duration, escaped, percent
 from abeyant.pipeline.replication import explanations as because
 from abeyant.pipeline.replication.explanations import BIN_MS, CLOCK_MS, EDGE_MS
 from abeyant.pipeline.report.parts import made, plot_place, read_table, section

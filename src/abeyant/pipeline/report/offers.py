@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
-from abeyant.pages.words import percent
+from abeyant.pages.formatting import percent
 from abeyant.pipeline.report.analysis import ALL
 from abeyant.pipeline.report.kinds import is_poll
 from abeyant.pipeline.report.parts import read_table

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from abeyant.pages.figure import Figure
+from abeyant.pages.formatting import count, counted, duration, label, shortened
 from abeyant.pages.style import EXPIRED, NEUTRAL, SHORTEST_MS, faint, tick_durations
 from abeyant.pages.tiles import Tile
-from abeyant.pages.words import count, counted, duration, label, shortened
 from abeyant.pipeline.report.analysis import ALL, Analysis
 from abeyant.pipeline.report.headline import polls
 from abeyant.pipeline.report.marks import incident_marks

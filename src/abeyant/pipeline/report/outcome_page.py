@@ -8,11 +8,11 @@ from typing import Final
 import pandas as pd
 
 from abeyant.pages.document import document, write_whole
+from abeyant.pages.formatting import count, counted, duration, escaped, shortened
 from abeyant.pages.places import redact_paths
 from abeyant.pages.style import EXPIRED
 from abeyant.pages.tables import Column, facts, nothing, table
 from abeyant.pages.tiles import tiles
-from abeyant.pages.words import count, counted, duration, escaped, shortened
 from abeyant.pipeline.report import figures, tables
 from abeyant.pipeline.report.analysis import ALL
 from abeyant.pipeline.report.outcomes import Outcomes, outcome_tiles, read_outcomes
@@ -45,7 +45,7 @@ def write_outcome_report(small_tables: Path, destination: Path, *, kicker: str, 
     `no_keys` is the reason to show if the keys were not looked up.
     """
     found = read_outcomes(small_tables)
-    aside = section("Rejected rows", _READ["aside"], tables=[_aside(found)])
+    aside = section("Rejected rows", _READ["aside"], tables=[_rejected_table(found)])
     text = _page(found, kicker, [_kinds(found), _struck(found, no_keys), aside])
     write_whole(text, destination)
 
@@ -128,7 +128,7 @@ def _keys(found: Outcomes, no_keys: str) -> str:
     return shown + (estimated if one_in > 1 else "")
 
 
-def _aside(found: Outcomes) -> str:
+def _rejected_table(found: Outcomes) -> str:
     if not found.aside:
         return nothing("None: every row was used.")
     rows = pd.DataFrame(found.aside.items(), columns=["why", "rows"]).sort_values("rows", ascending=False)

@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from abeyant.pages.formatting import count, counted, duration, percent, shortened
 from abeyant.pages.tiles import Tile
-from abeyant.pages.words import count, counted, duration, percent, shortened
 from abeyant.pipeline.report.analysis import ALL, Analysis
 from abeyant.pipeline.report.parts import read_table
 from abeyant.pipeline.results.directory import read_marker

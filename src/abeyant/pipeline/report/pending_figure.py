@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from abeyant.pages.figure import Figure
+from abeyant.pages.formatting import count, label
 from abeyant.pages.style import faint
-from abeyant.pages.words import count, label
 from abeyant.pipeline.report.small_plots import axis, layout_axis, milliseconds, small_plots, whole_ticks
 
 __all__ = ["pending_figure"]

@@ -8,12 +8,12 @@ from typing import Any, Final
 import pandas as pd
 
 from abeyant.pages.figure import Figure
+from abeyant.pages.formatting import label, percent
 from abeyant.pages.heat import heat_map
 from abeyant.pages.style import NEUTRAL, PALETTE, faint, wait_axis
-from abeyant.pages.words import label, percent
 from abeyant.pipeline.report.kinds import colours
 from abeyant.pipeline.report.pending_figure import pending_figure
-from abeyant.pipeline.report.replay_words import own_time_out
+from abeyant.pipeline.report.replay_sentences import own_time_out
 from abeyant.pipeline.report.small_plots import axis, layout_axis, small_plots
 from abeyant.pipeline.report.steps import thinned
 

@@ -9,24 +9,24 @@ import pandas as pd
 
 from abeyant.pages.document import document, write_whole
 from abeyant.pages.figure import Figure
+from abeyant.pages.formatting import UNKNOWN, count, counted, duration, escaped, percent, shortened
 from abeyant.pages.tables import Columns, nothing, table
 from abeyant.pages.tiles import Tile, tiles
-from abeyant.pages.words import UNKNOWN, count, counted, duration, escaped, percent, shortened
 from abeyant.pipeline.report import replay_figures as figures
 from abeyant.pipeline.report.analysis import ALL, MOST_KINDS, MOST_SCOPES
 from abeyant.pipeline.report.kinds import in_order, is_poll
 from abeyant.pipeline.report.offers import read_clients, shortest_enough
 from abeyant.pipeline.report.parts import made, plot_place, read_table, section
-from abeyant.pipeline.report.replay_words import (
+from abeyant.pipeline.report.replay_sentences import (
     KAFKAS,
     SETTING,
     band,
     by_time_out,
-    expiring_words,
+    expiring_sentences,
     setting,
-    time_out_words,
+    time_out_sentences,
     together,
-    wheel_words,
+    wheel_sentences,
 )
 from abeyant.pipeline.report.tables import name_cell, options
 from abeyant.pipeline.results.directory import read_marker
@@ -55,7 +55,7 @@ def write_replay_report(tables: Path, destination: Path) -> None:
         purges.append(_purges(rows[rows["purge_interval"].notna()]))
         whats.append(_what_if(asked, kinds))
         waits.append(_what_if(asked, polls))
-    found = " ".join(map(escaped, wheel_words(replayed)))
+    found = " ".join(map(escaped, wheel_sentences(replayed)))
     wheel_text = '</p><p class="read">'.join(filter(None, [found, _READ["wheel"]]))
     text = document(
         kicker="Abeyant · a replay",
@@ -64,7 +64,7 @@ def write_replay_report(tables: Path, destination: Path) -> None:
         tiles=tiles(replay_tiles(replayed, what_if, own)),
         lead=plot_place("plot-what-if", "Share that expires, by time-out", _NO_HARM)
         + f'<p class="read">{_READ["what_if"]}</p>',
-        findings=[*map(escaped, time_out_words(what_if, own, read_clients(tables)) + expiring_words(replayed))],
+        findings=[*map(escaped, time_out_sentences(what_if, own, read_clients(tables)) + expiring_sentences(replayed))],
         sections="\n".join(
             [
                 section("By time-out", _READ["time_outs"], tables=whats),

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pandas as pd
 
+from abeyant.pages.formatting import count, duration, escaped, percent, shortened, visible, without_value
 from abeyant.pages.tables import Cell, Column, Columns, folded, nothing, table
-from abeyant.pages.words import count, duration, escaped, percent, shortened, visible, without_value
 from abeyant.pipeline.report.analysis import ALL, Analysis
 from abeyant.pipeline.report.kinds import colours
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from abeyant.pages.words import counted
+from abeyant.pages.formatting import counted
 
 __all__ = ["what_happened"]
 

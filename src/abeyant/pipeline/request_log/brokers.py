@@ -132,7 +132,11 @@ def _refined(files: list[LogFile], several: bool) -> list[LogFile]:
     logs = [(bases[file], mine.endpoints) for file, mine in found.items() if mine.has_request]
     if any(names.values()) or not logs:
         return files
-    brokers = _apart(logs) if all(endpoints for _, endpoints in logs) else dict.fromkeys((base for base, _ in logs), "")
+    brokers = (
+        _brokers_by_endpoint(logs)
+        if all(endpoints for _, endpoints in logs)
+        else dict.fromkeys((base for base, _ in logs), "")
+    )
     joined = {broker for broker, number in Counter(brokers.values()).items() if number > 1}
     apart = len(set(brokers.values())) > 1
     folder = f"{files[0].instance}/" if several else ""
@@ -148,7 +152,7 @@ def _refined(files: list[LogFile], several: bool) -> list[LogFile]:
     ]
 
 
-def _apart(files: list[tuple[str, set[bytes]]]) -> dict[str, str]:
+def _brokers_by_endpoint(files: list[tuple[str, set[bytes]]]) -> dict[str, str]:
     """Group bases that share endpoints, directly or through others; return the shortest base of each one's group."""
     joined: list[tuple[set[str], set[bytes]]] = []
     for base, endpoints in files:

@@ -195,13 +195,13 @@ class KafkaRequestLog:
     ) -> DataFrame:
         """Run `work` over the chunks' numbers, distributed so that all tasks have about as much to read."""
         tasks = self._tasks(pieces)
-        deal: list[list[int]] = [[] for _ in range(tasks)]
+        chunks_of_task: list[list[int]] = [[] for _ in range(tasks)]
         load = [0] * tasks
         for number in sorted(range(len(pieces)), key=lambda at: -pieces[at].cost):
             lightest = load.index(min(load))
-            deal[lightest].append(number)
+            chunks_of_task[lightest].append(number)
             load[lightest] += pieces[number].cost
-        return self.spark.range(0, tasks, 1, tasks).mapInArrow(_Dealt(work, deal), schema)
+        return self.spark.range(0, tasks, 1, tasks).mapInArrow(_ChunkWork(work, chunks_of_task), schema)
 
     def _tasks(self, pieces: Sequence[Chunk]) -> int:
         text = sum(piece.cost for piece in pieces)
@@ -213,11 +213,11 @@ class KafkaRequestLog:
 
 
 @dataclass(frozen=True)
-class _Dealt:
+class _ChunkWork:
     """Runs `work` on the numbers of a task's chunks, from the number of the task."""
 
     work: Work
-    deal: list[list[int]]
+    chunks_of_task: list[list[int]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_imports()
@@ -229,7 +229,7 @@ class _Dealt:
             gc.set_threshold(*threshold)
 
     def _work(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        numbers = (n for batch in batches for task in batch.column(0).to_pylist() for n in self.deal[task])
+        numbers = (n for batch in batches for task in batch.column(0).to_pylist() for n in self.chunks_of_task[task])
         return self.work(pa.record_batch([pa.array([n], pa.int64())], ["piece"]) for n in numbers)
 
 

@@ -15,7 +15,7 @@ from abeyant.pipeline.resolver.streams.options import Time
 from abeyant.pipeline.resolver.tables.hot_keys import Sample
 from abeyant.pipeline.spark.notebook import watch_cells
 from abeyant.tables.calendar import Calendar
-from abeyant.tables.words import Combine, Count, Deadline, Holds, Serves, Within
+from abeyant.tables.rules import Combine, Count, Deadline, Holds, Serves, Within
 
 __all__ = ["ResolveOptions", "resolve"]
 

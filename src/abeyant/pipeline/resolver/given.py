@@ -87,7 +87,7 @@ def as_dataframe(
     )
     from abeyant.tables.unmatched import key_column  # pandas comes with it: 0.2 s for each of Spark's Python workers
 
-    wanted = _wanted(name)
+    wanted = _schema_of(name)
     rows = _in_our_case(table_of(table, {}, name), wanted, spark)
     in_process.check(rows.schema, wanted, name)
     warn_of_ignored(rows.column_names, in_process.columns_of(wanted), name)
@@ -108,7 +108,7 @@ def as_dataframe(
     return spark.createDataFrame(fitting)
 
 
-def _wanted(name: Name) -> Mapping[str, str]:
+def _schema_of(name: Name) -> Mapping[str, str]:
     return in_process.OPERATIONS if name == "operations" else in_process.EVENTS
 
 
@@ -128,7 +128,7 @@ def _check_dataframe(table: DataFrame, name: Name, checked: KnownRows) -> None:
     from abeyant.tables.reading import normalize_table
     from abeyant.tables.unmatched import key_column
 
-    wanted = _wanted(name)
+    wanted = _schema_of(name)
     rows = _in_our_case(table.limit(_HEAD).toArrow(), wanted, table.sparkSession)
     try:
         in_process.check(rows.schema, wanted, name)
@@ -153,8 +153,8 @@ class KnownRows:
         """
         from abeyant.tables.reasons import EVENT_REASONS
         from abeyant.tables.rejections import Rejections
+        from abeyant.tables.rules import ALL_CONDITIONS
         from abeyant.tables.validity import event_reasons, read_operations, valid_events
-        from abeyant.tables.words import ALL_CONDITIONS
 
         rejections = Rejections(name, part)
         if name == "events":

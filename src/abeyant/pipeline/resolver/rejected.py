@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from abeyant.pipeline.schemas import EVENTS, HOW_LONG, OPERATIONS, REJECT_REASON, REJECTED_ROWS
 from abeyant.tables.reasons import DUPLICATE, EVENT_REASONS, NO_STEPS, OPERATION_REASONS, operation_reasons
-from abeyant.tables.words import ALL_CONDITIONS, CONDITIONS, ROLES
+from abeyant.tables.rules import ALL_CONDITIONS, CONDITIONS, ROLES
 
 __all__ = [
     "DEADLINE_US",

@@ -51,7 +51,7 @@ def check_target(out: Path, *, overwrite: bool) -> None:
     check_free(result_lease(out), out)
     if out.is_symlink() or out.exists():
         if out.is_dir() and not any(out.iterdir()):
-            _check_not_here(out)
+            _check_not_working_directory(out)
             return
         if out.is_dir():
             check_former(out, os.listdir(out), MARKER, "name another place, or remove it and run this again")
@@ -59,7 +59,7 @@ def check_target(out: Path, *, overwrite: bool) -> None:
             raise AbeyantError(f"{out} exists and is not a result of abeyant: it is left alone")
         if not overwrite:
             raise AbeyantError(f"{out} already holds a result; use --overwrite to replace it")
-        _check_not_here(out)
+        _check_not_working_directory(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -68,7 +68,7 @@ def check_target(out: Path, *, overwrite: bool) -> None:
         raise AbeyantError(f"cannot write {out}: no permission in {out.parent}")
 
 
-def _check_not_here(out: Path) -> None:
+def _check_not_working_directory(out: Path) -> None:
     """Raise `AbeyantError` where a result would replace the working directory.
 
     The user's shell would then be in a directory that no longer exists.

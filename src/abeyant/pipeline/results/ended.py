@@ -84,7 +84,7 @@ class Sample:
         """Add rows (instance, op_id): draw one in `one_in` of them."""
         self.add_drawn(some.filter(pa.array(self._random.random(some.num_rows) * self.one_in < 1)))
 
-    def make_room(self, rows: int) -> int:
+    def sample_at_most(self, rows: int) -> int:
         """Lower the sampling rate until a sample of `rows` rows fits `EXACT_UP_TO`. Return N: draw one row in N."""
         while rows > EXACT_UP_TO * self.one_in:
             self._halve()

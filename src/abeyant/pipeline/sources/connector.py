@@ -38,18 +38,18 @@ def coordinate() -> str:
 
 
 def start_with_connector(
-    master: str, app_name: str, *, given: str | None = None, config: Mapping[str, str] | None = None
+    master: str, app_name: str, *, jars: str | None = None, config: Mapping[str, str] | None = None
 ) -> SparkSession:
     """Start Spark with the connector, or return the active session if that has it.
 
-    `given` are jars (files or folders, separated by commas) or a Maven coordinate; default: fetched as the module's
+    `jars` are jars (files or folders, separated by commas) or a Maven coordinate; default: fetched as the module's
     docstring says. Raises `ConnectorError` if it cannot be found or fetched, and what `spark_session` raises.
     """
     from abeyant.pipeline.spark.errors import lacks_packages
     from abeyant.pipeline.spark.session import spark_session
 
     tried: list[str] = []
-    for settings in _given(given) if given else _ways(tried):
+    for settings in _named_jars(jars) if jars else _found_jars(tried):
         try:
             spark = spark_session(master, app_name, config=settings | dict(config or {}))
         except ConnectorError:
@@ -66,20 +66,20 @@ def start_with_connector(
     )
 
 
-def _given(given: str) -> Iterator[dict[str, str]]:
-    if given.count(":") >= 2 and "/" not in given:
-        yield {"spark.jars.packages": given}
+def _named_jars(names: str) -> Iterator[dict[str, str]]:
+    if names.count(":") >= 2 and "/" not in names:
+        yield {"spark.jars.packages": names}
         return
-    jars: list[Path] = []
-    for name in given.split(","):
+    found: list[Path] = []
+    for name in names.split(","):
         path = Path(name)
         if not path.exists():
             raise ConnectorError(f"--connector: no such file or directory: {name}")
-        jars += sorted(path.glob("*.jar")) if path.is_dir() else [path]
-    yield _of(jars)
+        found += sorted(path.glob("*.jar")) if path.is_dir() else [path]
+    yield _of(found)
 
 
-def _ways(tried: list[str]) -> Iterator[dict[str, str]]:
+def _found_jars(tried: list[str]) -> Iterator[dict[str, str]]:
     folder = _folder()
     if not (folder / ".complete").exists():
         yield {"spark.jars.packages": coordinate()}

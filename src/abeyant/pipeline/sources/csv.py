@@ -87,7 +87,7 @@ class Csv(FileSource):
 
     def _separator(self, spark: SparkSession) -> str:
         """Return the column separator (a comma while there are no files), and keep it for `columns_of`."""
-        here = self._here()
+        here = self._local_files()
         if here is not None:
             self._sep, self._first = separator_in(here), str(here[0]) if here else ""
             return self._sep
@@ -107,7 +107,7 @@ class Csv(FileSource):
             self._sep = separator_of(header.decode(errors="replace"), self._first)
         return self._sep
 
-    def _here(self) -> list[Path] | None:
+    def _local_files(self) -> list[Path] | None:
         """Return the files, sorted; None if only Spark can read them: on a store, or in Zstandard."""
         here = sorted(file for file in self.files() if is_shown(file.name))
         return None if is_uri(self.given.name) or any(file.suffix == ".zst" for file in here) else here
@@ -118,7 +118,7 @@ class Csv(FileSource):
         Files on a store or in Zstandard are checked by a Spark job instead, which finds a line with an odd number of
         quotes; such a file is refused.
         """
-        here = self._here()
+        here = self._local_files()
         if here is not None:
             ending = quoted_breaks(here, separator)
             return {} if ending is None else {"multiLine": "true", "lineSep": ending}

@@ -19,7 +19,7 @@ from abeyant.errors import AbeyantError
 from abeyant.pipeline.sources.arrival import first_file, list_at_once, pattern_of
 from abeyant.pipeline.sources.empty import no_columns
 from abeyant.pipeline.sources.source import Facts, Input, Source
-from abeyant.pipeline.spark.errors import says_nanoseconds
+from abeyant.pipeline.spark.errors import is_nanoseconds_error
 from abeyant.pipeline.spark.location import is_text, is_uri, location
 
 __all__ = ["FileSource", "Orc", "Parquet", "expand", "is_shown"]
@@ -152,7 +152,7 @@ class FileSource(Source):
         try:
             return self.columns_of(self._load(spark, schema))
         except AnalysisException as error:
-            if says_nanoseconds(error):
+            if is_nanoseconds_error(error):
                 raise AbeyantError(
                     f"{self.given.name}: its times are in nanoseconds, which Spark cannot read from Parquet: write "
                     "them in microseconds (pandas and pyarrow: coerce_timestamps='us')"

@@ -19,19 +19,19 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.spark.jvm import OUT_OF_MEMORY, how_it_ended
+from abeyant.pipeline.spark.jvm import OUT_OF_MEMORY, jvm_exit
 from abeyant.pipeline.spark.versions import hadoop_version
 
 __all__ = [
     "explained",
     "in_one_line",
+    "is_missing_file",
+    "is_nanoseconds_error",
+    "is_replaced_file",
     "lacks_format",
     "lacks_packages",
-    "logged_nowhere_else",
-    "says_missing",
-    "says_nanoseconds",
-    "says_replaced",
-    "why_a_query_ended",
+    "query_error",
+    "silence_loggers",
 ]
 
 _OURS: Final = re.compile(r"\babeyant\.[\w.]*Error: (.+)")
@@ -98,11 +98,11 @@ _QUERY_ENDED: Final = (
 @contextmanager
 def explained() -> Iterator[None]:
     """Turn a failure of Spark into an `AbeyantError` of one line."""
-    with logged_nowhere_else():
+    with silence_loggers():
         try:
             yield
         except (PySparkException, Py4JError, ConnectionError) as error:  # the last two also when the JVM is gone
-            if isinstance(error, BrokenPipeError) and how_it_ended(0) is None:
+            if isinstance(error, BrokenPipeError) and jvm_exit(0) is None:
                 raise  # not the JVM's pipe: the reader of our output has gone
             said = in_one_line(error)
             ours = _OURS.findall(_text(error))[-1:] == [said]  # raised by our code in a worker: not a failure of Spark
@@ -110,7 +110,7 @@ def explained() -> Iterator[None]:
 
 
 @contextmanager
-def logged_nowhere_else() -> Iterator[None]:
+def silence_loggers() -> Iterator[None]:
     """Silence the JSON lines of Spark's loggers and Py4J's tracebacks: the exception that is raised says the same.
 
     If the JVM has ended, they stay silent until this process ends: Py4J's own threads still try to call it.
@@ -133,7 +133,7 @@ def logged_nowhere_else() -> Iterator[None]:
     try:
         yield
     finally:
-        if how_it_ended(0) is None:
+        if jvm_exit(0) is None:
             root.removeFilter(not_py4js)
             for logger, level in zip(own, levels, strict=True):
                 logger.setLevel(level)
@@ -150,7 +150,7 @@ def in_one_line(error: BaseException) -> str:
     # A Java error of one line has lost its trace: the JVM was ending.
     answered = isinstance(error, Py4JJavaError) and "\n" in text.strip()
     if _SHUT_DOWN.search(text) or (isinstance(error, Py4JError | ConnectionError) and not answered):
-        ended = how_it_ended()
+        ended = jvm_exit()
         if ended is not None:
             return ended
     if "java.lang.OutOfMemoryError" in text:
@@ -212,17 +212,17 @@ def _package_of(class_name: str | None, scheme: str | None) -> str:
 # -- single messages -----------------------------------------------------------------------------------------------
 
 
-def says_missing(error: BaseException) -> bool:
+def is_missing_file(error: BaseException) -> bool:
     """Return whether Hadoop says that a file does not exist."""
     return _MISSING in str(error)
 
 
-def says_replaced(error: BaseException) -> bool:
+def is_replaced_file(error: BaseException) -> bool:
     """Return whether Hadoop says that a file was renamed, removed or replaced between its opening and its end."""
     return _REPLACED.search(str(error)) is not None
 
 
-def says_nanoseconds(error: BaseException) -> bool:
+def is_nanoseconds_error(error: BaseException) -> bool:
     """Return whether Spark says that it cannot read a Parquet column of times in nanoseconds."""
     return "TIMESTAMP(NANOS" in str(error)
 
@@ -243,7 +243,7 @@ def lacks_format(spark: SparkSession, name: str) -> bool:
     return False
 
 
-def why_a_query_ended(error: BaseException) -> str:
+def query_error(error: BaseException) -> str:
     """Return in one line why a streaming query failed, and what to do where that is known."""
     text = str(error)
     said = in_one_line(error).rpartition("terminated with exception: ")[2]

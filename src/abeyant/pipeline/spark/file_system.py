@@ -68,9 +68,9 @@ class _ByArrow:
         try:
             self._files, self._root = fs.FileSystem.from_uri(root)
         except (OSError, ValueError) as error:
-            raise AbeyantError(_not_here(root, str(error))) from error
+            raise AbeyantError(_connect_error(root, str(error))) from error
         if self._files.type_name != "hdfs":
-            raise AbeyantError(_not_here(root, "it renames no directories"))
+            raise AbeyantError(_connect_error(root, "it renames no directories"))
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
@@ -93,7 +93,7 @@ class _ByArrow:
         return True
 
 
-def _not_here(root: str, why: str) -> str:
+def _connect_error(root: str, why: str) -> str:
     return (
         f"{root}: on Spark Connect a batch can be written to a local path or HDFS only ({why}): name one of these, or "
         "run the query in a session that is not Connect's"

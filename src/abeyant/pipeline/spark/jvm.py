@@ -29,9 +29,9 @@ __all__ = [
     "end_listing",
     "end_quietly",
     "gateway_to_jvm",
-    "how_it_ended",
     "interrupted_later",
-    "last_words",
+    "jvm_exit",
+    "last_error_line",
 ]
 
 OUT_OF_MEMORY: Final = (
@@ -143,7 +143,7 @@ def end_quietly(context: SparkContext) -> None:
     server.handle_error = handle_error
 
 
-def how_it_ended(seconds: float = 2.0) -> str | None:
+def jvm_exit(seconds: float = 2.0) -> str | None:
     """Return how this process's JVM ended; None if it runs, or if another process started it.
 
     Call it when the JVM did not respond. Waits up to `seconds` for a JVM that is ending.
@@ -162,10 +162,10 @@ def how_it_ended(seconds: float = 2.0) -> str | None:
     if status < 0:
         by = f"its JVM was killed by signal {-status}"
         return f"{by}, as when the machine runs out of memory" if status == -signal.SIGKILL else by
-    return f"its JVM ended with status {status}: {last_words() or 'it said nothing'}"
+    return f"its JVM ended with status {status}: {last_error_line() or 'it said nothing'}"
 
 
-def last_words() -> str:
+def last_error_line() -> str:
     """Return the line of the JVM's error stream that says why it ended; or its last line."""
     if _said is None:
         return ""

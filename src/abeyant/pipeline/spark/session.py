@@ -15,7 +15,7 @@ from abeyant.errors import AbeyantError
 from abeyant.lazy import needs
 from abeyant.pipeline.spark.archive import archive_options
 from abeyant.pipeline.spark.java import JAVA_VARIABLES, Java, find_java
-from abeyant.pipeline.spark.jvm import end_quietly, gateway_to_jvm, how_it_ended, last_words
+from abeyant.pipeline.spark.jvm import end_quietly, gateway_to_jvm, jvm_exit, last_error_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,7 +109,7 @@ def spark_session(
     except ModuleNotFoundError as error:
         raise needs("a Spark session", {"spark": ["pyspark"]}) from error
 
-    ended = how_it_ended(0)
+    ended = jvm_exit(0)
     if ended is not None:
         raise AbeyantError(f"this process can have no Spark session any more, start another: {ended}")
     active = SparkSession.getActiveSession()
@@ -132,7 +132,7 @@ def spark_session(
     try:
         end_quietly(SparkContext(conf=conf, gateway=gateway_to_jvm(conf, silent=for_command)))
     except (PySparkRuntimeError, OSError) as error:
-        raise AbeyantError(f"Spark did not start on {java}: {last_words() or error}") from error
+        raise AbeyantError(f"Spark did not start on {java}: {last_error_line() or error}") from error
     except Exception as error:
         from abeyant.pipeline.spark.errors import first_line
 

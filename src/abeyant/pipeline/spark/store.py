@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.spark.connect import is_connect
-from abeyant.pipeline.spark.errors import in_one_line, says_missing, says_replaced
+from abeyant.pipeline.spark.errors import in_one_line, is_missing_file, is_replaced_file
 from abeyant.pipeline.spark.hadoop_files import HadoopError, HadoopFiles
 
 __all__ = ["Store", "places_of", "renames", "scheme_of"]
@@ -96,7 +96,7 @@ class Store:
                 try:
                     return self._look(name)
                 except HadoopError as error:
-                    if not left or not says_replaced(error):
+                    if not left or not is_replaced_file(error):
                         raise
         return None
 
@@ -106,7 +106,7 @@ class Store:
             if not self._aside:
                 self._files.write_text(name, text)
             elif not self._stands_in:
-                self._rename(self._put_aside(name, text), name, "OVERWRITE")
+                self._rename(self._write_hidden(name, text), name, "OVERWRITE")
             else:
                 self._put_beside(name, text)
 
@@ -126,13 +126,13 @@ class Store:
         with self._failing_to("write"):
             if self._files.exists(name):
                 return False
-            aside = self._put_aside(name, text) if self._aside else None
+            aside = self._write_hidden(name, text) if self._aside else None
             try:
                 if aside is not None:
                     self._rename(aside, name, "NONE")
                 else:
                     self._files.create_text(name, text)
-            except (HadoopError, _TakenError):
+            except (HadoopError, _NameTakenError):
                 if aside is not None:
                     self._files.remove(aside)
                 if self._files.exists(name):
@@ -161,7 +161,7 @@ class Store:
             try:
                 return self._files.modified_ms(name)
             except HadoopError as error:
-                if says_missing(error):
+                if is_missing_file(error):
                     return None
                 raise
 
@@ -199,14 +199,14 @@ class Store:
             else:
                 self._rename(following, name, "NONE")
                 there = True
-        aside = self._put_aside(name, text)
+        aside = self._write_hidden(name, text)
         if there:
             self._rename(aside, following, "NONE")
             self._files.remove(name)
             aside = following
         self._rename(aside, name, "NONE")
 
-    def _put_aside(self, name: str, text: str) -> str:
+    def _write_hidden(self, name: str, text: str) -> str:
         """Write a hidden file beside its place, because readers would see a partial one; return its name."""
         folder, slash, last = name.rpartition("/")
         aside = f"{folder}{slash}.{last}.{uuid4().hex[:12]}"
@@ -217,7 +217,7 @@ class Store:
         if scheme_of(self.root) not in _REFUSE_NAMES:
             self._files.rename(name, to, how)
         elif not self._files.rename_plainly(name, to):
-            raise _TakenError(f"cannot rename {self.uri(name)} to {self.uri(to)}")
+            raise _NameTakenError(f"cannot rename {self.uri(name)} to {self.uri(to)}")
 
     @contextmanager
     def _failing_to(self, what: str) -> Iterator[None]:
@@ -227,5 +227,5 @@ class Store:
             raise AbeyantError(f"cannot {what} {self.root}: {in_one_line(error)}") from error
 
 
-class _TakenError(AbeyantError):
+class _NameTakenError(AbeyantError):
     """A file was not renamed: the name is taken, or the file no longer exists."""

@@ -40,14 +40,14 @@ class WebHdfs:
 
         if isinstance(what, str):
             try:
-                found = self._told(what, "GETFILESTATUS")["FileStatus"]
+                found = self._get_json(what, "GETFILESTATUS")["FileStatus"]
             except FileNotFoundError:
                 return fs.FileInfo(what, type=fs.FileType.NotFound)
             return _info(what, found)
         below, look_at = [], [what.base_dir]
         while look_at:
             folder = look_at.pop()
-            for entry in self._told(folder, "LISTSTATUS")["FileStatuses"]["FileStatus"]:
+            for entry in self._get_json(folder, "LISTSTATUS")["FileStatuses"]["FileStatus"]:
                 info = _info(f"{folder.rstrip('/')}/{entry['pathSuffix']}", entry)
                 below.append(info)
                 if what.recursive and info.type == fs.FileType.Directory:
@@ -56,9 +56,9 @@ class WebHdfs:
 
     def open_input_file(self, path: str) -> io.RawIOBase:
         """Open a file for reading, with random access."""
-        return _File(self, path, int(self._told(path, "GETFILESTATUS")["FileStatus"]["length"]))
+        return _File(self, path, int(self._get_json(path, "GETFILESTATUS")["FileStatus"]["length"]))
 
-    def ask(self, path: str, what: str, **more: object) -> Any:
+    def request(self, path: str, what: str, **more: object) -> Any:
         """Send the operation `what` to one name node after the other; return the first response, a stream."""
         query = urllib.parse.urlencode({"op": what, "user.name": self._user, **more})
         failed: OSError = OSError("no name node is named")
@@ -73,8 +73,8 @@ class WebHdfs:
                 failed = OSError(f"{address} does not answer: {getattr(error, 'reason', error)}")
         raise failed
 
-    def _told(self, path: str, what: str) -> Any:
-        with self.ask(path, what) as answer:
+    def _get_json(self, path: str, what: str) -> Any:
+        with self.request(path, what) as answer:
             return json.load(answer)
 
 
@@ -130,7 +130,7 @@ class _File(io.RawIOBase):
         for left in reversed(range(_TRIES)):
             try:
                 if self._answer is None:
-                    self._answer = self._files.ask(self._path, "OPEN", offset=self._at)
+                    self._answer = self._files.request(self._path, "OPEN", offset=self._at)
                 count = int(self._answer.readinto(view))
             except OSError:
                 if not left:

@@ -25,7 +25,7 @@ from abeyant.pipeline.resolver.streams.map_side import pack, pack_marks
 from abeyant.pipeline.resolver.streams.options import Options, checked
 from abeyant.pipeline.resolver.streams.shard import BatchInput, process_batch
 from abeyant.pipeline.resolver.streams.state import ShardState, decode_shard, encode_shard
-from abeyant.tables.words import Words
+from abeyant.tables.rules import Rules
 from pipeline.resolve_traces import Event, Op, Outcomes, Trace
 
 ASIDE = [pa.field("reason", pa.string()), pa.field("row", pa.string())]
@@ -33,9 +33,9 @@ ASIDE = [pa.field("reason", pa.string()), pa.field("row", pa.string())]
 
 def how(**other: Any) -> Options:
     """Options for tests: no clock, nothing may be out of order."""
-    words = Words(deadline=other.pop("deadline", "inclusive"))
+    rules = Rules(deadline=other.pop("deadline", "inclusive"))
     plain: dict[str, Any] = {"lateness": 0.0, "time": "event", "tick": None}
-    return checked(words, **plain | {"forget_after": None, "shards": 3} | other)
+    return checked(rules, **plain | {"forget_after": None, "shards": 3} | other)
 
 
 @dataclass(frozen=True)

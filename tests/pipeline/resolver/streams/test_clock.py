@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from abeyant.pipeline.resolver.streams.clock import START, Clock, Mark, Seen, seen_of
+from abeyant.pipeline.resolver.streams.clock import START, Clock, Mark, TimeRange, time_range_of
 from abeyant.pipeline.resolver.streams.layout import WATCHES, joined, mark_from, mark_to
 from abeyant.pipeline.resolver.streams.state import VERSION, ShardState, StateError, decode_shard, encode_shard
 from pipeline.resolver.streams.cuts import how
@@ -16,11 +16,11 @@ from pipeline.resolver.streams.cuts import how
 S = 1_000_000
 
 
-def at(second: float) -> Seen:
-    return Seen(round(second * S), round(second * S))
+def at(second: float) -> TimeRange:
+    return TimeRange(round(second * S), round(second * S))
 
 
-def after(clock: Clock, operations: Seen | None, events: Seen | None, wall: float, **other: Any) -> Clock:
+def after(clock: Clock, operations: TimeRange | None, events: TimeRange | None, wall: float, **other: Any) -> Clock:
     settings: dict[str, Any] = {"ticking": True, "lateness": 0, "ended": False} | other
     return clock.after(operations, events, wall=round(wall * S), **settings)
 
@@ -55,7 +55,7 @@ def test_a_backlog_after_an_outage_is_not_late() -> None:
 
 def test_a_table_never_heard_of_begins_with_the_other_ones_first_row() -> None:
     """Else nothing would expire where there are no events at all; nor is a backlog that comes later late."""
-    clock = after(Clock(), Seen(100 * S, 900 * S), None, 5000)
+    clock = after(Clock(), TimeRange(100 * S, 900 * S), None, 5000)
     assert clock.watermark == 100 * S
     assert after(clock, None, None, 5030).watermark == 130 * S
     assert after(Clock(), None, None, 5000).watermark == START
@@ -80,9 +80,9 @@ def test_final_is_what_is_before_the_watermark_and_at_the_end_all() -> None:
 def test_marks_come_together_from_all_tasks() -> None:
     marks = [Mark("events", 5, 9), Mark("tick", 0, 0), Mark("events", 3, 4), Mark("operations", -7, -7)]
     assert [mark_from(mark_to(mark)) for mark in marks] == marks
-    assert seen_of(marks, "events") == Seen(3, 9)
-    assert seen_of(marks, "operations") == Seen(-7, -7)
-    assert seen_of(marks, "end") is None
+    assert time_range_of(marks, "events") == TimeRange(3, 9)
+    assert time_range_of(marks, "operations") == TimeRange(-7, -7)
+    assert time_range_of(marks, "end") is None
 
 
 def test_state_of_another_version_or_other_options_is_refused_by_what_was_found_and_expected() -> None:

@@ -1,4 +1,4 @@
-"""Hot keys of calls with words, cut along the time: the same outcomes, and shards as even as the rows allow."""
+"""Hot keys of calls with rules, cut along the time: the same outcomes, and shards as even as the rows allow."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pyspark.sql import SparkSession
 
 from abeyant import pipeline
 from abeyant import tables as in_process
-from abeyant.pipeline.resolver.tables import by_words
-from abeyant.pipeline.resolver.tables.by_words import Shards
+from abeyant.pipeline.resolver.tables import by_rules
+from abeyant.pipeline.resolver.tables.by_rules import Shards
 from abeyant.pipeline.resolver.tables.hot_keys import Sample
 from abeyant.pipeline.resolver.tables.hot_times import HotTime, find_hot_times, may_be_cut
 from abeyant.tables.keys import PairHash, draw_seed
-from abeyant.tables.words import Words
-from pipeline.resolver.tables.test_words import rows_of
+from abeyant.tables.rules import Rules
+from pipeline.resolver.tables.test_rules import rows_of
 
 TIME = pa.timestamp("us", "UTC")
 CUT: list[dict[str, Any]] = [
@@ -61,12 +61,12 @@ def world(dice: random.Random, size: int, span: int, longest: int, others: int =
 class Cut:
     """What Spark does with `Shards`, in this process: pack in chunks, bring each shard's values together, resolve."""
 
-    def __init__(self, words: Words, cuts: list[int], longest: int) -> None:
+    def __init__(self, rules: Rules, cuts: list[int], longest: int) -> None:
         seed = draw_seed()
         texts = (pa.chunked_array([pa.array([text])]) for text in ("", "hot"))
         place, identity = (int(hashes[0]) for hashes in PairHash(seed)(*texts))
         hot = [HotTime(place, identity, np.array(cuts, np.int64), longest)] if cuts else []
-        self.shards = Shards(seed, 256, words, tuple(hot))
+        self.shards = Shards(seed, 256, rules, tuple(hot))
 
     def packed(self, operations: pa.Table, events: pa.Table) -> list[tuple[int, int, bytes]]:
         chunks = [
@@ -93,19 +93,19 @@ def test_cuts_change_no_outcome(seed: int) -> None:
     dice = random.Random(seed)
     operations, events = world(dice, 300, span=40, longest=6)
     for given in CUT[seed::6]:
-        words = Words(**given)
-        assert may_be_cut(words)
+        rules = Rules(**given)
+        assert may_be_cut(rules)
         cuts = sorted(dice.sample(range(1, 40), dice.randint(1, 8)))
-        found = Cut(words, cuts, longest=6).outcomes(operations, events)
+        found = Cut(rules, cuts, longest=6).outcomes(operations, events)
         assert rows_of(found) == rows_of(in_process.resolve(operations, events, **given)), (given, cuts)
 
 
 def test_details_of_what_came_after_the_start_may_be_cut() -> None:
     operations, events = world(random.Random(1), 300, span=40, longest=6)
     for count in ("from_start", "after_start"):
-        words: dict[str, Any] = {"count": count, "combine": "sum", "details": True}
-        found = Cut(Words(**words), [10, 20], longest=6).outcomes(operations, events)
-        assert rows_of(found) == rows_of(in_process.resolve(operations, events, **words))
+        rules: dict[str, Any] = {"count": count, "combine": "sum", "details": True}
+        found = Cut(Rules(**rules), [10, 20], longest=6).outcomes(operations, events)
+        assert rows_of(found) == rows_of(in_process.resolve(operations, events, **rules))
 
 
 def test_what_needs_the_whole_key_is_not_cut() -> None:
@@ -116,7 +116,7 @@ def test_what_needs_the_whole_key_is_not_cut() -> None:
         {"calendar": calendar},
         {"details": True},
     ]
-    assert not any(may_be_cut(Words(**given)) for given in refused)
+    assert not any(may_be_cut(Rules(**given)) for given in refused)
 
 
 def test_the_shards_of_a_key_with_half_of_the_rows_are_even() -> None:
@@ -126,7 +126,7 @@ def test_the_shards_of_a_key_with_half_of_the_rows_are_even() -> None:
     sizes = {}
     for cuts in ([], list(range(4_000, 100_000, 4_000))):
         by_shard = np.zeros(256)
-        for shard, kind, packed in Cut(Words(count="after_start"), cuts, 1_000).packed(operations, events):
+        for shard, kind, packed in Cut(Rules(count="after_start"), cuts, 1_000).packed(operations, events):
             by_shard[shard] += len(packed) / 32 if kind == 1 else pa.ipc.open_stream(packed).read_all().num_rows
         sizes[len(cuts)] = by_shard
     assert sizes[0].max() > rows * 0.49
@@ -144,12 +144,12 @@ def test_on_spark_hot_keys_are_found_and_cut(spark: SparkSession, monkeypatch: p
         seen[:] = find_hot_times(*given)
         return seen
 
-    monkeypatch.setattr(by_words, "find_hot_times", note)
+    monkeypatch.setattr(by_rules, "find_hot_times", note)
     frames = [spark.createDataFrame(table).repartition(2) for table in (operations, events)]
     some: list[dict[str, Any]] = [{"combine": "sum"}, {"count": "after_start", "details": True}]
-    for words in some:
-        found = pipeline.resolve(*frames, **words, sample=Sample(0.5, 40))
-        assert rows_of(found) == rows_of(in_process.resolve(operations, events, **words))
+    for rules in some:
+        found = pipeline.resolve(*frames, **rules, sample=Sample(0.5, 40))
+        assert rows_of(found) == rows_of(in_process.resolve(operations, events, **rules))
         (hot,) = seen
         assert hot.longest == 60
         assert 5 < len(hot.cuts) < 34

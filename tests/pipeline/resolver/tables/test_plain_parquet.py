@@ -291,22 +291,22 @@ def test_unique_ids_need_no_look_at_them(spark: SparkSession, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "words",
+    "rules",
     with_slow(
         [{"count": "after_start", "details": True}, {"combine": "sum"}, {"serves": "oldest"}],
         [{"combine": "sum"}, {"serves": "oldest"}],
     ),
 )
-def test_words_over_plain_events_give_the_same(spark: SparkSession, tmp_path: Path, words: dict[str, Any]) -> None:
+def test_rules_over_plain_events_give_the_same(spark: SparkSession, tmp_path: Path, rules: dict[str, Any]) -> None:
     """Workers read the events; the operations, whose columns differ, are Spark's to read."""
     operations, events = read(spark, written(tmp_path, each_otherwise))
     operations, events = operations.where("size(watches) = 1"), events.where("progress < 8")
-    if words.get("serves") is None:
+    if rules.get("serves") is None:
         operations = operations.withColumn("cancel_key", F.expr("if(xxhash64(op_id) % 3 = 0, 'k1', NULL)"))
-    outcomes = pipeline.resolve(operations, events, sample=DEFAULT_SAMPLE, **words)
+    outcomes = pipeline.resolve(operations, events, sample=DEFAULT_SAMPLE, **rules)
     assert {path.split("/")[-2] for path in outcomes.inputFiles()} == {"operations"}
     with set_to(spark, DIRECT, "false"):
-        other = pipeline.resolve(operations, events, sample=DEFAULT_SAMPLE, **words)
+        other = pipeline.resolve(operations, events, sample=DEFAULT_SAMPLE, **rules)
         assert {path.split("/")[-2] for path in other.inputFiles()} == {"operations", "events"}
         assert rows_of(other) == rows_of(outcomes)
 

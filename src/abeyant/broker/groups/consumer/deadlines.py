@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from abeyant.broker.groups.waits import Waits
 
 
-class Duty(Enum):
+class DeadlineKind(Enum):
     """An action for which a member has a deadline. `JOIN` and `SYNC` are for members of the classic protocol."""
 
     REVOKE = "confirm that it has revoked partitions"
@@ -41,11 +41,11 @@ class Deadlines:
         """Call `on_timeout(group id, member id)` when a deadline expires."""
         self._waits = waits
         self._on_timeout = on_timeout
-        self._tokens: dict[tuple[str, str, Duty], object] = {}
+        self._tokens: dict[tuple[str, str, DeadlineKind], object] = {}
 
-    def start(self, group_id: str, member: Member, duty: Duty, token: object) -> None:
+    def start(self, group_id: str, member: Member, kind: DeadlineKind, token: object) -> None:
         """Start this deadline unless it already runs for the same token. O(1)."""
-        key = group_id, member.id, duty
+        key = group_id, member.id, kind
         if self._tokens.get(key) == token:
             return
         self._tokens[key] = token
@@ -55,11 +55,11 @@ class Deadlines:
             lambda: self._tokens.get(key) is not token, on_timeout=lambda: self._expire(key),
         )  # fmt: skip
 
-    def done(self, group_id: str, member_id: str, *duties: Duty) -> None:
+    def done(self, group_id: str, member_id: str, *kinds: DeadlineKind) -> None:
         """Stop these deadlines: the member met them, or left."""
-        if [duty for duty in duties if self._tokens.pop((group_id, member_id, duty), None) is not None]:
+        if [kind for kind in kinds if self._tokens.pop((group_id, member_id, kind), None) is not None]:
             self._waits.check((group_id, member_id))
 
-    def _expire(self, key: tuple[str, str, Duty]) -> None:
+    def _expire(self, key: tuple[str, str, DeadlineKind]) -> None:
         self._tokens.pop(key, None)
         self._on_timeout(*key[:2])

@@ -13,7 +13,7 @@ from abeyant.broker.coordinator.shard import Entry, ignore
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.consumer import patterns, records
 from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment
-from abeyant.broker.groups.consumer.deadlines import Deadlines, Duty
+from abeyant.broker.groups.consumer.deadlines import DeadlineKind, Deadlines
 from abeyant.broker.groups.consumer.group import (
     LEAVES_FOR_A_WHILE,
     ConsumerGroup,
@@ -190,7 +190,7 @@ class ConsumerProtocol:
         group = self._groups.get(group_id)
         member = None if group is None else group.members.get(member_id)
         if group is None or member is None:
-            self.deadlines.done(group_id, member_id, *Duty)
+            self.deadlines.done(group_id, member_id, *DeadlineKind)
             return
         group.topics = topics
         self.watch(group, member)
@@ -270,7 +270,7 @@ class ConsumerProtocol:
         if request.epoch == LEAVES_FOR_A_WHILE:
             away = member._replace(epoch=LEAVES_FOR_A_WHILE, revoking=NOTHING)
             self.write([records.current(group.id, away)], written)
-            self.deadlines.done(group.id, member.id, *Duty)
+            self.deadlines.done(group.id, member.id, *DeadlineKind)
         else:
             self.fence(group, [member.id], written)
 
@@ -316,13 +316,13 @@ class ConsumerProtocol:
         seconds = classic.session_timeout / 1000 if classic else self._session_timeout(group.id)
         self._sessions.touch(group.id, member.id, member.client_id, seconds)
         if member.state is MemberState.UNREVOKED and classic is None:
-            self.deadlines.start(group.id, member, Duty.REVOKE, member.epoch)
+            self.deadlines.start(group.id, member, DeadlineKind.REVOKE, member.epoch)
         else:
-            self.deadlines.done(group.id, member.id, Duty.REVOKE)
+            self.deadlines.done(group.id, member.id, DeadlineKind.REVOKE)
 
     def unwatch(self, group_id: str, member_id: str) -> None:
         """Stop a member's session and deadlines."""
-        self.deadlines.done(group_id, member_id, *Duty)
+        self.deadlines.done(group_id, member_id, *DeadlineKind)
         self._sessions.end(group_id, member_id)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.member import JoinRequest, JoinResponse, OnJoin, OnSync, SyncResponse
 from abeyant.broker.groups.consumer.assignors import Assignment
-from abeyant.broker.groups.consumer.deadlines import Duty
+from abeyant.broker.groups.consumer.deadlines import DeadlineKind
 from abeyant.broker.groups.consumer.group import Classic, ConsumerGroup, ConsumerMember, MemberState
 from abeyant.broker.groups.subscription import CONSUMER, assignment_value, read_subscription
 from abeyant.broker.wire.schema import ErrorCode
@@ -83,8 +83,8 @@ class ClassicInConsumerGroup:
             written(ErrorCode.none)
         self._protocol.settle(group.id, member_id, topics)
         if member_id in group.members:
-            self._protocol.deadlines.done(group.id, member_id, Duty.JOIN)
-            self._protocol.deadlines.start(group.id, group.members[member_id], Duty.SYNC, object())
+            self._protocol.deadlines.done(group.id, member_id, DeadlineKind.JOIN)
+            self._protocol.deadlines.start(group.id, group.members[member_id], DeadlineKind.SYNC, object())
 
     def _find_member(
         self, group: ConsumerGroup, request: JoinRequest, member_id: str, entries: list[Entry]
@@ -128,9 +128,9 @@ class ClassicInConsumerGroup:
             raise ApiError(ErrorCode.inconsistent_group_protocol)
         self._protocol.catch_up(group)
         if member.epoch < group.target_epoch and member.state is not MemberState.UNREVOKED:
-            self._protocol.deadlines.start(group.id, member, Duty.JOIN, _JOIN_AGAIN)
+            self._protocol.deadlines.start(group.id, member, DeadlineKind.JOIN, _JOIN_AGAIN)
             raise ApiError(_JOIN_AGAIN)
-        self._protocol.deadlines.done(group.id, member.id, Duty.SYNC)
+        self._protocol.deadlines.done(group.id, member.id, DeadlineKind.SYNC)
         self._protocol.watch(group, member)
         assignment = assignment_value(
             read_subscription(metadata).version, self._protocol.targets.to_names(member.assigned)
@@ -147,7 +147,7 @@ class ClassicInConsumerGroup:
             or member.state is MemberState.UNREVOKED
             or (member.state is MemberState.UNRELEASED and not group.awaits_others(member))
         ):
-            self._protocol.deadlines.start(group.id, member, Duty.JOIN, _JOIN_AGAIN)
+            self._protocol.deadlines.start(group.id, member, DeadlineKind.JOIN, _JOIN_AGAIN)
             raise ApiError(_JOIN_AGAIN)
 
     def _require(self, group: ConsumerGroup, identity: Identity, generation: int) -> tuple[ConsumerMember, Classic]:

@@ -31,7 +31,7 @@ def assign(
         shares = _shares(len(same), len(targets))
         most = -(-sum(shares) // len(targets)) if targets else 0
         kept = {
-            member: _kept(present.get(member, NOTHING), targets, share)
+            member: _assigned_of(present.get(member, NOTHING), targets, share)
             for member, share in zip(same, shares, strict=True)
         }
         held: Counter[tuple[uuid.UUID, int]] = Counter()
@@ -59,5 +59,5 @@ def _shares(members: int, partitions: int) -> list[int]:
     return [min(total * (n + 1) // members - total * n // members, partitions) for n in range(members)]
 
 
-def _kept(present: Assignment, targets: list[tuple[uuid.UUID, int]], share: int) -> set[tuple[uuid.UUID, int]]:
+def _assigned_of(present: Assignment, targets: list[tuple[uuid.UUID, int]], share: int) -> set[tuple[uuid.UUID, int]]:
     return set(sorted(present.intersection(targets))[:share])

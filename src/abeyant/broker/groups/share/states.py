@@ -84,7 +84,7 @@ class ShareStates:
                 topics = topics.finish_initializing(failed, failed=True)
             self._write([records.states(group_id, topics)], lambda _: then(results))
 
-        self._ask_each("InitializeShareGroupState", group_id, new, row, made)
+        self._request_each("InitializeShareGroupState", group_id, new, row, made)
 
     def delete(self, group_id: str, wanted: Partitions, then: Callable[[Results], object]) -> None:
         """Delete the states of some topics. Call `then` with the results."""
@@ -97,7 +97,7 @@ class ShareStates:
 
         def begun(error: ErrorCode) -> None:
             if error is ErrorCode.none:
-                self._ask_each(
+                self._request_each(
                     "DeleteShareGroupState", group_id, wanted, lambda key: Message(partition=key[1]), deleted
                 )
             else:
@@ -107,11 +107,11 @@ class ShareStates:
 
     def read(self, group_id: str, wanted: Partitions, then: Callable[[Results], object]) -> None:
         """Read the summaries of states. Call `then` with the results."""
-        self._ask_each(
+        self._request_each(
             "ReadShareGroupStateSummary", group_id, wanted, lambda key: Message(partition=key[1], leader_epoch=-1), then
         )
 
-    def _ask_each(
+    def _request_each(
         self,
         api: str,
         group_id: str,

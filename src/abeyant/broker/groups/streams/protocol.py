@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from abeyant.broker.coordinator.shard import Entry, ignore
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.consumer.deadlines import Deadlines, Duty
+from abeyant.broker.groups.consumer.deadlines import DeadlineKind, Deadlines
 from abeyant.broker.groups.consumer.group import MemberState
 from abeyant.broker.groups.streams import records
 from abeyant.broker.groups.streams.assignor import assign
@@ -311,12 +311,12 @@ class StreamsProtocol:
         seconds = self._setting(group.id, "session.timeout.ms") / 1000
         self._sessions.touch(group.id, member.id, member.client_id, seconds)
         if member.state is MemberState.UNREVOKED:
-            self._deadlines.start(group.id, member, Duty.REVOKE, member.epoch)
+            self._deadlines.start(group.id, member, DeadlineKind.REVOKE, member.epoch)
         else:
-            self._deadlines.done(group.id, member.id, Duty.REVOKE)
+            self._deadlines.done(group.id, member.id, DeadlineKind.REVOKE)
 
     def _unwatch(self, group_id: str, member_id: str) -> None:
-        self._deadlines.done(group_id, member_id, *Duty)
+        self._deadlines.done(group_id, member_id, *DeadlineKind)
         self._sessions.end(group_id, member_id)
 
 

@@ -27,10 +27,10 @@ from abeyant.tables.reading import normalize_table
 from abeyant.tables.reasons import constant_error
 from abeyant.tables.rejected import rejected_rows
 from abeyant.tables.resolving import resolve
+from abeyant.tables.rules import ALL_CONDITIONS
 from abeyant.tables.schemas import EVENTS, OPERATIONS, columns_of, wanted_columns
 from abeyant.tables.unmatched import key_column, unmatched_in
 from abeyant.tables.validity import valid_events, valid_operations
-from abeyant.tables.words import ALL_CONDITIONS
 
 if TYPE_CHECKING:
     from abeyant.pipeline.spark.progress import Steps
@@ -47,7 +47,7 @@ class QuickTables:
 
     engine = "tables"
 
-    def __init__(self, args: argparse.Namespace, words: Mapping[str, Any]) -> None:
+    def __init__(self, args: argparse.Namespace, rules: Mapping[str, Any]) -> None:
         """Read both tables.
 
         Raises `NeedsSparkError` for tables that need Spark, `AbeyantError` for missing columns.
@@ -57,7 +57,7 @@ class QuickTables:
         files = {name: read_file(file, args.format) for name, file in names.items()}
         mappings = {"operations": dict(args.operation), "events": dict(args.event)}
         check_instances(*([*files[name].column_names, *mappings[name]] for name in ("operations", "events")))
-        self._options = {**words, "deadline": args.deadline, "unique_ids": args.unique_ids}
+        self._options = {**rules, "deadline": args.deadline, "unique_ids": args.unique_ids}
         self._column = key_column([*map(str.lower, files["operations"].column_names), *mappings["operations"]])
         self._given = {
             "operations": completed(files["operations"], mappings["operations"], OPERATIONS, "operations"),

@@ -38,7 +38,7 @@ class ChangedFiles:
 
     def look(self) -> None:
         """Print a message on the error stream for each further file that has changed. O(files taken)."""
-        for path, taken_ms in self._taken():
+        for path, taken_ms in self._read_files():
             with suppress(OSError):
                 changed = Path(path).stat().st_mtime_ns // 1_000_000 != taken_ms
                 if changed and path not in self.found:
@@ -46,7 +46,7 @@ class ChangedFiles:
                     if not self._quiet:
                         print(f"abeyant: {describe(path)}", file=sys.stderr, flush=True)
 
-    def _taken(self) -> Iterator[tuple[str, int]]:
+    def _read_files(self) -> Iterator[tuple[str, int]]:
         """Yield each local file that the stream took, with its modification time then, in ms since 1970."""
         logs = sorted(self._sources.glob("*/*")) if self._sources is not None and self._sources.is_dir() else []
         for log in logs:

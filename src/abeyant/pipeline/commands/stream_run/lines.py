@@ -87,7 +87,7 @@ class Lines:
         if late is not None:
             print(late, file=sys.stderr, flush=True)
 
-    def told_of_late(self) -> str | None:
+    def late_summary(self) -> str | None:
         """Return a line about the late rows of the whole run; None if they were few in every batch."""
         return self._lateness.late_line(
             "this run", self.totals["late"], self.rows, self._late_by, any_share=self._many_late

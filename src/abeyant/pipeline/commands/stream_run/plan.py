@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
+from abeyant.pipeline.commands.rules import DEFAULTS
 from abeyant.pipeline.commands.stream_run.description import check
-from abeyant.pipeline.commands.words import DEFAULTS
 from abeyant.pipeline.results.sink import Folder, Out, Sink
 from abeyant.pipeline.sources.source import Kafka, Source
 from abeyant.pipeline.spark.connect import is_connect
@@ -40,7 +40,7 @@ class Plan:
     trigger: float | None
     """Seconds between the starts of batches; None: process what is there now, then stop."""
     drain: bool
-    words: Mapping[str, Any] = field(default_factory=dict)
+    rules: Mapping[str, Any] = field(default_factory=dict)
     """Further keyword arguments of `resolve_stream`, such as `count` and `combine`."""
     topics: tuple[str, ...] = ()
     """Names of the Kafka topics that are read."""
@@ -86,7 +86,7 @@ class Plan:
             "event columns": dict(self.events.given.columns),
             **self._queries(),
             "deadline": self.deadline,
-            **self._words_said(),
+            **self._changed_rules(),
             "time": self.time,
             "ticks": self.tick is not None,
             "to topic": self.to_topic,
@@ -98,9 +98,9 @@ class Plan:
         queries = {"operation query": self.operations.given.query, "event query": self.events.given.query}
         return {name: query for name, query in queries.items() if query is not None}
 
-    def _words_said(self) -> dict[str, Any]:
-        """Return the words with other values than the defaults. Omit others, as earlier releases wrote none."""
-        said = {name: value for name, value in self.words.items() if value != DEFAULTS[name]}
-        if (calendar := self.words.get("calendar")) is not None:
+    def _changed_rules(self) -> dict[str, Any]:
+        """Return the rules with other values than the defaults. Omit others, as earlier releases wrote none."""
+        said = {name: value for name, value in self.rules.items() if value != DEFAULTS[name]}
+        if (calendar := self.rules.get("calendar")) is not None:
             said["calendar"] = repr(calendar)
         return said

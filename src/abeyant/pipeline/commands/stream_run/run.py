@@ -49,7 +49,7 @@ def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: t
     folder.make_directory(ENDING)
     _no_empty_partitions(spark)
     _no_processes_for_files(spark, plan.checkpoint)
-    _batches_as_large_as_told(spark)
+    _split_available_now(spark)
     answers, sent = _answers(operations, events, plan), Counted()
     # Signal the end of the input when all has been read. If the first batch has all of the input, signal it at once,
     # unless an earlier run left a batch half done: Spark repeats that one first, unchanged.
@@ -88,7 +88,7 @@ LOCAL_CHECKPOINTS: Final = {
 _PART_BY_PART: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 
 
-def _batches_as_large_as_told(spark: SparkSession) -> None:
+def _split_available_now(spark: SparkSession) -> None:
     """Split the input that is there now into batches of the configured number of files or records.
 
     By default, Spark makes one batch of it all if a source does not support `availableNow`, as that of the ticks does
@@ -103,7 +103,7 @@ def _answers(operations: DataFrame, events: DataFrame, plan: Plan) -> DataFrame:
             operations,
             events,
             deadline=plan.deadline,
-            **plan.words,
+            **plan.rules,
             lateness=plan.lateness,
             time=plan.time,
             tick=plan.tick,

@@ -48,7 +48,7 @@ class TopicSink:
             self._send(outcome_records(outcomes), self.topic)
             self.count(outcomes)
             if self.aside_topic is not None:
-                self._send(_aside_records(answers.where(~fine)), self.aside_topic)
+                self._send(_rejected_records(answers.where(~fine)), self.aside_topic)
             elif self.aside is not None:
                 self.aside(answers.where(~fine), batch)
         finally:
@@ -60,7 +60,7 @@ class TopicSink:
         self.sent.waits.add(counts)
         expired = int(counts.loc[counts["outcome"] == "expired", "operations"].sum())
         if expired:
-            one_in = self.sent.sample.make_room(expired)
+            one_in = self.sent.sample.sample_at_most(expired)
             some = outcomes.where(F.col("outcome") == "expired").where(F.rand() * one_in < 1)
             self.sent.sample.add_drawn(some.select(*SAMPLED).coalesce(1).toArrow())
 
@@ -75,7 +75,7 @@ def outcome_records(outcomes: DataFrame) -> DataFrame:
     return outcomes.select(_key("instance", "op_id"), _json(F.struct(*names)).alias("value"))
 
 
-def _aside_records(rows: DataFrame) -> DataFrame:
+def _rejected_records(rows: DataFrame) -> DataFrame:
     return rows.select(
         F.lit(None).cast("string").alias("key"), _json(F.struct("table", "reason", "row")).alias("value")
     )

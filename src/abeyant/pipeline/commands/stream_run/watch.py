@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import StreamingQueryException
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.spark.errors import why_a_query_ended
+from abeyant.pipeline.spark.errors import query_error
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from abeyant.pipeline.commands.stream_run.lines import Lines
 
-__all__ = ["follow", "stop_when_asked"]
+__all__ = ["follow", "stop_on_signal"]
 
 _LOOK_SECONDS: Final = 0.25
 
 
 @contextmanager
-def stop_when_asked() -> Iterator[threading.Event]:
+def stop_on_signal() -> Iterator[threading.Event]:
     """Yield an event that the first SIGINT or SIGTERM sets; the second raises KeyboardInterrupt."""
     asked = threading.Event()
 
@@ -55,7 +55,7 @@ def follow(query: StreamingQuery, lines: Lines, asked: threading.Event) -> None:
                 _stop_between_batches(query)
                 break
     except StreamingQueryException as error:
-        raise AbeyantError(f"the stream ended: {why_a_query_ended(error)}") from error
+        raise AbeyantError(f"the stream ended: {query_error(error)}") from error
     finally:
         lines.look(query)
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from abeyant.pipeline.resolver.streams.columns import Flags, Longs
 
-__all__ = ["START", "Clock", "Mark", "Seen", "seen_of"]
+__all__ = ["START", "Clock", "Mark", "TimeRange", "time_range_of"]
 
 START: Final = -(1 << 63)
 """The watermark until the clocks of both tables are known, in microseconds."""
@@ -42,19 +42,19 @@ class Mark(NamedTuple):
     greatest: int
 
 
-class Seen(NamedTuple):
+class TimeRange(NamedTuple):
     """The least and the greatest time of a table's rows in one batch, in microseconds."""
 
     least: int
     greatest: int
 
 
-def seen_of(marks: Iterable[Mark], source: Source) -> Seen | None:
+def time_range_of(marks: Iterable[Mark], source: Source) -> TimeRange | None:
     """Return the least and greatest time of a source in a batch, over all tasks; None without a mark of it."""
     found = [mark for mark in marks if mark.source == source]
     if not found:
         return None
-    return Seen(min(mark.least for mark in found), max(mark.greatest for mark in found))
+    return TimeRange(min(mark.least for mark in found), max(mark.greatest for mark in found))
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Clock:
 
     def after(
         self,
-        operations: Seen | None,
-        events: Seen | None,
+        operations: TimeRange | None,
+        events: TimeRange | None,
         *,
         wall: int,
         ticking: bool,
@@ -102,7 +102,7 @@ class Clock:
         return np.ones(len(times), np.bool_) if self.ended else times < self.watermark
 
 
-def _moved(own: int | None, seen: Seen | None, other: Seen | None, passed: int, ticking: bool) -> int | None:
+def _moved(own: int | None, seen: TimeRange | None, other: TimeRange | None, passed: int, ticking: bool) -> int | None:
     if seen is not None:
         return seen.greatest if own is None else max(own, seen.greatest)
     if own is not None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal
 
-from abeyant.pipeline.resolver.streams.words.layout import Columns
-from abeyant.tables.words import Deadline, Words
+from abeyant.pipeline.resolver.streams.rules.layout import Columns
+from abeyant.tables.rules import Deadline, Rules
 
 __all__ = ["DEFAULT_LATENESS", "DEFAULT_SHARDS", "Deadline", "Options", "Time", "checked"]
 
@@ -26,18 +26,18 @@ class Options:
     """A stream's options. `forget_after_us` is None to keep all keys, `rate` (ticks per second) to have no ticks."""
 
     shards: int
-    words: Words
+    rules: Rules
     time: Time
     lateness_us: int
     rate: int | None
     forget_after_us: int | None
     columns: Columns | None = None
-    """The features that the operations' columns use; None if neither they nor the options need `streams.words`."""
+    """The features that the operations' columns use; None if neither they nor the options need `streams.rules`."""
 
     @property
     def deadline(self) -> Deadline:
         """Whether progress at the deadline counts."""
-        return self.words.deadline
+        return self.rules.deadline
 
     @property
     def ticking(self) -> bool:
@@ -46,7 +46,7 @@ class Options:
 
 
 def checked(
-    words: Words,
+    rules: Rules,
     *,
     lateness: Seconds,
     time: str,
@@ -61,7 +61,7 @@ def checked(
         raise ValueError(f"shards must be from 1 to {_MOST_SHARDS:,}, not {shards!r}")
     return Options(
         shards=shards,
-        words=words,
+        rules=rules,
         time="processing" if time == "processing" else "event",
         lateness_us=_microseconds(lateness, "lateness"),
         rate=None if tick is None else _rate(tick),

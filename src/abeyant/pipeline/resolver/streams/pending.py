@@ -16,10 +16,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyant.errors import AbeyantError
 from abeyant.kernels.resolve import Staircases
 from abeyant.pipeline.resolver.streams.columns import column
+from abeyant.pipeline.resolver.streams.rules.pending import pending_by_rules
+from abeyant.pipeline.resolver.streams.rules.state import decode_rules
 from abeyant.pipeline.resolver.streams.shard import reached_by
-from abeyant.pipeline.resolver.streams.state import WORDS_VERSION, deadline_of, decode_shard
-from abeyant.pipeline.resolver.streams.words.pending import waiting_by_words
-from abeyant.pipeline.resolver.streams.words.state import decode_words
+from abeyant.pipeline.resolver.streams.state import RULES_VERSION, deadline_of, decode_shard
 from abeyant.pipeline.schemas import PENDING_WATCHES
 from abeyant.pipeline.spark.location import plain
 
@@ -67,8 +67,8 @@ def _unpacked(states: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in states:
         for row in batch.to_pylist():
             version, encoded = row.values()
-            if version == WORDS_VERSION:
-                yield waiting_by_words(decode_words(version, encoded, None), _NAMES)
+            if version == RULES_VERSION:
+                yield pending_by_rules(decode_rules(version, encoded, None), _NAMES)
                 continue
             state = decode_shard(version, encoded, None)
             reached = reached_by(Staircases(state.steps.reshape(-1).data), state.watches, deadline_of(encoded))

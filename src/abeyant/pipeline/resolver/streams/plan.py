@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.resolver.rejected import DEADLINE_US, EVENT_REASON, OPERATION_REASON, REJECTED_ROWS
 from abeyant.pipeline.resolver.streams.end import end_rows
-from abeyant.pipeline.resolver.streams.layout import OUTCOMES as WORDS_OUTCOMES
+from abeyant.pipeline.resolver.streams.layout import OUTCOMES as RULES_OUTCOMES
 from abeyant.pipeline.resolver.streams.layout import PACKED
 from abeyant.pipeline.resolver.streams.map_side import pack, pack_marks
 from abeyant.pipeline.resolver.streams.options import (
@@ -36,18 +36,18 @@ from abeyant.pipeline.resolver.streams.options import (
     checked,
 )
 from abeyant.pipeline.resolver.streams.progress import STANDING, observed
+from abeyant.pipeline.resolver.streams.rules.layout import DETAILS as RULES_DETAILS
+from abeyant.pipeline.resolver.streams.rules.plan import answers_of, columns_of_rules, packed_by_rules
+from abeyant.pipeline.resolver.streams.rules.stages import turn as turn_by_rules
 from abeyant.pipeline.resolver.streams.stages import answered, shards_turn
 from abeyant.pipeline.resolver.streams.state import STATE
 from abeyant.pipeline.resolver.streams.with_reason import with_reason
-from abeyant.pipeline.resolver.streams.words.layout import DETAILS as WORDS_DETAILS
-from abeyant.pipeline.resolver.streams.words.plan import answers_of, columns_of_words, packed_by_words
-from abeyant.pipeline.resolver.streams.words.stages import turn as turn_by_words
 from abeyant.pipeline.schemas import ANSWERS, EVENTS, OPERATIONS
 from abeyant.pipeline.sources.tables import check_constants, complete
 from abeyant.pipeline.spark.session import SHUFFLE_PARTITIONS, default_partitions, shuffle_partitions
 from abeyant.pipeline.spark.versions import check_arrow
 from abeyant.tables.calendar import Calendar
-from abeyant.tables.words import Combine, Count, Deadline, Holds, Serves, Within, Words
+from abeyant.tables.rules import Combine, Count, Deadline, Holds, Rules, Serves, Within
 
 __all__ = ["ANSWERS", "outcomes_of", "resolve_stream"]
 
@@ -104,10 +104,10 @@ def resolve_stream(
     needed, `AbeyantError` for a table that is not a stream and for a PySpark that needs another pyarrow, ValueError for
     any other value, and for options that contradict each other.
     """
-    words = Words(deadline, count, combine, holds, serves, within, calendar, details)
-    options = checked(words, lateness=lateness, time=time, tick=tick, forget_after=forget_after, shards=shards)
+    rules = Rules(deadline, count, combine, holds, serves, within, calendar, details)
+    options = checked(rules, lateness=lateness, time=time, tick=tick, forget_after=forget_after, shards=shards)
     _check_streaming(operations=operations, events=events)
-    options = replace(options, columns=columns_of_words(operations, words))
+    options = replace(options, columns=columns_of_rules(operations, rules))
     if time == "processing":
         operations = operations.withColumn("start", F.current_timestamp())
         events = events.withColumn("at", F.current_timestamp())
@@ -120,14 +120,14 @@ def resolve_stream(
     if options.columns is None:
         packed = _packed(_watches(operations), "operations", shards).union(_packed(_events(events), "events", shards))
     else:
-        packed = packed_by_words(operations, events, options)
+        packed = packed_by_rules(operations, events, options)
     if options.rate is not None:
         ticks = spark.readStream.format("rate").option("rowsPerSecond", options.rate).option("numPartitions", 1).load()
         packed = packed.union(ticks.mapInArrow(partial(pack_marks, source="tick", shards=shards), PACKED))
     if end_of_input is not None:
         ends = end_rows(spark, end_of_input)
         packed = packed.union(ends.mapInArrow(partial(pack_marks, source="end", shards=shards), PACKED))
-    schema = answers_of(words)
+    schema = answers_of(rules)
     return observed(_answers(packed, options, schema)).select(*schema.fieldNames())
 
 
@@ -220,11 +220,11 @@ def _packed(rows: DataFrame, table: Literal["operations", "events"], shards: int
 
 
 def _answers(packed: DataFrame, options: Options, schema: StructType) -> DataFrame:
-    turn = partial(shards_turn if options.columns is None else turn_by_words, options=options)
+    turn = partial(shards_turn if options.columns is None else turn_by_rules, options=options)
     ended = packed.groupBy("shard").applyInPandasWithState(turn, PACKED, STATE, "append", GroupStateTimeout.NoTimeout)
     schema = StructType([*schema.fields, *STANDING.fields])
     if options.columns is not None:
-        outcomes = WORDS_DETAILS if options.words.details else WORDS_OUTCOMES
+        outcomes = RULES_DETAILS if options.rules.details else RULES_OUTCOMES
         return ended.mapInArrow(partial(answered, outcomes=outcomes), schema)
     # Spark cannot shuffle the rows in the form in which a worker returns them; a cast makes it copy them.
     by_operation = ended.withColumn("shard", F.col("shard").cast("long"))

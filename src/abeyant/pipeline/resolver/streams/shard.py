@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from abeyant.kernels.resolve import NEVER, Staircases
-from abeyant.pipeline.resolver.streams.clock import Clock, Mark, seen_of
+from abeyant.pipeline.resolver.streams.clock import Clock, Mark, time_range_of
 from abeyant.pipeline.resolver.streams.columns import Flags, Longs, column, filter_rows, set_columns, split_rows, table
 from abeyant.pipeline.resolver.streams.duplicates import repeated
 from abeyant.pipeline.resolver.streams.layout import EVENTS, REJECTED, REPORTS, WATCHES, joined
@@ -32,7 +32,7 @@ from abeyant.pipeline.resolver.streams.options import Deadline, Options
 from abeyant.pipeline.resolver.streams.outcomes import outcomes_at
 from abeyant.pipeline.resolver.streams.rejected import reject_duplicates, reject_late_events, reject_late_operations
 from abeyant.pipeline.resolver.streams.state import ShardState
-from abeyant.pipeline.resolver.streams.steps import kept_steps
+from abeyant.pipeline.resolver.streams.steps import select_steps
 
 __all__ = ["BatchInput", "BatchOutput", "clock_after", "moved", "process_batch", "reached_by"]
 
@@ -75,7 +75,7 @@ def process_batch(state: ShardState, arrived: BatchInput, options: Options) -> t
         joined([*late, reject_duplicates(duplicates)], REJECTED),
     )
     pending = filter_rows(watches, ~(over | (known & alone)))
-    steps = kept_steps(staircases, rows, clock, column(pending, "place"), options.forget_after_us)
+    steps = select_steps(staircases, rows, clock, column(pending, "place"), options.forget_after_us)
     return ShardState(clock, pending, steps), ended
 
 
@@ -94,12 +94,12 @@ def reached_by(staircases: Staircases, watches: pa.RecordBatch, kind: Deadline) 
 
 def clock_after(clock: Clock, arrived: BatchInput, options: Options) -> Clock:
     """Return the clock after a batch."""
-    ended = seen_of(arrived.marks, "end") is not None
+    ended = time_range_of(arrived.marks, "end") is not None
     if options.time == "processing":
         return clock.at_processing(arrived.wall, ended=ended)
     return clock.after(
-        seen_of(arrived.marks, "operations"),
-        seen_of(arrived.marks, "events"),
+        time_range_of(arrived.marks, "operations"),
+        time_range_of(arrived.marks, "events"),
         wall=arrived.wall,
         ticking=options.ticking,
         lateness=options.lateness_us,

@@ -20,12 +20,12 @@ from abeyant.former import written_before
 from abeyant.pipeline.resolver.streams.clock import Clock
 from abeyant.pipeline.resolver.streams.layout import WATCHES, joined, rows_from, rows_to
 from abeyant.pipeline.resolver.streams.options import Deadline, Options
-from abeyant.tables.words import Words
+from abeyant.tables.rules import Rules
 
 __all__ = [
+    "RULES_VERSION",
     "STATE",
     "VERSION",
-    "WORDS_VERSION",
     "ShardState",
     "StateError",
     "deadline_of",
@@ -44,16 +44,16 @@ _BEFORE: Final = 1
 VERSION: Final = 2
 """Version of a shard's encoded state. Increase it with every change below, or of a schema in `layout`."""
 
-WORDS_VERSION: Final = 101
-"""Version of the encoded state of a shard with options (`words.state`)."""
+RULES_VERSION: Final = 101
+"""Version of the encoded state of a shard with rules (`rules.state`)."""
 
 _LENGTH: Final = struct.Struct("<q")
 _WORD: Final = 8
 
 # These options decide to which shard a row is sent and its outcome, so they must not change while a checkpoint is used.
 _FIXED: Final = ("shards", "deadline", "time")
-_WORDS: Final = ("count", "combine", "holds", "serves", "within", "calendar", "details")
-_PLAIN: Final = {name: getattr(Words(), name) for name in _WORDS} | {"columns": "no words"}
+_RULES: Final = ("count", "combine", "holds", "serves", "within", "calendar", "details")
+_PLAIN: Final = {name: getattr(Rules(), name) for name in _RULES} | {"columns": "no rules"}
 
 
 class StateError(AbeyantError):
@@ -101,14 +101,14 @@ def fixed_options(options: Options) -> dict[str, Any]:
     fixed = {name: getattr(options, name) for name in _FIXED}
     if options.columns is None:
         return fixed
-    words = {name: getattr(options.words, name) for name in _WORDS}
-    calendar = options.words.calendar
-    return fixed | words | {"calendar": calendar and repr(calendar), "columns": options.columns.described()}
+    rules = {name: getattr(options.rules, name) for name in _RULES}
+    calendar = options.rules.calendar
+    return fixed | rules | {"calendar": calendar and repr(calendar), "columns": options.columns.described()}
 
 
 def read_head(version: int, state: bytes, expected: int, options: Options | None) -> tuple[dict[str, Any], int]:
     """Return the head of a state, and the offset of the rest in bytes. Raises `StateError` as `decode_shard`."""
-    if version not in (VERSION, WORDS_VERSION):
+    if version not in (VERSION, RULES_VERSION):
         _check_version(version)
     head, begin = _head(state)
     if options is not None:

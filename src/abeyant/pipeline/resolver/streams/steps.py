@@ -8,12 +8,12 @@ from abeyant.kernels.resolve import Staircases
 from abeyant.pipeline.resolver.streams.clock import START, Clock
 from abeyant.pipeline.resolver.streams.columns import Flags, Longs
 
-__all__ = ["kept_steps"]
+__all__ = ["select_steps"]
 
 _PLACE, _IDENTITY, _AT = 0, 1, 3
 
 
-def kept_steps(
+def select_steps(
     staircases: Staircases, rows: Longs, clock: Clock, waited_for: Longs, forget_after_us: int | None
 ) -> Longs:
     """Return the steps to keep as state: all above the watermark, and each key's greatest progress below it.

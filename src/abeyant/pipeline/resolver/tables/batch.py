@@ -24,7 +24,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.resolver.tables.by_words import SEVERAL_KEYS, resolve_by_words
+from abeyant.pipeline.resolver.rules import has_own_rules
+from abeyant.pipeline.resolver.tables.by_rules import SEVERAL_KEYS, resolve_by_rules
 from abeyant.pipeline.resolver.tables.from_spark import packed_by_spark
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, Sample
 from abeyant.pipeline.resolver.tables.packing import (
@@ -65,7 +66,6 @@ from abeyant.pipeline.resolver.tables.small import (
 )
 from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
-from abeyant.pipeline.resolver.words import asks_more
 from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
 from abeyant.pipeline.sources.tables import complete
 from abeyant.pipeline.spark.columns import columns_of, operations_schema
@@ -73,7 +73,7 @@ from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.pipeline.spark.session import shuffle_partitions
 from abeyant.tables.calendar import Calendar
 from abeyant.tables.contradictions import check_deadline
-from abeyant.tables.words import Combine, Count, Deadline, Holds, Serves, Within, Words
+from abeyant.tables.rules import Combine, Count, Deadline, Holds, Rules, Serves, Within
 
 __all__ = ["resolve"]
 
@@ -155,23 +155,23 @@ def resolve(
     Raises `SchemaError` for a table without the columns needed, ValueError for an unknown value of an option and for
     options that contradict each other. Watches that contradict the options fail the job.
     """
-    words = Words(deadline, count, combine, holds, serves, within, calendar, details)
+    rules = Rules(deadline, count, combine, holds, serves, within, calendar, details)
     columns = {column.lower() for column in operations.columns}
     operations, events = complete(operations, "operations"), complete(events, "events")
     schema = operations_schema(operations)
-    check_deadline(schema.fieldNames(), words)
+    check_deadline(schema.fieldNames(), rules)
     ours = columns_of(operations, schema), columns_of(events, EVENT_COLUMNS)
     sizes = [] if sample is not None else [estimated_size(table) for table in ours]
     small = small_table_plan(operations.sparkSession, sizes) if sizes else None
-    has_words = asks_more(schema, words)
+    has_rules = has_own_rules(schema, rules)
     # The files' footers are read once, for the search for `then` and for the direct reading.
-    plain = plain_operations(ours[0]) if not has_words and (small is None or "condition" in columns) else None
-    if has_words or ("condition" in columns and _has_steps(operations, plain)):
+    plain = plain_operations(ours[0]) if not has_rules and (small is None or "condition" in columns) else None
+    if has_rules or ("condition" in columns and _has_steps(operations, plain)):
         several = not columns.isdisjoint(SEVERAL_KEYS)
         if sample is None and are_large(sizes):
             sample = DEFAULT_SAMPLE
-        return resolve_by_words(
-            operations, events, words, unique_ids=unique_ids, several=several, small=small, sample=sample
+        return resolve_by_rules(
+            operations, events, rules, unique_ids=unique_ids, several=several, small=small, sample=sample
         )
     if small is not None:
         return _plain_of_small(operations, events, deadline, small)

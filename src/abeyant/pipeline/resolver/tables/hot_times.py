@@ -1,4 +1,4 @@
-"""Hot keys of `by_words`, cut along time, so that no shard has to hold all events of such a key.
+"""Hot keys of `by_rules`, cut along time, so that no shard has to hold all events of such a key.
 
 With options, an outcome depends on the times of events, so a key cannot be cut along its progress as without options
 (`hot_keys`). But an operation needs only the events from its start to its deadline, and the combined progress of those
@@ -32,7 +32,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyant.pipeline.resolver.rejected import deadline_us
 from abeyant.pipeline.resolver.tables.hot_keys import HotKey, HotKeys, Sample, is_drawn
 from abeyant.tables.keys import Integers, PairHash
-from abeyant.tables.words import Words
+from abeyant.tables.rules import Rules
 
 __all__ = ["HotTime", "HotTimes", "find_hot_times", "may_be_cut"]
 
@@ -50,10 +50,10 @@ class HotTime(NamedTuple):
     longest: int
 
 
-def may_be_cut(words: Words) -> bool:
+def may_be_cut(rules: Rules) -> bool:
     """Return whether the options permit to cut hot keys, for operations that name one key each."""
-    counts_before = words.details and words.count == "always"
-    return words.serves == "every" and words.calendar is None and not counts_before
+    counts_before = rules.details and rules.count == "always"
+    return rules.serves == "every" and rules.calendar is None and not counts_before
 
 
 def find_hot_times(operations: DataFrame, events: DataFrame, sample: Sample, seed: bytes, most: int) -> list[HotTime]:
@@ -82,11 +82,11 @@ def find_hot_times(operations: DataFrame, events: DataFrame, sample: Sample, see
     found = []
     for name, row, place, identity in zip(names, hot, places, identities, strict=True):
         us = longest.get(name, 0)
-        found.append(HotTime(place, identity, _apart(row.cuts, 2 * us, most - 1), us))
+        found.append(HotTime(place, identity, _spaced_out(row.cuts, 2 * us, most - 1), us))
     return [key for key in found if len(key.cuts)]
 
 
-def _apart(times: Sequence[int], least: int, most: int) -> Integers:
+def _spaced_out(times: Sequence[int], least: int, most: int) -> Integers:
     """Return at most `most` of the sorted times, at least `least` apart, without the first."""
     kept = [times[0]]
     for time in times[1:]:
@@ -101,10 +101,10 @@ def _apart(times: Sequence[int], least: int, most: int) -> Integers:
 class HotTimes:
     """The hot keys of a job; assigns operations and events to their pieces."""
 
-    def __init__(self, keys: Iterable[HotTime], words: Words) -> None:
+    def __init__(self, keys: Iterable[HotTime], rules: Rules) -> None:
         self._sorted = sorted(keys, key=lambda key: key[:2])
         self._keys = HotKeys(HotKey(key.place, key.identity, key.cuts) for key in self._sorted)
-        self._words = words
+        self._rules = rules
 
     def __bool__(self) -> bool:
         """Return whether any key is hot."""
@@ -138,18 +138,18 @@ class HotTimes:
         ends = np.append(np.searchsorted(at, key.cuts + key.longest, side="left"), len(rows))
         for piece, (begin, end) in enumerate(zip([0, *begins.tolist()], ends.tolist(), strict=True)):
             some = rows[begin:end]
-            if begin and self._words.count == "always":
+            if begin and self._rules.count == "always":
                 some = np.concatenate([self._before(rows[:begin]), some])
             if len(some):
                 yield piece, some
 
     def _before(self, rows: Integers) -> Integers:
         """Return one row that stands for all of `rows`, sorted by time, for operations that start later."""
-        if self._words.combine == "max":
+        if self._rules.combine == "max":
             greatest = int(np.argmax(rows[:, _PROGRESS]))
             return rows[greatest : greatest + 1]
         last = rows[-1:].copy()  # of one instant, the greatest
-        if self._words.combine == "sum":
+        if self._rules.combine == "sum":
             progress = rows[:, _PROGRESS]
             total = (int((progress >> 32).sum()) << 32) + int((progress & _LOW).sum())
             last[0, _PROGRESS] = min(max(total, _LEAST), _MOST)

@@ -37,7 +37,7 @@ from abeyant.pipeline.resolver.tables.packing import (
     binary,
     shards_of,
 )
-from abeyant.pipeline.spark.chunks import freeze_imports, gathered
+from abeyant.pipeline.spark.chunks import freeze_imports, joined_chunks
 
 __all__ = [
     "DIRECT",
@@ -156,7 +156,7 @@ def pack_ids(hashes: npt.NDArray[np.uint64]) -> Iterator[pa.RecordBatch]:
 
 def _pack_ids(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     freeze_imports()
-    for some in gathered(batches):
+    for some in joined_chunks(batches):
         yield from pack_ids(np.concatenate([batch.column(0).to_numpy() for batch in some]).view(np.uint64))
 
 

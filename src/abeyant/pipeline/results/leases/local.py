@@ -114,7 +114,7 @@ def check_free(lease: Path, out: Path) -> None:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno not in _UNLOCKABLE:
-                raise AbeyantError(_taken(lease, out)) from error
+                raise AbeyantError(_held_by(lease, out)) from error
 
 
 def _acquire(lease: Path, out: Path, holder: str, *, share: bool) -> bool:
@@ -123,7 +123,7 @@ def _acquire(lease: Path, out: Path, holder: str, *, share: bool) -> bool:
         if holding is not None:
             # A query that has just ended in this process may still be among them: it is no other writer.
             if not share and any(each.startswith(_THREAD) for each in holding.holders):
-                raise AbeyantError(_taken(lease, out))
+                raise AbeyantError(_held_by(lease, out))
             fresh = holder not in holding.holders
             holding.holders.add(holder)
             return fresh
@@ -165,7 +165,7 @@ def _locked(lease: Path, out: Path) -> int | None:
             if tries := tries - 1:
                 time.sleep(0.02)
                 continue
-            raise AbeyantError(_taken(lease, out)) from error
+            raise AbeyantError(_held_by(lease, out)) from error
         if _is_still(lease, lock):
             os.ftruncate(lock, 0)
             os.write(lock, json.dumps(this_owner()).encode())
@@ -174,7 +174,7 @@ def _locked(lease: Path, out: Path) -> int | None:
         os.close(lock)  # its holder released and removed it between our two calls
     if lost is not None:  # it could never be created, as in /proc
         raise AbeyantError(f"cannot write {out}: {lost.strerror or lost}")
-    raise AbeyantError(_taken(lease, out))
+    raise AbeyantError(_held_by(lease, out))
 
 
 def _is_still(lease: Path, lock: int) -> bool:
@@ -184,7 +184,7 @@ def _is_still(lease: Path, lock: int) -> bool:
     return False
 
 
-def _taken(lease: Path, out: Path) -> str:
+def _held_by(lease: Path, out: Path) -> str:
     for _ in range(20):
         with suppress(OSError, ValueError):
             owner = describe_owner(json.loads(lease.read_text(encoding="utf-8")))

@@ -2,7 +2,7 @@
 
 `footers` decides what is plain, `tasks` shares row groups out and reads them, and `map_side` packs them as `from_spark`
 packs any other table. `steps` finds the condition `then` by files' footers, which would else take a job. `batch` and
-`by_words` import from here.
+`by_rules` import from here.
 """
 
 from abeyant.pipeline.resolver.tables.plain_parquet.footers import PlainTable, plain_table

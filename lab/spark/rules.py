@@ -1,9 +1,9 @@
-"""What each word of `tables.resolve` costs beside the plain call: processor time in the same run, in turns.
+"""What each rule of `tables.resolve` costs beside the plain call: processor time in the same run, in turns.
 
-    make bench-words        or: python -m lab.spark.words [OPERATIONS]
+    make bench-rules        or: python -m lab.spark.rules [OPERATIONS]
 
 Operations have one watch, and there are four events for each, over as many keys as operations. Each round takes the
-plain call and then every word; the figure of a word is the median of its ratios to the plain call of its round. Target:
+plain call and then every rule; the figure of a rule is the median of its ratios to the plain call of its round. Target:
 at most 1.5.
 """
 
@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from abeyant import tables
 
-__all__ = ["WORDS", "measure"]
+__all__ = ["RULES", "measure"]
 
 ROUNDS: Final = 5
 TARGET: Final = 1.5
-WORDS: Final[dict[str, dict[str, Any]]] = {
+RULES: Final[dict[str, dict[str, Any]]] = {
     "plain": {},
     "count after_start": {"count": "after_start"},
     "combine sum": {"combine": "sum"},
@@ -40,17 +40,17 @@ WORDS: Final[dict[str, dict[str, Any]]] = {
 
 
 def measure(operations: int, rounds: int = ROUNDS) -> dict[str, float]:
-    """Return the median ratio of each word's processor time to that of the plain call of its round."""
+    """Return the median ratio of each rule's processor time to that of the plain call of its round."""
     waits, events = _tables(operations)
-    ratios: dict[str, list[float]] = {name: [] for name in WORDS}
+    ratios: dict[str, list[float]] = {name: [] for name in RULES}
     for _ in range(rounds):
         plain = 0.0
-        for name, words in WORDS.items():
+        for name, rules in RULES.items():
             table = waits
             if name.endswith("_key"):
                 table = waits.append_column(name, pa.array(np.char.add("x", _keys(operations, 5))))
             before = _processor()
-            tables.resolve(table, events, unique_ids=True, **words)
+            tables.resolve(table, events, unique_ids=True, **rules)
             took = _processor() - before
             plain = plain or took
             ratios[name].append(took / plain)

@@ -1,4 +1,4 @@
-"""Streams by all the words on Spark, beside brute force: many small worlds a query, each an instance of its own."""
+"""Streams by all the rules on Spark, beside brute force: many small worlds a query, each an instance of its own."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from abeyant import pipeline
 from abeyant import tables as in_process
 from abeyant.errors import SchemaError
 from abeyant.pipeline.resolver.streams import PENDING_WATCHES
-from abeyant.pipeline.resolver.streams.words.plan import columns_of_words
+from abeyant.pipeline.resolver.streams.rules.plan import columns_of_rules
 from abeyant.pipeline.schemas import DETAILS
 from abeyant.pipeline.sources.tables import complete, operations_from
-from abeyant.tables.words import Words as AllWords
+from abeyant.tables.rules import Rules as AllRules
 from pipeline.resolver.streams.kill import environment, kill_job, write_file
-from pipeline.resolver.tables.test_words import (
+from pipeline.resolver.tables.test_rules import (
     EVENTS,
     HORIZON,
     MINUTE,
@@ -38,7 +38,7 @@ from pipeline.resolver.tables.test_words import (
     operation_rows,
     with_hours_of_a_day,
 )
-from waits import by_brute_force, some_waits, some_words
+from waits import by_brute_force, some_rules, some_waits
 
 DISORDER = 3 * MINUTE
 
@@ -99,11 +99,11 @@ def put_worlds(stream: Stream, worlds: list[World], dice: random.Random, files: 
 @pytest.mark.slow  # runs streams
 @pytest.mark.parametrize("seed", range(6))
 def test_a_drained_stream_equals_brute_force(spark: SparkSession, tmp_path: Path, seed: int) -> None:
-    """Which words each of these seeds draws: see below."""
+    """Which rules each of these seeds draws: see below."""
     dice = random.Random(seed)
-    words = with_hours_of_a_day(some_words(dice))
-    worlds = [some_waits(dice, words) for _ in range(150)]
-    stream = Stream(spark, tmp_path, lateness=DISORDER / 1e6, details=True, **given_of(words))
+    rules = with_hours_of_a_day(some_rules(dice))
+    worlds = [some_waits(dice, rules) for _ in range(150)]
+    stream = Stream(spark, tmp_path, lateness=DISORDER / 1e6, details=True, **given_of(rules))
     put_worlds(stream, worlds, dice, files=4)
     counts = [*stream.run(), *stream.end()]
     outcomes = spark.read.parquet(str(tmp_path / "out" / "outcomes")).drop("batch")
@@ -111,9 +111,9 @@ def test_a_drained_stream_equals_brute_force(spark: SparkSession, tmp_path: Path
     known = {
         (f"{number}", op_id): end
         for number, (waits, some) in enumerate(worlds)
-        for op_id, end in by_brute_force(waits, some, words, HORIZON).items()
+        for op_id, end in by_brute_force(waits, some, rules, HORIZON).items()
     }
-    assert ends_of(outcomes) == known, words
+    assert ends_of(outcomes) == known, rules
     counted = {name: sum(getattr(count, name) for count in counts) for name in ("completed", "expired", "cancelled")}
     ends = [end.outcome for end in known.values()]
     assert counted == {name: ends.count(name) for name in counted}
@@ -123,7 +123,7 @@ def test_a_drained_stream_equals_brute_force(spark: SparkSession, tmp_path: Path
 
 
 def test_the_seeds_hold_every_word() -> None:
-    drawn = [some_words(random.Random(seed)) for seed in range(6)]
+    drawn = [some_rules(random.Random(seed)) for seed in range(6)]
     for name, values in (
         ("count", {"always", "from_start", "after_start"}),
         ("combine", {"max", "sum", "last"}),
@@ -131,7 +131,7 @@ def test_the_seeds_hold_every_word() -> None:
         ("holds", {"ever", "at_deadline"}),
         ("within", {"whole", "step"}),
     ):
-        assert {getattr(words, name) for words in drawn} == values, name
+        assert {getattr(rules, name) for rules in drawn} == values, name
 
 
 def table(schema: dict[str, pa.DataType], *rows: dict[str, Any]) -> pa.Table:
@@ -183,7 +183,7 @@ def test_operations_of_one_key_are_spread_by_it_and_what_waits_can_be_read(spark
 
 
 @pytest.mark.slow  # runs a stream
-def test_rows_that_cannot_be_resolved_or_contradict_the_words_are_rejected(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_that_cannot_be_resolved_or_contradict_the_rules_are_rejected(spark: SparkSession, tmp_path: Path) -> None:
     watches = pa.list_(pa.struct([("key", pa.string()), ("required", pa.int64()), ("role", pa.string())]))
     schema = {"op_id": pa.string(), "start": TIME, "timeout_ms": pa.int64(), "watches": watches}
     one, cancel = {"key": "k", "required": 1, "role": None}, {"key": "k", "required": 9, "role": "cancel"}
@@ -201,7 +201,7 @@ def test_rows_that_cannot_be_resolved_or_contradict_the_words_are_rejected(spark
 
 
 @pytest.mark.slow  # several runs of a stream
-def test_other_words_or_columns_than_those_of_the_checkpoint_are_refused_by_name(
+def test_other_rules_or_columns_than_those_of_the_checkpoint_are_refused_by_name(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     stream = Stream(spark, tmp_path, count="after_start")
@@ -222,7 +222,7 @@ def test_other_words_or_columns_than_those_of_the_checkpoint_are_refused_by_name
 
 
 @pytest.mark.slow  # several runs of a stream
-def test_a_plain_checkpoint_does_not_go_on_with_words_nor_one_with_words_without(
+def test_a_plain_checkpoint_does_not_go_on_with_rules_nor_one_with_rules_without(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     operations = table(
@@ -234,11 +234,11 @@ def test_a_plain_checkpoint_does_not_go_on_with_words_nor_one_with_words_without
         ({"combine": "sum"}, {}, "combine='sum', not 'max'"),
     ]
     for first, second, said in cases:
-        folder = tmp_path / ("words" if first else "plain")
-        for words in (first, second):
-            stream = Stream(spark, folder, **words)
+        folder = tmp_path / ("rules" if first else "plain")
+        for rules in (first, second):
+            stream = Stream(spark, folder, **rules)
             stream.put(operations, happened(("k", 3, 3)))
-            if words == first:
+            if rules == first:
                 stream.run()
         with pytest.raises(StreamingQueryException, match=f"StateError: the checkpoint was begun with {said}"):
             stream.run()
@@ -261,15 +261,15 @@ def test_contradictions_are_refused_before_the_query_starts(spark: SparkSession,
 def test_no_outcome_is_lost_or_changed_when_the_driver_is_killed(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
-    from pipeline.resolver.streams.words_job import WORDS, settings, worlds
+    from pipeline.resolver.streams.rules_job import RULES, settings, worlds
 
     put_worlds(Stream(spark, tmp_path, **settings(name)), worlds(name), random.Random(1), files=9)
-    command = [sys.executable, "-m", "pipeline.resolver.streams.words_job", str(tmp_path), name]
+    command = [sys.executable, "-m", "pipeline.resolver.streams.rules_job", str(tmp_path), name]
     kill_job(tmp_path, command, 2, 9, environment=environment())
     known = {
         (f"{number}", op_id): end
         for number, (waits, some) in enumerate(worlds(name))
-        for op_id, end in by_brute_force(waits, some, WORDS[name], HORIZON).items()
+        for op_id, end in by_brute_force(waits, some, RULES[name], HORIZON).items()
     }
     roles = {watch.role for waits, _ in worlds(name) for wait in waits for watch in wait.watches}
     assert roles == {"complete", "cancel", "extend", "pause"}
@@ -286,6 +286,6 @@ def test_tables_with_a_key_are_spread_by_it_and_lists_of_watches_by_instance(spa
         "list": (listed.withColumnRenamed("others", "watches"), True),
     }
     for name, (table, several) in tables.items():
-        columns = columns_of_words(table, AllWords(count="after_start"))
+        columns = columns_of_rules(table, AllRules(count="after_start"))
         assert columns is not None
         assert columns.several_keys is several, name

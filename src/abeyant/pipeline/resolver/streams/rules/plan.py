@@ -10,38 +10,38 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from abeyant.pipeline.resolver.rejected import EVENT_REASON, REJECTED_ROWS, operation_reason
+from abeyant.pipeline.resolver.rules import has_own_rules
 from abeyant.pipeline.resolver.streams.layout import PACKED
 from abeyant.pipeline.resolver.streams.map_side import pack
 from abeyant.pipeline.resolver.streams.options import Options
+from abeyant.pipeline.resolver.streams.rules.layout import Columns
+from abeyant.pipeline.resolver.streams.rules.stages import read_events, read_operations
 from abeyant.pipeline.resolver.streams.with_reason import with_reason
-from abeyant.pipeline.resolver.streams.words.layout import Columns
-from abeyant.pipeline.resolver.streams.words.stages import read_events, read_operations
-from abeyant.pipeline.resolver.words import asks_more
 from abeyant.pipeline.schemas import DETAILS, EVENTS, OUTCOMES
 from abeyant.pipeline.sources.tables import ONE_KEY
 from abeyant.pipeline.spark.columns import is_case_sensitive, operations_schema
 from abeyant.tables.contradictions import check_deadline
-from abeyant.tables.words import Words
+from abeyant.tables.rules import Rules
 
-__all__ = ["answers_of", "columns_of_words", "packed_by_words"]
+__all__ = ["answers_of", "columns_of_rules", "packed_by_rules"]
 
 _ROLES: Final = ("cancel_key", "extend_key", "pause_key")
 
 
-def answers_of(words: Words) -> StructType:
+def answers_of(rules: Rules) -> StructType:
     """Return the columns of answers: outcomes (`reason` is null) and rejected rows (`outcome` is null)."""
-    return StructType([*(DETAILS if words.details else OUTCOMES).fields, *REJECTED_ROWS.fields])
+    return StructType([*(DETAILS if rules.details else OUTCOMES).fields, *REJECTED_ROWS.fields])
 
 
-def columns_of_words(operations: DataFrame, words: Words) -> Columns | None:
-    """Return the features of the operations' columns; None if neither they nor the options need `streams.words`.
+def columns_of_rules(operations: DataFrame, rules: Rules) -> Columns | None:
+    """Return the features of the operations' columns; None if neither they nor the options need `streams.rules`.
 
     Raises `SchemaError` for a column that contradicts the options, or another column.
     """
     schema = operations_schema(operations)
-    if not asks_more(schema, words):
+    if not has_own_rules(schema, rules):
         return None
-    check_deadline(schema.fieldNames(), words)
+    check_deadline(schema.fieldNames(), rules)
     alike = str if is_case_sensitive(operations.sparkSession) else str.lower
     names = {alike(name) for name in operations.columns}
     in_list = "role" in schema["watches"].dataType.simpleString()
@@ -54,7 +54,7 @@ def columns_of_words(operations: DataFrame, words: Words) -> Columns | None:
     )
 
 
-def packed_by_words(operations: DataFrame, events: DataFrame, options: Options) -> DataFrame:
+def packed_by_rules(operations: DataFrame, events: DataFrame, options: Options) -> DataFrame:
     """Return operations and events, tables of `complete`, as `layout.PACKED`."""
     columns = options.columns
     assert columns is not None

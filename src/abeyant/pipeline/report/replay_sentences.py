@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from abeyant.pages.words import count, counted, duration, percent, shortened
+from abeyant.pages.formatting import count, counted, duration, percent, shortened
 from abeyant.pipeline.report.analysis import ALL
 from abeyant.pipeline.report.offers import FEW, offers, share, to_change
 
@@ -17,13 +17,13 @@ __all__ = [
     "band",
     "by_time_out",
     "conclusions",
-    "expiring_words",
+    "expiring_sentences",
     "own_time_out",
     "setting",
-    "time_out_words",
+    "time_out_sentences",
     "together",
     "wheel",
-    "wheel_words",
+    "wheel_sentences",
 ]
 
 KAFKAS: Final = (1.0, 20)
@@ -44,17 +44,17 @@ def conclusions(
 
     `own` are the operations' own time-outs (`OWN_TIMEOUTS`), `clients` those of each client (`CLIENT_TIMEOUTS`).
     """
-    said = [*time_out_words(what_if, own, clients), *expiring_words(replayed), *wheel_words(replayed)]
+    said = [*time_out_sentences(what_if, own, clients), *expiring_sentences(replayed), *wheel_sentences(replayed)]
     return said or ["Nothing was replayed."]
 
 
-def expiring_words(replayed: pd.DataFrame) -> list[str]:
+def expiring_sentences(replayed: pd.DataFrame) -> list[str]:
     """Return a sentence for each of the first time-outs replayed: how many operations expire."""
     wheels = together(replayed[replayed["purge_interval"].isna()])
     return [_expiring(timeout, rows.iloc[0]) for timeout, rows in islice(by_time_out(wheels), _MOST_TIME_OUTS)]
 
 
-def wheel_words(replayed: pd.DataFrame) -> list[str]:
+def wheel_sentences(replayed: pd.DataFrame) -> list[str]:
     """Return sentences on wheels that do better than Kafka's, under the first time-out."""
     wheels = together(replayed[replayed["purge_interval"].isna()])
     return next((_wheels(rows) for _, rows in by_time_out(wheels)), [])
@@ -142,7 +142,7 @@ def _kib(size: float) -> str:
     return f"{size / 1024:,.1f}\N{NO-BREAK SPACE}KiB"
 
 
-def time_out_words(what_if: pd.DataFrame, own: pd.DataFrame, clients: pd.DataFrame | None = None) -> list[str]:
+def time_out_sentences(what_if: pd.DataFrame, own: pd.DataFrame, clients: pd.DataFrame | None = None) -> list[str]:
     """Return, per kind that matters, the shortest time-out under which hardly any expire, today's, and its setting.
 
     With `clients` (`CLIENT_TIMEOUTS`) also the clients with another time-out. If only long polls waited, say that
@@ -150,7 +150,7 @@ def time_out_words(what_if: pd.DataFrame, own: pd.DataFrame, clients: pd.DataFra
     """
     offered = offers(what_if, own)
     if not offered:
-        return _poll_words(what_if, own)
+        return _poll_sentences(what_if, own)
     said = []
     for offer in offered:
         name = shortened(offer.kind) if offer.kind else "operations"
@@ -164,11 +164,11 @@ def time_out_words(what_if: pd.DataFrame, own: pd.DataFrame, clients: pd.DataFra
             )
         else:
             said.append(f"{name}: even with {setting(timeout)}, the longest tried, {share(offer.row)} expire.{now}")
-        said += _client_words(name, timeout, to_change(offer, clients))
+        said += _client_sentences(name, timeout, to_change(offer, clients))
     return said
 
 
-def _client_words(name: str, timeout_ms: float, clients: pd.DataFrame) -> list[str]:
+def _client_sentences(name: str, timeout_ms: float, clients: pd.DataFrame) -> list[str]:
     """Return a sentence on the clients with a shorter time-out than the one offered, and one on those with a longer.
 
     Each names the first few clients, with today's time-outs.
@@ -223,7 +223,7 @@ def _today(own: pd.DataFrame, kind: str) -> str:
     return f"{said}."
 
 
-def _poll_words(what_if: pd.DataFrame, own: pd.DataFrame) -> list[str]:
+def _poll_sentences(what_if: pd.DataFrame, own: pd.DataFrame) -> list[str]:
     kinds = sorted(map(str, what_if.loc[what_if["instance"] == ALL, "kind"].unique()))
     return [
         " ".join(

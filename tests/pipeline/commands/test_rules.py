@@ -1,4 +1,4 @@
-"""The words as options, before Spark: calendars with holidays, and words that contradict each other."""
+"""The rules as options, before Spark: calendars with holidays, and rules that contradict each other."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.commands.arguments import add_deadline
-from abeyant.pipeline.commands.words import add_words, words_of
+from abeyant.pipeline.commands.rules import add_rules, rules_of
 
 OFFICE = ["--calendar", "Mon-Fri 09:00-17:00 Europe/Berlin"]
 
 
-def words(*options: str) -> dict[str, Any]:
-    parser = argparse.ArgumentParser(prog="words")
+def rules(*options: str) -> dict[str, Any]:
+    parser = argparse.ArgumentParser(prog="rules")
     add_deadline(parser)
-    add_words(parser)
-    return words_of(parser.parse_args(options))
+    add_rules(parser)
+    return rules_of(parser.parse_args(options))
 
 
 def test_holidays_are_dates_or_a_file_of_them(tmp_path: Path) -> None:
@@ -27,9 +27,9 @@ def test_holidays_are_dates_or_a_file_of_them(tmp_path: Path) -> None:
     file.write_text("# Berlin\n\n2026-12-26 second day\n2026-12-25,Christmas\n2026-12-25\n")
     said = "Calendar('Mon-Fri 09:00-17:00', zone='Europe/Berlin', holidays=['2026-12-25', '2026-12-26'])"
     for given in ("2026-12-26, 2026-12-25", str(file)):
-        assert repr(words(*OFFICE, "--holidays", given)["calendar"]) == said
-    assert repr(words("--calendar", "Mon 09:00-10:00")["calendar"]).endswith("zone='UTC', holidays=[])")
-    assert words()["calendar"] is None
+        assert repr(rules(*OFFICE, "--holidays", given)["calendar"]) == said
+    assert repr(rules("--calendar", "Mon 09:00-10:00")["calendar"]).endswith("zone='UTC', holidays=[])")
+    assert rules()["calendar"] is None
 
 
 def test_what_cannot_be_read_or_contradicts_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,9 +40,9 @@ def test_what_cannot_be_read_or_contradicts_is_refused(tmp_path: Path, capsys: p
         (["--calendar", "Mon-Fri"], "hours must look like"),
     ):
         with pytest.raises(SystemExit):
-            words(*options)
+            rules(*options)
         assert why in capsys.readouterr().err
     with pytest.raises(AbeyantError, match="--holidays needs --calendar"):
-        words("--holidays", "2026-12-25")
+        rules("--holidays", "2026-12-25")
     with pytest.raises(AbeyantError, match="serves='oldest' and combine='last' exclude each other"):
-        words("--serves", "oldest", "--combine", "last")
+        rules("--serves", "oldest", "--combine", "last")

@@ -88,7 +88,7 @@ def options_of(marked: Mapping[str, Any]) -> Options:
     return Options(brokers=given.pop("brokers", 3), settings=settings, **own)
 
 
-def run_here(test: Callable[..., Any], name: str, options: Options, order: Order) -> Report:
+def run_in_process(test: Callable[..., Any], name: str, options: Options, order: Order) -> Report:
     """Run a test in this process with each seed, and shrink the first failure; or run only `order.repeat`."""
     report = Report()
     with ExitStack() as stack:
@@ -106,16 +106,18 @@ def run_here(test: Callable[..., Any], name: str, options: Options, order: Order
             outcome = rerun(test, which, options)
             ended(outcome)
             if outcome.failure is not None:
-                report.failed = _tell(test, outcome, which, 0, name, options, order)
+                report.failed = _failure_text(test, outcome, which, 0, name, options, order)
             return report
         found = find_failure(test, order.seeds, options, ended)
         if found is not None:
             which, best = shrink(test, found, options)
-            report.failed = _tell(test, best, which, report.tried, name, options, order)
+            report.failed = _failure_text(test, best, which, report.tried, name, options, order)
     return report
 
 
-def _tell(test: Test, outcome: RunResult, which: RunId, tried: int, name: str, options: Options, order: Order) -> str:
+def _failure_text(
+    test: Test, outcome: RunResult, which: RunId, tried: int, name: str, options: Options, order: Order
+) -> str:
     """Return the description of a failure; write its timeline, if there is a folder for it."""
     command = f"pytest {shlex.quote(name)}"
     if order.stories is None:

@@ -1,8 +1,8 @@
-"""Options that define when an operation completes: those of `abeyant.Resolver`."""
+"""Rules of when an operation completes: those of `abeyant.Resolver`."""
 
 from typing import Final
 
-from abeyant.resolver.words import ROLES, Combine, Count, Deadline, Holds, Role, Serves, Within, Words
+from abeyant.resolver.rules import ROLES, Combine, Count, Deadline, Holds, Role, Rules, Serves, Within
 
 __all__ = [
     "ALL_CONDITIONS",
@@ -14,9 +14,9 @@ __all__ = [
     "Deadline",
     "Holds",
     "Role",
+    "Rules",
     "Serves",
     "Within",
-    "Words",
 ]
 
 CONDITIONS: Final = ("all", "any")

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from abeyant import tables as in_process
-from abeyant.pipeline.resolver.tables import by_words
-from abeyant.pipeline.resolver.tables.by_words import Shards
+from abeyant.pipeline.resolver.tables import by_rules
+from abeyant.pipeline.resolver.tables.by_rules import Shards
 from abeyant.tables.keys import draw_seed
-from abeyant.tables.words import Words
-from pipeline.resolver.tables.test_words import rows_of
+from abeyant.tables.rules import Rules
+from pipeline.resolver.tables.test_rules import rows_of
 
 TIME = pa.timestamp("us", "UTC")
 WATCHES = pa.list_(pa.struct([("key", pa.string()), ("required", pa.int64())]))
@@ -64,11 +64,11 @@ def shuffled(chunks: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_events_go_to_each_home_that_needs_them_once(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_words, "_EVENTS_AT_ONCE", 7)
+    monkeypatch.setattr(by_rules, "_EVENTS_AT_ONCE", 7)
     dice = random.Random(seed)
     operations, events = world(dice, 300)
     given: Any = dice.choice([{"combine": "sum"}, {"count": "after_start"}, {"combine": "last"}]) | {"details": True}
-    shards = Shards(draw_seed(), dice.choice([8, 256]), Words(**given))
+    shards = Shards(draw_seed(), dice.choice([8, 256]), Rules(**given))
     packed = [
         *shards.pack_operations(iter(operations.to_batches(97)), needs=True),
         *shards.pack_events(iter(events.to_batches(89))),
@@ -79,7 +79,7 @@ def test_events_go_to_each_home_that_needs_them_once(seed: int, monkeypatch: pyt
         for chunk in forwarded
         for shard, kind, value in zip(*chunk.to_pydict().values(), strict=True)
         if kind == 1
-        for row in by_words._rows([value])
+        for row in by_rules._rows([value])
     ]
     sent = {key: len(list(same)) for key, same in groupby(sorted(places))}
     rows = events.to_pylist()

@@ -75,7 +75,7 @@ class Columns:
     pauses: bool
 
     def described(self) -> str:
-        """Return a description in words, which a checkpoint keeps to refuse other columns."""
+        """Return a description, which a checkpoint keeps to refuse other columns."""
         said = ("several keys" if self.several_keys else "one key", *(n for n in _NAMES if getattr(self, n)))
         return ", ".join(said)
 

@@ -18,19 +18,19 @@ from abeyant.tables.by_timelines import resolve_by_timelines
 from abeyant.tables.keys import Integers, PairHash
 from abeyant.tables.normalizing import normalize
 from abeyant.tables.roles import RoleWatches, spans, watches_by_role
+from abeyant.tables.rules import ALL_CONDITIONS, ROLES, Rules
 from abeyant.tables.sharded_timelines import EventRows
 from abeyant.tables.validity import Operations, read_operations
-from abeyant.tables.words import ALL_CONDITIONS, ROLES, Words
 
-__all__ = ["HashedWatches", "asks_more", "outcomes_of_rows", "read_batch"]
+__all__ = ["HashedWatches", "has_own_rules", "outcomes_of_rows", "read_batch"]
 
 
-def asks_more(operations: StructType, words: Words) -> bool:
+def has_own_rules(operations: StructType, rules: Rules) -> bool:
     """Return whether an option or a column needs `abeyant.tables`. The condition `then` needs it too, unseen here.
 
     `operations` is the schema of the columns that are read (`operations_schema`).
     """
-    return not words.plain or operations.simpleString() != OPERATIONS.simpleString()
+    return not rules.plain or operations.simpleString() != OPERATIONS.simpleString()
 
 
 def read_batch(operations: pa.RecordBatch | pa.Table) -> Operations:
@@ -69,11 +69,11 @@ class HashedWatches:
         return homes
 
 
-def outcomes_of_rows(operations: Operations, rows: Sequence[Integers], words: Words, pairs: PairHash) -> pa.Table:
+def outcomes_of_rows(operations: Operations, rows: Sequence[Integers], rules: Rules, pairs: PairHash) -> pa.Table:
     """Return the outcomes of operations, given rows (place, identity, progress, at) of all events of their keys.
 
     Raises `SchemaError` for columns and watches that contradict the options.
     """
     columns = [np.ascontiguousarray(some.T) for some in rows]
     events = [EventRows.of(*some) for some in columns]
-    return resolve_by_timelines(operations, events, words, pairs, map)
+    return resolve_by_timelines(operations, events, rules, pairs, map)

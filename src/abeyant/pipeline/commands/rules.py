@@ -15,10 +15,10 @@ from abeyant.errors import AbeyantError
 if TYPE_CHECKING:
     from abeyant.tables.calendar import Calendar
 
-__all__ = ["DEFAULTS", "WORDS", "add_words", "words_of"]
+__all__ = ["DEFAULTS", "RULES", "add_rules", "rules_of"]
 
-# Repeats `abeyant.resolver.words`, whose import would load NumPy for every command.
-WORDS: Final = {
+# Repeats `abeyant.resolver.rules`, whose import would load NumPy for every command.
+RULES: Final = {
     "count": ("always", "from_start", "after_start"),
     "combine": ("max", "sum", "last"),
     "holds": ("ever", "at_deadline"),
@@ -26,7 +26,7 @@ WORDS: Final = {
     "within": ("whole", "step"),
 }
 """The values of each option, the default first."""
-DEFAULTS: Final[dict[str, Any]] = {name: values[0] for name, values in WORDS.items()} | {
+DEFAULTS: Final[dict[str, Any]] = {name: values[0] for name, values in RULES.items()} | {
     "calendar": None,
     "details": False,
 }
@@ -39,10 +39,10 @@ _HELP: Final = {
 }
 
 
-def add_words(parser: argparse.ArgumentParser) -> None:
+def add_rules(parser: argparse.ArgumentParser) -> None:
     """Add --count, --combine, --holds, --serves, --within, --calendar, --holidays and --details."""
     group = parser.add_argument_group("when an operation completes", "Defined in docs/design-resolve.md.")
-    for name, values in WORDS.items():
+    for name, values in RULES.items():
         group.add_argument(f"--{name}", choices=values, default=values[0], help=_HELP[name] + " (default: %(default)s)")
     group.add_argument(
         "--calendar",
@@ -62,23 +62,23 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def words_of(args: argparse.Namespace) -> dict[str, Any]:
+def rules_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the options as arguments of `resolve` and `resolve_stream`.
 
     Raises `AbeyantError` for options that exclude each other, and for holidays without a calendar.
     """
-    from abeyant.resolver.words import Words
+    from abeyant.resolver.rules import Rules
 
-    words = {name: getattr(args, name) for name in DEFAULTS}
+    rules = {name: getattr(args, name) for name in DEFAULTS}
     if args.calendar is not None:
-        words["calendar"] = args.calendar(holidays=args.holidays or [])
+        rules["calendar"] = args.calendar(holidays=args.holidays or [])
     elif args.holidays is not None:
         raise AbeyantError("--holidays needs --calendar: without one, every hour of every day counts")
     try:
-        Words(deadline=args.deadline, **words)
+        Rules(deadline=args.deadline, **rules)
     except ValueError as error:
         raise AbeyantError(str(error)) from error
-    return words
+    return rules
 
 
 def _calendar(text: str) -> Callable[..., Calendar]:

@@ -30,6 +30,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.kernels.dealing import deal
+from abeyant.pipeline.resolver.rules import HashedWatches, outcomes_of_rows, read_batch
 from abeyant.pipeline.resolver.tables.hot_keys import Sample
 from abeyant.pipeline.resolver.tables.hot_times import HotTime, HotTimes, find_hot_times, may_be_cut
 from abeyant.pipeline.resolver.tables.packing import binary
@@ -37,17 +38,16 @@ from abeyant.pipeline.resolver.tables.plain_parquet import Task, chunks_of, plai
 from abeyant.pipeline.resolver.tables.small import SmallTablePlan
 from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import distinct_operations, valid_events, valid_operations
-from abeyant.pipeline.resolver.words import HashedWatches, outcomes_of_rows, read_batch
 from abeyant.pipeline.schemas import DETAILS, EVENTS, OUTCOMES
 from abeyant.pipeline.spark.chunks import chunks, freeze_imports
 from abeyant.pipeline.spark.columns import columns_of
 from abeyant.pipeline.spark.session import shuffle_partitions
 from abeyant.tables.columns import integers, microseconds
 from abeyant.tables.keys import Integers, PairHash, draw_seed
+from abeyant.tables.rules import Rules
 from abeyant.tables.validity import valid_events as valid_event_rows
-from abeyant.tables.words import Words
 
-__all__ = ["SEVERAL_KEYS", "Shards", "resolve_by_words"]
+__all__ = ["SEVERAL_KEYS", "Shards", "resolve_by_rules"]
 
 SEVERAL_KEYS: Final = ("watches", "cancel_key", "extend_key", "pause_key")
 """Columns by which an operation may name several keys."""
@@ -63,10 +63,10 @@ _NO_ROWS: Final = np.empty((0, 4), np.int64)
 _GOLDEN: Final = np.int64(-7046029254386353131)  # 2**64 over the golden ratio: multiples of it are spread evenly
 
 
-def resolve_by_words(
+def resolve_by_rules(
     operations: DataFrame,
     events: DataFrame,
-    words: Words,
+    rules: Rules,
     *,
     unique_ids: bool,
     several: bool,
@@ -91,9 +91,9 @@ def resolve_by_words(
 
     seed, number = draw_seed(), _SHARDS if small is None else _FEW_SHARDS
     hot: list[HotTime] = []
-    if sample is not None and not several and may_be_cut(words):
+    if sample is not None and not several and may_be_cut(rules):
         hot = find_hot_times(valid_operations(operations), happened, sample, seed, number)
-    shards = Shards(seed, number, words, tuple(hot))
+    shards = Shards(seed, number, rules, tuple(hot))
     packed = valid.mapInArrow(partial(shards.pack_operations, needs=several), _PACKED)
     if plain is None:
         packed_events = happened.mapInArrow(shards.pack_events, _PACKED)
@@ -102,7 +102,7 @@ def resolve_by_words(
     rows = by_shard(packed.union(packed_events))
     if several:
         rows = by_shard(rows.mapInArrow(shards.forward, _PACKED))
-    return rows.mapInArrow(shards.resolve, DETAILS if words.details else OUTCOMES)
+    return rows.mapInArrow(shards.resolve, DETAILS if rules.details else OUTCOMES)
 
 
 # -- in the workers ------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class Shards(NamedTuple):
 
     seed: bytes
     shards: int
-    words: Words
+    rules: Rules
     hot: tuple[HotTime, ...] = ()
 
     def pack_events(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -127,7 +127,7 @@ class Shards(NamedTuple):
         return self._packed_events(table for table in tables if table.num_rows)
 
     def _packed_events(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
-        pairs, hot = PairHash(self.seed), HotTimes(self.hot, self.words)
+        pairs, hot = PairHash(self.seed), HotTimes(self.hot, self.rules)
         for table in tables:
             places, identities = pairs(table["instance"], table["key"])
             progress, at = integers(table["progress"], "events: progress"), microseconds(table["at"], "events: at")
@@ -138,7 +138,7 @@ class Shards(NamedTuple):
                 by_shard = parts[np.argsort(shard, kind="stable")]
                 yield _packed_rows(_EVENTS, np.bincount(shard, minlength=self.shards), by_shard)
                 places, identities, progress, at = rows.T
-            yield self._dealt(_EVENTS, places, identities, progress, at)
+            yield self._packed_by_shard(_EVENTS, places, identities, progress, at)
 
     def pack_operations(self, batches: Iterable[pa.RecordBatch], needs: bool) -> Iterator[pa.RecordBatch]:
         """Pack operations as `_PACKED`: Arrow tables, by home shard.
@@ -147,7 +147,7 @@ class Shards(NamedTuple):
         each once per chunk.
         """
         freeze_imports()
-        pairs, hot = PairHash(self.seed), HotTimes(self.hot, self.words)
+        pairs, hot = PairHash(self.seed), HotTimes(self.hot, self.rules)
         for chunk in chunks(batches):
             operations = read_batch(chunk)
             watches = HashedWatches(operations, pairs)
@@ -164,7 +164,7 @@ class Shards(NamedTuple):
             if needs:
                 places, of = watches.places, home[watches.operation]
                 each = _distinct(np.argsort(places ^ (of * _GOLDEN)), places, watches.identities, of)
-                yield self._dealt(_NEEDS, *each, np.zeros_like(each[0]))
+                yield self._packed_by_shard(_NEEDS, *each, np.zeros_like(each[0]))
 
     def forward(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Copy events to each home shard that needs them, and drop the rows of needs; `_PACKED` in and out."""
@@ -199,14 +199,14 @@ class Shards(NamedTuple):
                     continue
                 tables = [pa.ipc.open_stream(value).read_all() for value in packed]
                 operations = read_batch(pa.concat_tables(tables).combine_chunks())
-                found = outcomes_of_rows(operations, [events], self.words, pairs)
+                found = outcomes_of_rows(operations, [events], self.rules, pairs)
                 yield from found.to_batches(max_chunksize=_ROWS)
 
     def _shard_of(self, places: Integers) -> Integers:
         shards: Integers = (places.view(np.uint64) >> np.uint64(65 - self.shards.bit_length())).astype(np.int64)
         return shards
 
-    def _dealt(self, kind: int, *columns: Integers) -> pa.RecordBatch:
+    def _packed_by_shard(self, kind: int, *columns: Integers) -> pa.RecordBatch:
         """Return rows of four columns, packed by the shard of the first column, the place."""
         rows, ends = np.empty((len(columns[0]), 4), np.int64), np.empty(self.shards, np.int64)
         first, second, third, fourth = (np.ascontiguousarray(column).data for column in columns)

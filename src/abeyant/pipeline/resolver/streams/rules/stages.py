@@ -10,22 +10,22 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from abeyant.pipeline.resolver.rules import read_batch
 from abeyant.pipeline.resolver.streams.columns import column, filter_rows
 from abeyant.pipeline.resolver.streams.layout import REJECTED, as_schema, joined
 from abeyant.pipeline.resolver.streams.map_side import Read
 from abeyant.pipeline.resolver.streams.options import Options
+from abeyant.pipeline.resolver.streams.rules.layout import EVENTS, WAITS
+from abeyant.pipeline.resolver.streams.rules.rejected import reject_operations
+from abeyant.pipeline.resolver.streams.rules.state import decode_rules, encode_rules
+from abeyant.pipeline.resolver.streams.rules.step import RulesState, process_batch
 from abeyant.pipeline.resolver.streams.stages import arrived_in, ended_rows
-from abeyant.pipeline.resolver.streams.words.layout import EVENTS, WAITS
-from abeyant.pipeline.resolver.streams.words.rejected import reject_operations
-from abeyant.pipeline.resolver.streams.words.state import decode_words, encode_words
-from abeyant.pipeline.resolver.streams.words.step import WordsState, process_batch
-from abeyant.pipeline.resolver.words import read_batch
 from abeyant.pipeline.spark.chunks import freeze_imports
 from abeyant.tables.columns import flags, integers, missing
 from abeyant.tables.contradictions import contradictions
 from abeyant.tables.roles import watches_by_role
+from abeyant.tables.rules import ROLES
 from abeyant.tables.validity import Operations
-from abeyant.tables.words import ROLES
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
@@ -49,7 +49,7 @@ def read_operations(valid: pa.RecordBatch, options: Options) -> Read:
     rows, places = _waits(operations), column(valid, "place")
     by_role = watches_by_role(operations)
     then = flags(pc.equal(operations.table["condition"].cast(pa.string()), "then"))
-    wrong = contradictions(by_role, then, options.words)
+    wrong = contradictions(by_role, then, options.rules)
     if columns.deadline:
         paused = np.zeros(len(then), np.bool_)
         paused[by_role["pause"].operation] = True
@@ -108,10 +108,10 @@ def turn(
     """Process a shard's batch as `streams.stages.shards_turn` does, with options."""
     freeze_imports()
     shard = int(key[0])
-    before = decode_words(state.get[0], state.get[1], options) if state.exists else WordsState.first()
+    before = decode_rules(state.get[0], state.get[1], options) if state.exists else RulesState.first()
     arrived, invalid = arrived_in(arrived_rows, state, WAITS, EVENTS)
     after, ended = process_batch(before, arrived, options)
-    version, encoded = encode_words(after, options)
+    version, encoded = encode_rules(after, options)
     state.update((version, encoded))
 
     pending = len(pc.list_flatten(after.operations.column("watches")))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from abeyant.pipeline.resolver.rejected import DUPLICATE
 from abeyant.pipeline.resolver.streams.clock import Clock
 from abeyant.pipeline.resolver.streams.rejected import late_reason, rejected_rows, time_text
-from abeyant.pipeline.resolver.streams.words.layout import Columns
+from abeyant.pipeline.resolver.streams.rules.layout import Columns
 
 __all__ = ["reject_duplicates", "reject_late_operations", "reject_operations"]
 

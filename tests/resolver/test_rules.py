@@ -1,4 +1,4 @@
-"""`Resolver` with all the words beside brute force, on a virtual clock; instants are seconds (laws O1-O4)."""
+"""`Resolver` with all the rules beside brute force, on a virtual clock; instants are seconds (laws O1-O4)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from abeyant.resolver import Calendar, Resolution, Resolver, Watch
 from abeyant.timer import ManualTimer
 from seeds import seeds
-from waits import End, Event, Wait, Words, by_brute_force, some_waits, some_words
+from waits import End, Event, Rules, Wait, by_brute_force, some_rules, some_waits
 
 HORIZON = 400
 MICROS = 1_000_000
@@ -35,8 +35,8 @@ class Hours(Calendar):
         return at
 
 
-def make_resolver(timer: ManualTimer, words: Words, **settings: Any) -> Resolver:
-    given = asdict(words)
+def make_resolver(timer: ManualTimer, rules: Rules, **settings: Any) -> Resolver:
+    given = asdict(rules)
     hours = given.pop("hours")
     return Resolver(timer, **given, calendar=None if hours is None else Hours(hours), **settings)
 
@@ -59,11 +59,11 @@ def end_of(resolution: Resolution) -> End:
     return End(resolution.outcome, resolution.at, resolution.completed_by, resolution.cancelled_by, counted)  # type: ignore[arg-type]
 
 
-def live(waits: list[Wait], events: list[Event], words: Words) -> dict[str, End]:
+def live(waits: list[Wait], events: list[Event], rules: Rules) -> dict[str, End]:
     """Feed a resolver in the order of time, all of an instant together."""
     ended: list[Resolution] = []
     with ManualTimer() as timer:
-        resolver = make_resolver(timer, words, details=True)
+        resolver = make_resolver(timer, rules, details=True)
         fed: list[Wait | Event] = sorted([*waits, *events], key=_time)
         for at, some in groupby(fed, key=_time):
             timer.advance_to(at)
@@ -88,11 +88,11 @@ def _time(one: Wait | Event) -> int:
 
 
 @pytest.mark.parametrize("seed", seeds(20, quick=5))
-def test_all_words_equal_brute_force_o1_o2_o3_o4(seed: int) -> None:
+def test_all_rules_equal_brute_force_o1_o2_o3_o4(seed: int) -> None:
     dice = random.Random(seed)
     for _ in range(100):
-        words = some_words(dice)
-        waits, events = some_waits(dice, words)
-        if words.hours is None and dice.random() < 0.2:
+        rules = some_rules(dice)
+        waits, events = some_waits(dice, rules)
+        if rules.hours is None and dice.random() < 0.2:
             waits = [wait if wait.of("pause") else wait._replace(fixed=True) for wait in waits]
-        assert live(waits, events, words) == by_brute_force(waits, events, words, HORIZON), (words, waits, events)
+        assert live(waits, events, rules) == by_brute_force(waits, events, rules, HORIZON), (rules, waits, events)

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from abeyant.pipeline.resolver.streams.words.step import WordsState
+from abeyant.pipeline.resolver.streams.rules.step import RulesState
 from abeyant.tables.columns import watches_of
 
-__all__ = ["waiting_by_words"]
+__all__ = ["pending_by_rules"]
 
 
-def waiting_by_words(state: WordsState, names: Sequence[str]) -> pa.RecordBatch:
+def pending_by_rules(state: RulesState, names: Sequence[str]) -> pa.RecordBatch:
     """Return a row for each watch that may complete an operation, with the columns `names`."""
     rows = state.operations
     watches = watches_of(pa.chunked_array([rows.column("watches")]))

@@ -19,16 +19,16 @@ from typing import Final
 import numpy as np
 
 from abeyant.pipeline.resolver.streams.columns import Flags, Longs
-from abeyant.pipeline.resolver.streams.words.layout import AT, COUNTED, IDENTITY, PLACE, PROGRESS, USES, Use
-from abeyant.tables.words import Combine, Words
+from abeyant.pipeline.resolver.streams.rules.layout import AT, COUNTED, IDENTITY, PLACE, PROGRESS, USES, Use
+from abeyant.tables.rules import Combine, Rules
 
-__all__ = ["kept_events"]
+__all__ = ["select_events"]
 
 _MOST: Final = 2**63 - 1
 
 
-def kept_events(
-    events: Longs, places: Longs, starts: Longs, watermark: int, words: Words, forget_after_us: int | None
+def select_events(
+    events: Longs, places: Longs, starts: Longs, watermark: int, rules: Rules, forget_after_us: int | None
 ) -> Longs:
     """Return the events to keep. `places` and `starts` are those of the watches of waiting operations. O(n log n)."""
     keys, first = np.unique(places, return_inverse=True)
@@ -39,8 +39,8 @@ def kept_events(
     old = events[:, AT] < np.where(waited_for, earliest[place], watermark)
     before, events = events[old], events[~old]
     parts = [events, _with(before, Use.SERVING)]
-    if words.count == "always":
-        parts.append(_folded(_with(before, Use.LINES), words.combine, details=words.details))
+    if rules.count == "always":
+        parts.append(_folded(_with(before, Use.LINES), rules.combine, details=rules.details))
     parts += [_last(_with(before, use)) for use in (Use.LEVELS, Use.SEEN)]
     kept: Longs = np.concatenate(parts)
     if forget_after_us is not None:

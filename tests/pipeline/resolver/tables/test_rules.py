@@ -1,4 +1,4 @@
-"""All words on Spark, beside brute force and `abeyant.tables`: many small worlds a job, each an instance of its own."""
+"""All rules on Spark, beside brute force and `abeyant.tables`: many small worlds a job, each an instance of its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from abeyant.errors import SchemaError
 from abeyant.pipeline.resolver.tables.hot_keys import Sample
 from abeyant.pipeline.schemas import DETAILS, OUTCOMES
 from seeds import seeds, with_slow
-from waits import End, Event, Wait, Words, by_brute_force, some_waits, some_words
+from waits import End, Event, Rules, Wait, by_brute_force, some_rules, some_waits
 
 TIME = pa.timestamp("us", "UTC")
 WATCHES = pa.list_(pa.struct([("key", pa.string()), ("required", pa.int64()), ("role", pa.string())]))
@@ -80,8 +80,8 @@ def calendar_of(hours: tuple[tuple[int, int], ...] | None) -> in_process.Calenda
     return in_process.Calendar(", ".join(f"Thu {span}" for span in clock))
 
 
-def given_of(words: Words) -> dict[str, Any]:
-    given = asdict(words)
+def given_of(rules: Rules) -> dict[str, Any]:
+    given = asdict(rules)
     given["calendar"] = calendar_of(given.pop("hours"))
     return given
 
@@ -103,30 +103,30 @@ def ends_of(outcomes: DataFrame) -> dict[tuple[str, str], End]:
     return ends
 
 
-def with_hours_of_a_day(words: Words) -> Words:
-    if words.hours is None:
-        return words
-    return Words(**{**asdict(words), "hours": (*words.hours[:2], (words.hours[2][0], DAY))})
+def with_hours_of_a_day(rules: Rules) -> Rules:
+    if rules.hours is None:
+        return rules
+    return Rules(**{**asdict(rules), "hours": (*rules.hours[:2], (rules.hours[2][0], DAY))})
 
 
 @pytest.mark.parametrize("seed", seeds(24, quick=2))
-def test_all_words_equal_brute_force(spark: SparkSession, seed: int) -> None:
+def test_all_rules_equal_brute_force(spark: SparkSession, seed: int) -> None:
     dice = random.Random(seed)
-    words = with_hours_of_a_day(some_words(dice))
-    worlds = [some_waits(dice, words) for _ in range(60)]
+    rules = with_hours_of_a_day(some_rules(dice))
+    worlds = [some_waits(dice, rules) for _ in range(60)]
     operations, events = operation_rows(worlds), event_rows(worlds)
     dice.shuffle(operations)
     dice.shuffle(events)
     tables = pa.Table.from_pylist(operations, OPERATIONS), pa.Table.from_pylist(events, EVENTS)
     frames = [spark.createDataFrame(table).repartition(2) for table in tables]
-    found = pipeline.resolve(*frames, **given_of(words), details=True, unique_ids=bool(seed % 2))
+    found = pipeline.resolve(*frames, **given_of(rules), details=True, unique_ids=bool(seed % 2))
     assert found.schema.simpleString() == DETAILS.simpleString()
     known = {
         (f"{number}", op_id): end
         for number, (waits, some) in enumerate(worlds)
-        for op_id, end in by_brute_force(waits, some, words, HORIZON).items()
+        for op_id, end in by_brute_force(waits, some, rules, HORIZON).items()
     }
-    assert ends_of(found) == known, words
+    assert ends_of(found) == known, rules
 
 
 def rows_of(table: DataFrame | pa.Table) -> list[tuple[Any, ...]]:
@@ -325,12 +325,12 @@ SPARK_TYPES = (*["string"] * 6, "interval day to second", "timestamp", "timestam
 NOON = datetime(2026, 3, 2, 12)  # of rows that are collected
 
 
-def test_tables_of_arrow_may_have_the_words_too(spark: SparkSession) -> None:
+def test_tables_of_arrow_may_have_the_rules_too(spark: SparkSession) -> None:
     table = hostile_operations()
-    words: Any = {"combine": "sum", "count": "after_start"}
-    found = pipeline.resolve(table, HOSTILE_EVENTS, **words)
+    rules: Any = {"combine": "sum", "count": "after_start"}
+    found = pipeline.resolve(table, HOSTILE_EVENTS, **rules)
     assert found.schema.simpleString() == OUTCOMES.simpleString()
-    assert rows_of(found) == rows_of(in_process.resolve(table, HOSTILE_EVENTS, **words))
+    assert rows_of(found) == rows_of(in_process.resolve(table, HOSTILE_EVENTS, **rules))
     assert rows_of(pipeline.rejected_operations(table).select("op_id", "reason")) == rows_of(
         in_process.rejected_operations(table).select(["op_id", "reason"])
     )
@@ -339,7 +339,7 @@ def test_tables_of_arrow_may_have_the_words_too(spark: SparkSession) -> None:
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
-def test_words_that_contradict_each_other_are_refused_at_once(spark: SparkSession) -> None:
+def test_rules_that_contradict_each_other_are_refused_at_once(spark: SparkSession) -> None:
     tables = plain_rows("all"), STEP_EVENTS
     with pytest.raises(ValueError, match="serves='oldest' and combine='last' exclude each other"):
         pipeline.resolve(*tables, serves="oldest", combine="last")
@@ -351,7 +351,7 @@ def test_words_that_contradict_each_other_are_refused_at_once(spark: SparkSessio
 
 
 @pytest.mark.slow  # many tables
-def test_watches_that_contradict_the_words_end_the_job(spark: SparkSession) -> None:
+def test_watches_that_contradict_the_rules_end_the_job(spark: SparkSession) -> None:
     with pytest.raises(
         PySparkException, match="'0' has several watches with role 'complete', which serves='oldest' excludes"
     ):

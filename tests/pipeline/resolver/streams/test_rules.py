@@ -1,4 +1,4 @@
-"""A shard by all the words: any cut of a stream into batches, in any order within the lateness, equals brute force."""
+"""A shard by all the rules: any cut of a stream into batches, in any order within the lateness, equals brute force."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pytest
 
 from abeyant.pipeline.resolver.streams.clock import Mark
 from abeyant.pipeline.resolver.streams.options import Options, checked
+from abeyant.pipeline.resolver.streams.rules.layout import EVENTS, WAITS, Columns
+from abeyant.pipeline.resolver.streams.rules.state import decode_rules, encode_rules
+from abeyant.pipeline.resolver.streams.rules.step import RulesState, process_batch
 from abeyant.pipeline.resolver.streams.shard import BatchInput
-from abeyant.pipeline.resolver.streams.words.layout import EVENTS, WAITS, Columns
-from abeyant.pipeline.resolver.streams.words.state import decode_words, encode_words
-from abeyant.pipeline.resolver.streams.words.step import WordsState, process_batch
-from abeyant.tables.words import Words as AllWords
+from abeyant.tables.rules import Rules as AllRules
 from seeds import seeds, with_slow
-from tables.test_words import HORIZON, Hours
-from waits import End, Event, Wait, Watch, Words, by_brute_force, some_waits, some_words
+from tables.test_rules import HORIZON, Hours
+from waits import End, Event, Rules, Wait, Watch, by_brute_force, some_rules, some_waits
 
 World = tuple[list[Wait], list[Event]]
 Row = tuple[int, str, Wait | Event]
@@ -38,12 +38,12 @@ class DayHours(Hours):
         return f"{self.begins.tolist()} {self.ends.tolist()}"
 
 
-def options_of(words: Words, columns: Columns = ANYTHING, *, details: bool = True, **other: Any) -> Options:
-    given = asdict(words)
+def options_of(rules: Rules, columns: Columns = ANYTHING, *, details: bool = True, **other: Any) -> Options:
+    given = asdict(rules)
     hours = given.pop("hours")
-    all_words = AllWords(**given, calendar=None if hours is None else DayHours(hours), details=details)
+    all_rules = AllRules(**given, calendar=None if hours is None else DayHours(hours), details=details)
     settings: dict[str, Any] = {"lateness": 0.0, "time": "event", "tick": None, "forget_after": None, "shards": 1}
-    return dataclasses.replace(checked(all_words, **settings | other), columns=columns)
+    return dataclasses.replace(checked(all_rules, **settings | other), columns=columns)
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Shard:
     """One that has all instances."""
 
     options: Options
-    state: WordsState = field(default_factory=WordsState.first)
+    state: RulesState = field(default_factory=RulesState.first)
     ends: dict[str, dict[str, End]] = field(default_factory=dict)
     rejected: list[dict[str, Any]] = field(default_factory=list)
 
@@ -69,7 +69,7 @@ class Shard:
             [pa.RecordBatch.from_pylist(operations, WAITS)], [pa.RecordBatch.from_pylist(events, EVENTS)], marks, wall
         )
         after, out = process_batch(self.state, arrived, self.options)
-        self.state = decode_words(*encode_words(after, self.options), self.options)
+        self.state = decode_rules(*encode_rules(after, self.options), self.options)
         self.rejected += out.rejected.to_pylist()
         at = out.outcomes.column("at").cast(pa.int64()).to_pylist()
         for row, when in zip(out.outcomes.to_pylist(), at, strict=True):
@@ -129,19 +129,19 @@ def columns_of(worlds: Sequence[World]) -> Columns:
 
 
 @pytest.mark.parametrize("seed", seeds(80, quick=16))
-def test_all_words_equal_brute_force_however_the_stream_is_cut(seed: int) -> None:
+def test_all_rules_equal_brute_force_however_the_stream_is_cut(seed: int) -> None:
     dice = random.Random(seed)
-    words = some_words(dice)
+    rules = some_rules(dice)
     plain = seed % 3 == 0
-    worlds = [_without_roles(world) if plain else world for world in (some_waits(dice, words) for _ in range(30))]
+    worlds = [_without_roles(world) if plain else world for world in (some_waits(dice, rules) for _ in range(30))]
     details, disorder = seed % 2 == 0, dice.choice([0, 0, 2, 7])
-    options = options_of(words, columns_of(worlds), details=details, lateness=disorder / 1e6)
+    options = options_of(rules, columns_of(worlds), details=details, lateness=disorder / 1e6)
     found = run(worlds, options, dice, disorder).ends
     for number, (waits, events) in enumerate(worlds):
-        wanted = by_brute_force(waits, events, words, HORIZON)
+        wanted = by_brute_force(waits, events, rules, HORIZON)
         if not details:
             wanted = {op_id: End(end.outcome, end.at, None, None, 0) for op_id, end in wanted.items()}
-        assert found[str(number)] == wanted, (words, waits, events)
+        assert found[str(number)] == wanted, (rules, waits, events)
 
 
 def _without_roles(world: World) -> World:
@@ -153,10 +153,10 @@ def _without_roles(world: World) -> World:
 
 def test_outcomes_are_given_by_the_batch_that_makes_them_final() -> None:
     dice = random.Random(5)
-    words = Words(serves="oldest", combine="sum")
-    worlds = [some_waits(dice, words) for _ in range(40)]
-    ends = {str(n): by_brute_force(waits, events, words, HORIZON) for n, (waits, events) in enumerate(worlds)}
-    shard = Shard(options_of(words))
+    rules = Rules(serves="oldest", combine="sum")
+    worlds = [some_waits(dice, rules) for _ in range(40)]
+    ends = {str(n): by_brute_force(waits, events, rules, HORIZON) for n, (waits, events) in enumerate(worlds)}
+    shard = Shard(options_of(rules))
     rows = arriving(worlds, dice, 0)
     for begin in range(0, len(rows), 20):
         shard.take(rows[begin : begin + 20])
@@ -174,9 +174,9 @@ def test_outcomes_are_given_by_the_batch_that_makes_them_final() -> None:
 # -- what is remembered
 
 
-def uneventful(words: Words, *, columns: Columns = PLAIN, **other: Any) -> tuple[Shard, list[int]]:
+def uneventful(rules: Rules, *, columns: Columns = PLAIN, **other: Any) -> tuple[Shard, list[int]]:
     """Run 60 batches of operations that end soon, on one key; return how many events are remembered after each."""
-    shard, kept = Shard(options_of(words, columns, **other)), []
+    shard, kept = Shard(options_of(rules, columns, **other)), []
     for at in range(0, 600, 10):
         waits = [Wait(f"{at}-{n}", at + n, 7, (Watch("k", 2),)) for n in range(2)]
         events = [Event("k", at + n, (at + 3 * n) % 7) for n in range(10)]
@@ -188,13 +188,13 @@ def uneventful(words: Words, *, columns: Columns = PLAIN, **other: Any) -> tuple
 @pytest.mark.parametrize("count", ["from_start", "after_start"])
 @pytest.mark.parametrize("combine", with_slow(["max", "sum", "last"], ["max", "last"]))
 def test_events_before_every_start_that_waits_go(count: Any, combine: Any) -> None:
-    _, kept = uneventful(Words(count=count, combine=combine))
+    _, kept = uneventful(Rules(count=count, combine=combine))
     assert max(kept) <= 10
 
 
 @pytest.mark.parametrize("combine", with_slow(["max", "sum", "last"], ["max", "sum"]))
 def test_with_count_always_a_key_without_waits_comes_to_one_event(combine: Any) -> None:
-    shard, kept = uneventful(Words(combine=combine), details=False)
+    shard, kept = uneventful(Rules(combine=combine), details=False)
     assert max(kept) <= 12
     shard.take([("i", Wait("far", 10_000, 0, (Watch("z", 1),))), ("i", Event("z", 10_000, 0))])
     assert len(shard.state.events) == 2
@@ -202,13 +202,13 @@ def test_with_count_always_a_key_without_waits_comes_to_one_event(combine: Any) 
 
 @pytest.mark.parametrize("combine", with_slow(["max", "last"], ["max"]))
 def test_with_details_what_is_remembered_of_the_past_is_since_when_not_every_event(combine: Any) -> None:
-    _, kept = uneventful(Words(combine=combine), details=True)
+    _, kept = uneventful(Rules(combine=combine), details=True)
     assert max(kept) <= 10 + 7  # levels
 
 
 @pytest.mark.slow  # again and again
 def test_an_operation_that_waits_for_long_keeps_the_events_after_its_start_only() -> None:
-    shard = Shard(options_of(Words(count="after_start", combine="sum"), columns=PLAIN))
+    shard = Shard(options_of(Rules(count="after_start", combine="sum"), columns=PLAIN))
     shard.take([("i", Wait("long", 100, 10_000, (Watch("k", 10**6),))), ("i", Event("k", 150, 1))])
     for at in range(200, 300):
         shard.take([("i", Event("k", at, 1)), ("i", Event("other", at, 1)), ("i", Wait(f"{at}", at, 0, ()))])
@@ -218,7 +218,7 @@ def test_an_operation_that_waits_for_long_keeps_the_events_after_its_start_only(
 
 @pytest.mark.parametrize("count", ["always", "after_start"])
 def test_an_event_that_has_served_goes_and_one_that_nobody_took_stays_if_it_may_serve(count: Any) -> None:
-    shard = Shard(options_of(Words(serves="oldest", count=count), columns=PLAIN))
+    shard = Shard(options_of(Rules(serves="oldest", count=count), columns=PLAIN))
     for at in range(0, 500, 10):
         events = Event("k", at + 1, 1), Event("k", at + 2, 1 if at == 100 else 0)
         shard.take([("i", Wait(f"{at}", at, 5, (Watch("k", 1),))), *(("i", event) for event in events)])
@@ -231,7 +231,7 @@ def test_an_event_that_has_served_goes_and_one_that_nobody_took_stays_if_it_may_
 
 def test_keys_on_which_nothing_happens_are_forgotten_if_they_may_be() -> None:
     def events_after(forget_after: float | None) -> int:
-        shard = Shard(options_of(Words(combine="sum"), details=False, forget_after=forget_after, columns=ANYTHING))
+        shard = Shard(options_of(Rules(combine="sum"), details=False, forget_after=forget_after, columns=ANYTHING))
         for at in range(90):
             shard.take([("i", Event(f"{at}", at, 1)), ("i", Wait(f"{at}", at, 0, (Watch("z", 1),)))])
         return len({tuple(row[:2]) for row in shard.state.events.tolist()})
@@ -242,7 +242,7 @@ def test_keys_on_which_nothing_happens_are_forgotten_if_they_may_be() -> None:
 
 def test_a_key_is_not_forgotten_while_it_is_waited_for_or_anything_happens_on_it() -> None:
     shard = Shard(
-        options_of(Words(combine="max", holds="at_deadline"), details=True, forget_after=10 / 1e6, columns=PLAIN)
+        options_of(Rules(combine="max", holds="at_deadline"), details=True, forget_after=10 / 1e6, columns=PLAIN)
     )
     shard.take(
         [("i", Wait("waits", 2, 500, (Watch("k", 3),))), *(("i", Event(key, 1, 3)) for key in ("k", "h", "gone"))]
@@ -262,7 +262,7 @@ def test_a_key_is_not_forgotten_while_it_is_waited_for_or_anything_happens_on_it
 
 def test_late_rows_and_copies_are_rejected_and_change_nothing() -> None:
     wait = Wait("op", 10, 5_000, (Watch("k", 1), Watch("x", 1, "cancel")), "any", 2)
-    shard = Shard(options_of(Words(count="after_start")))
+    shard = Shard(options_of(Rules(count="after_start")))
     shard.take([("i", wait), ("i", wait), ("i", Event("z", 10, 1))])
     shard.take([("i", Event("k", 20, 1)), ("i", wait._replace(op_id="late", start=9)), ("i", Event("x", 9, 1))])
     shard.take(end=True)
@@ -282,7 +282,7 @@ def test_late_rows_and_copies_are_rejected_and_change_nothing() -> None:
 def test_in_processing_time_what_arrives_happens_then_and_an_instant_stays_where_it_is() -> None:
     wait = Wait("op", 3, 50, (Watch("k", 1),))
     for columns, end in ((PLAIN, 150), (dataclasses.replace(PLAIN, deadline=True), 100)):
-        shard = Shard(options_of(Words(count="after_start"), time="processing", columns=columns))
+        shard = Shard(options_of(Rules(count="after_start"), time="processing", columns=columns))
         shard.take([("i", wait), ("i", Event("k", 7, 1))], wall=100)  # an instant that is over by then: at once
         shard.take(wall=120)
         shard.take([("i", wait._replace(op_id="second")), ("i", Event("z", 7, 1))], wall=130)

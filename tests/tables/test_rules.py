@@ -1,4 +1,4 @@
-"""Every word of `tables.resolve` beside brute force, over worlds so small that all instants meet."""
+"""Every rule of `tables.resolve` beside brute force, over worlds so small that all instants meet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from abeyant.tables import parts, sharded_timelines
 from abeyant.tables.calendar import Calendar
 from abeyant.tables.durations import parse_duration
 from seeds import seeds
-from waits import End, Event, Wait, Watch, Words, by_brute_force, some_waits, some_words
+from waits import End, Event, Rules, Wait, Watch, by_brute_force, some_rules, some_waits
 
 TIME = pa.timestamp("us", "UTC")
 WATCHES = pa.list_(pa.struct([("key", pa.string()), ("required", pa.int64()), ("role", pa.string())]))
@@ -75,14 +75,14 @@ OPERATIONS = pa.schema(
 EVENTS = pa.schema([("instance", pa.string()), ("key", pa.string()), ("at", TIME), ("progress", pa.int64())])
 
 
-def by_tables(worlds: list[tuple[list[Wait], list[Event]]], words: Words, **settings: Any) -> list[dict[str, End]]:
+def by_tables(worlds: list[tuple[list[Wait], list[Event]]], rules: Rules, **settings: Any) -> list[dict[str, End]]:
     """Resolve all worlds at once, each an instance of its own, in the order of chance."""
     dice = random.Random(7)
     operations = [row for n, (waits, _) in enumerate(worlds) for row in operations_of(waits, str(n))]
     events = [{"instance": str(n), **event._asdict()} for n, (_, events) in enumerate(worlds) for event in events]
     dice.shuffle(operations)
     dice.shuffle(events)
-    given = asdict(words)
+    given = asdict(rules)
     hours = given.pop("hours")
     found = tables.resolve(
         pa.Table.from_pylist(operations, OPERATIONS),
@@ -110,16 +110,16 @@ def by_tables(worlds: list[tuple[list[Wait], list[Event]]], words: Words, **sett
 
 
 @pytest.mark.parametrize("seed", seeds(60, quick=12))
-def test_all_words_equal_brute_force(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_rules_equal_brute_force(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 3 == 1:  # as large tables: keys in shards, operations in parts
         monkeypatch.setattr(sharded_timelines, "_FEW", -1)
         monkeypatch.setattr(parts, "_ROWS", 1 + seed % 5)
     dice = random.Random(seed)
-    words = some_words(dice)
-    worlds = [some_waits(dice, words) for _ in range(40)]
-    found = by_tables(worlds, words, threads=1 + seed % 2)
+    rules = some_rules(dice)
+    worlds = [some_waits(dice, rules) for _ in range(40)]
+    found = by_tables(worlds, rules, threads=1 + seed % 2)
     for (waits, events), ends in zip(worlds, found, strict=True):
-        assert ends == by_brute_force(waits, events, words, HORIZON), (words, waits, events)
+        assert ends == by_brute_force(waits, events, rules, HORIZON), (rules, waits, events)
 
 
 def test_worlds_hold_every_outcome_and_detail() -> None:
@@ -127,9 +127,9 @@ def test_worlds_hold_every_outcome_and_detail() -> None:
     dice = random.Random(1)
     seen: set[str] = set()
     for _ in range(100):
-        words = some_words(dice)
-        waits, events = some_waits(dice, words)
-        for op_id, end in by_brute_force(waits, events, words, HORIZON).items():
+        rules = some_rules(dice)
+        waits, events = some_waits(dice, rules)
+        for op_id, end in by_brute_force(waits, events, rules, HORIZON).items():
             start = next(wait.start for wait in waits if wait.op_id == op_id)
             seen.add(end.outcome)
             seen |= {f"{name} before the start" for name, by in end._asdict().items() if _earlier(by, start)}
@@ -144,11 +144,11 @@ def _earlier(by: Any, start: int) -> bool:
 
 def test_many_keys_are_looked_up_in_shards_as_few_are() -> None:
     dice = random.Random(11)
-    words = Words(count="after_start", combine="sum")
-    worlds = [some_waits(dice, words) for _ in range(8000)]
+    rules = Rules(count="after_start", combine="sum")
+    worlds = [some_waits(dice, rules) for _ in range(8000)]
     assert sum(len(events) for _, events in worlds) > 1 << 15
     far = [{"instance": "far", "key": f"{n}", "at": n, "progress": 1} for n in range(1 << 16)]  # above one shard
-    few = by_tables(worlds[:50], words)
+    few = by_tables(worlds[:50], rules)
     operations = [row for n, (waits, _) in enumerate(worlds[:50]) for row in operations_of(waits, str(n))]
     events = [{"instance": str(n), **event._asdict()} for n, (_, some) in enumerate(worlds[:50]) for event in some]
     found = tables.resolve(
@@ -360,16 +360,16 @@ def test_watches_with_a_role_that_cannot_be_are_rejected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("rules", "message"),
     [
         ({"count": "later"}, "count must be 'always', 'from_start' or 'after_start', not 'later'"),
         ({"serves": "oldest", "combine": "last"}, "serves='oldest' and combine='last' exclude each other"),
         ({"serves": "newest", "holds": "at_deadline"}, "serves='newest' and holds='at_deadline' exclude each other"),
     ],
 )
-def test_words_that_contradict_each_other_are_refused(words: Any, message: str) -> None:
+def test_rules_that_contradict_each_other_are_refused(rules: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        tables.resolve(operations({"op_id": "a", "key": "k", "start": 0, "timeout": "1 s"}), events(), **words)
+        tables.resolve(operations({"op_id": "a", "key": "k", "start": 0, "timeout": "1 s"}), events(), **rules)
 
 
 def test_details_is_true_or_false() -> None:
@@ -378,7 +378,7 @@ def test_details_is_true_or_false() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wait", "words", "message"),
+    ("wait", "rules", "message"),
     [
         (Wait("x", 0, 5, (Watch("a", 1), Watch("b", 1))), {"serves": "oldest"}, "'x' has several watches"),
         (Wait("x", 0, 5, (Watch("a", 1),), "then"), {"holds": "at_deadline"}, "'x' has condition 'then'"),
@@ -389,10 +389,10 @@ def test_details_is_true_or_false() -> None:
         ),
     ],
 )
-def test_watches_that_contradict_the_words_are_refused(wait: Wait, words: Any, message: str) -> None:
+def test_watches_that_contradict_the_rules_are_refused(wait: Wait, rules: Any, message: str) -> None:
     table = pa.Table.from_pylist(operations_of([wait], ""), OPERATIONS).drop_columns("instance")
     with pytest.raises(SchemaError, match=message):
-        tables.resolve(table, events(), **words)
+        tables.resolve(table, events(), **rules)
 
 
 def test_sums_beyond_64_bits_stay_at_the_greatest() -> None:

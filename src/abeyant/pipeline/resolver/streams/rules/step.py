@@ -29,9 +29,8 @@ from abeyant.pipeline.resolver.streams.columns import Flags, Longs, column, filt
 from abeyant.pipeline.resolver.streams.layout import OUTCOMES, REJECTED, joined
 from abeyant.pipeline.resolver.streams.options import Options
 from abeyant.pipeline.resolver.streams.rejected import reject_late_events
-from abeyant.pipeline.resolver.streams.shard import BatchInput, clock_after, moved
-from abeyant.pipeline.resolver.streams.words.kept import kept_events
-from abeyant.pipeline.resolver.streams.words.layout import (
+from abeyant.pipeline.resolver.streams.rules.events import select_events
+from abeyant.pipeline.resolver.streams.rules.layout import (
     AT,
     COUNTED,
     DETAILS,
@@ -45,7 +44,8 @@ from abeyant.pipeline.resolver.streams.words.layout import (
     Columns,
     Use,
 )
-from abeyant.pipeline.resolver.streams.words.rejected import reject_duplicates, reject_late_operations
+from abeyant.pipeline.resolver.streams.rules.rejected import reject_duplicates, reject_late_operations
+from abeyant.pipeline.resolver.streams.shard import BatchInput, clock_after, moved
 from abeyant.tables.by_timelines import TimelineResolver
 from abeyant.tables.columns import Watches, watches_of
 from abeyant.tables.duplicates import id_hashes, repeated
@@ -53,11 +53,11 @@ from abeyant.tables.keys import PairHash, draw_seed
 from abeyant.tables.sharded_timelines import EventRows
 from abeyant.tables.validity import Operations
 
-__all__ = ["WordsOutput", "WordsState", "process_batch"]
+__all__ = ["RulesOutput", "RulesState", "process_batch"]
 
 
 @dataclass(frozen=True)
-class WordsState:
+class RulesState:
     """A shard's state between batches: the waiting operations, and events with the columns of `layout`."""
 
     clock: Clock
@@ -66,20 +66,20 @@ class WordsState:
     events: Longs
 
     @classmethod
-    def first(cls) -> WordsState:
+    def first(cls) -> RulesState:
         """Return the state before the first batch."""
         return cls(Clock(), draw_seed(), joined([], WAITS), np.empty((0, WIDTH), np.int64))
 
 
 @dataclass(frozen=True)
-class WordsOutput:
+class RulesOutput:
     """A shard's output for a batch."""
 
-    outcomes: pa.RecordBatch  # layout.OUTCOMES, or with details words.layout.DETAILS
+    outcomes: pa.RecordBatch  # layout.OUTCOMES, or with details rules.layout.DETAILS
     rejected: pa.RecordBatch  # layout.REJECTED
 
 
-def process_batch(state: WordsState, arrived: BatchInput, options: Options) -> tuple[WordsState, WordsOutput]:
+def process_batch(state: RulesState, arrived: BatchInput, options: Options) -> tuple[RulesState, RulesOutput]:
     """Process a batch. Return the new state, and the outcomes and rejected rows."""
     columns = options.columns
     assert columns is not None
@@ -99,14 +99,14 @@ def process_batch(state: WordsState, arrived: BatchInput, options: Options) -> t
     if clock.ended:
         rows = rows[:0]
     else:
-        rows = kept_events(
+        rows = select_events(
             np.concatenate([shard.events, rows[~known]]),
             *_watched(operations, pairs),
             clock.watermark,
-            options.words,
+            options.rules,
             options.forget_after_us,
         )
-    return WordsState(clock, state.seed, operations, rows), WordsOutput(outcomes, joined(rejected, REJECTED))
+    return RulesState(clock, state.seed, operations, rows), RulesOutput(outcomes, joined(rejected, REJECTED))
 
 
 class _Known:
@@ -116,8 +116,8 @@ class _Known:
         self, operations: pa.RecordBatch, events: Longs, pairs: PairHash, options: Options, columns: Columns
     ) -> None:
         self.operations, self.events = operations, events
-        self._pairs, self._words, self._columns = pairs, options.words, columns
-        self._schema = DETAILS if options.words.details else OUTCOMES
+        self._pairs, self._rules, self._columns = pairs, options.rules, columns
+        self._schema = DETAILS if options.rules.details else OUTCOMES
 
     def resolve(self, clock: Clock) -> tuple[Flags, pa.RecordBatch]:
         """Return a mask of the ended operations, and their outcomes; update the others, and the events."""
@@ -128,13 +128,13 @@ class _Known:
         watched = self.events[np.isin(self.events[:, PLACE], places)]
         operations = _operations(self.operations, self._columns)
         lines, levels, unserved = (_of_use(watched, use) for use in (Use.LINES, Use.LEVELS, Use.SERVING))
-        waits = TimelineResolver(operations, lines, self._words, self._pairs, map, levels=levels, unserved=unserved)
+        waits = TimelineResolver(operations, lines, self._rules, self._pairs, map, levels=levels, unserved=unserved)
         outcomes = waits.outcomes()
         at = pc.fill_null(outcomes["at"].cast(pa.int64()), np.iinfo(np.int64).max).to_numpy()
         ended = clock.are_final(at)
-        if self._words.details:
+        if self._rules.details:
             outcomes = self._counted(outcomes, operations.watches, watched)
-        if self._words.serves != "every":
+        if self._rules.serves != "every":
             served = column(self.operations, "served") + waits.served
             self.operations = set_columns(self.operations, lacking=waits.lacking, served=served)
             self._use_up(places, waits.unused)
@@ -142,13 +142,13 @@ class _Known:
 
     def _use_up(self, places: Longs, unused: Sequence[Longs]) -> None:
         """Drop the use `SERVING` of events that served an operation, or that no operation can use any more."""
-        if self._words.serves == "every":
+        if self._rules.serves == "every":
             return
         serving = self.events[:, USES] & Use.SERVING != 0
         others = self.events.copy()
         others[:, USES] &= ~Use.SERVING
         parts = [others[others[:, USES] != 0]]
-        if self._words.count == "always":
+        if self._rules.count == "always":
             elsewhere = self.events[serving & ~np.isin(self.events[:, PLACE], places)]
             elsewhere[:, USES] = Use.SERVING
             parts.append(elsewhere)
@@ -165,13 +165,13 @@ class _Known:
         role = _roles(watches)
         extended = np.zeros(len(counted), np.bool_)
         extended[of[pc.equal(role, "extend").to_numpy()]] = True
-        if self._words.serves != "every":
+        if self._rules.serves != "every":
             further = np.where(extended, 0, column(self.operations, "served"))
         else:
             further = np.zeros(len(counted), np.int64)
             folded = events[(events[:, USES] & Use.LINES != 0) & (events[:, COUNTED] != 1)]
             then = pc.equal(self.operations.column("condition"), "then").fill_null(False).to_numpy(False)
-            if len(folded) and self._words.count == "always":
+            if len(folded) and self._rules.count == "always":
                 places = self._pairs(
                     pa.chunked_array([self.operations.column("instance").take(pa.array(of))]), watches.key
                 )[0].copy()
@@ -245,9 +245,9 @@ def _of_use(events: Longs, use: int) -> list[EventRows]:
 def _rows_of(events: pa.RecordBatch, pairs: PairHash, options: Options, columns: Columns) -> Longs:
     """Return new events as rows of the state, with all the uses that they may have."""
     uses = Use.LEVELS * columns.pauses | Use.SEEN * (options.forget_after_us is not None)
-    if options.words.serves == "every" or columns.roles:
+    if options.rules.serves == "every" or columns.roles:
         uses |= Use.LINES
-    if options.words.serves != "every":
+    if options.rules.serves != "every":
         uses |= Use.SERVING
     places, identities = pairs(*(pa.chunked_array([events.column(name)]) for name in ("instance", "key")))
     ones = np.ones(events.num_rows, np.int64)

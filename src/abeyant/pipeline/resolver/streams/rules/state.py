@@ -13,14 +13,14 @@ import pyarrow as pa
 from abeyant.pipeline.resolver.streams.clock import Clock
 from abeyant.pipeline.resolver.streams.layout import rows_from, rows_to
 from abeyant.pipeline.resolver.streams.options import Options
-from abeyant.pipeline.resolver.streams.state import WORDS_VERSION, fixed_options, read_head, write_state
-from abeyant.pipeline.resolver.streams.words.layout import WAITS, WIDTH
-from abeyant.pipeline.resolver.streams.words.step import WordsState
+from abeyant.pipeline.resolver.streams.rules.layout import WAITS, WIDTH
+from abeyant.pipeline.resolver.streams.rules.step import RulesState
+from abeyant.pipeline.resolver.streams.state import RULES_VERSION, fixed_options, read_head, write_state
 
-__all__ = ["decode_words", "encode_words"]
+__all__ = ["decode_rules", "encode_rules"]
 
 
-def encode_words(state: WordsState, options: Options) -> tuple[int, bytes]:
+def encode_rules(state: RulesState, options: Options) -> tuple[int, bytes]:
     """Encode a shard's state as a row of `streams.state.STATE`."""
     head = {
         "options": fixed_options(options),
@@ -28,13 +28,13 @@ def encode_words(state: WordsState, options: Options) -> tuple[int, bytes]:
         "seed": state.seed.hex(),
         "events": len(state.events),
     }
-    return WORDS_VERSION, write_state(head, state.events.tobytes(), rows_to(state.operations))
+    return RULES_VERSION, write_state(head, state.events.tobytes(), rows_to(state.operations))
 
 
-def decode_words(version: int, state: bytes, options: Options | None) -> WordsState:
+def decode_rules(version: int, state: bytes, options: Options | None) -> RulesState:
     """Decode a shard's state from a row. Raises `StateError` as `streams.state.decode_shard`."""
-    head, begin = read_head(version, state, WORDS_VERSION, options)
+    head, begin = read_head(version, state, RULES_VERSION, options)
     integers = head["events"] * WIDTH
     events = np.frombuffer(state, np.int64, integers, begin).reshape(-1, WIDTH)
     operations = rows_from(pa.py_buffer(state)[begin + integers * events.itemsize :], WAITS)
-    return WordsState(Clock(**head["clock"]), bytes.fromhex(head["seed"]), operations, events)
+    return RulesState(Clock(**head["clock"]), bytes.fromhex(head["seed"]), operations, events)

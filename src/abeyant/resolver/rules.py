@@ -1,6 +1,6 @@
-"""Options that define when an operation completes: `count`, `combine`, `holds`, `serves`, `within` and the others.
+"""Rules of when an operation completes: the options `count`, `combine`, `holds`, `serves`, `within` and the others.
 
-`docs/design-resolve.md` calls them words, defines them, and explains which exclude each other. `resolve` over tables,
+`docs/design-resolve.md` defines them, and explains which exclude each other. `resolve` over tables,
 Spark and streams, and `Resolver`, take the same ones.
 """
 
@@ -12,7 +12,7 @@ from typing import Final, Literal, get_args, get_type_hints
 from abeyant.kernels.timelines import Count
 from abeyant.resolver.calendar import Calendar
 
-__all__ = ["ROLES", "Combine", "Condition", "Count", "Deadline", "Holds", "Role", "Serves", "Within", "Words", "either"]
+__all__ = ["ROLES", "Combine", "Condition", "Count", "Deadline", "Holds", "Role", "Rules", "Serves", "Within", "either"]
 
 Deadline = Literal["inclusive", "exclusive"]
 Combine = Literal["max", "sum", "last"]
@@ -25,8 +25,8 @@ ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """The options of one call, with their defaults."""
+class Rules:
+    """The rules of one call, with their defaults."""
 
     deadline: Deadline = "inclusive"
     count: Count = "always"
@@ -39,8 +39,8 @@ class Words:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value that an option does not take, or for options that exclude each other."""
-        hints = get_type_hints(Words)
-        for field in fields(Words):
+        hints = get_type_hints(Rules)
+        for field in fields(Rules):
             allowed = get_args(hints[field.name])
             value = getattr(self, field.name)
             if allowed and isinstance(allowed[0], str) and value not in allowed:
@@ -62,7 +62,7 @@ class Words:
     @property
     def plain(self) -> bool:
         """Return whether all options except `deadline` have their defaults."""
-        return self == Words(deadline=self.deadline)
+        return self == Rules(deadline=self.deadline)
 
 
 def either(values: tuple[str, ...]) -> str:
