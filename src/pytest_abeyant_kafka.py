@@ -111,12 +111,12 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     try:
         cluster = Cluster(**options)
     except (TypeError, ValueError, AbeyantError) as error:
-        refused = str(error)
+        message = str(error)
     else:
         with cluster:
             yield cluster
         return
-    pytest.fail(f"@pytest.mark.kafka: {refused}", pytrace=False)  # here, so that pytest prints no cause of it again
+    pytest.fail(f"@pytest.mark.kafka: {message}", pytrace=False)  # here, so that pytest prints no cause of it again
 
 
 @pytest.fixture
@@ -137,9 +137,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     from abeyant.broker.simulation.pytest_runner import chunks
 
     seeds = _seeds(metafunc.config, metafunc.definition)
-    each = 1 if metafunc.config.getoption("kafka_seconds") else _CHUNKS  # the budget is of a part
-    parts = chunks(seeds, each * workers)
-    metafunc.parametrize("simulation", parts, indirect=True, ids=[_part_id(one) for one in parts])
+    per_worker = 1 if metafunc.config.getoption("kafka_seconds") else _CHUNKS  # the budget is of a part
+    parts = chunks(seeds, per_worker * workers)
+    metafunc.parametrize("simulation", parts, indirect=True, ids=[_part_id(part) for part in parts])
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -153,17 +153,17 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
     from abeyant.simulation.hashes import hashes_are_fixed
 
     config = pyfuncitem.config
-    marked = _options(pyfuncitem)
+    options = _options(pyfuncitem)
     try:
         order = _order(pyfuncitem)
         node = _without_part(pyfuncitem)
         if hashes_are_fixed():
             names = pyfuncitem._fixtureinfo.argnames
-            others = {name: pyfuncitem.funcargs[name] for name in names if name != "simulation"}
-            marked.pop("seeds", None)
+            fixtures = {name: pyfuncitem.funcargs[name] for name in names if name != "simulation"}
+            options.pop("seeds", None)
             skipped, xfailed = list[str](), list[str]()
-            test = functools.partial(_call, pyfuncitem.obj, others, skipped, xfailed)
-            report = pytest_runner.run_in_process(test, node, pytest_runner.options_of(marked), order)
+            test = functools.partial(_call, pyfuncitem.obj, fixtures, skipped, xfailed)
+            report = pytest_runner.run_in_process(test, node, pytest_runner.options_of(options), order)
             report.skipped, report.xfailed = skipped, xfailed
             if config.getoption("kafka_report"):
                 pytest_runner.write_report(Path(config.getoption("kafka_report")), report)
@@ -187,12 +187,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
     return True
 
 
-async def _call(test: Any, others: dict[str, Any], skipped: list[str], xfailed: list[str], simulation: Any) -> None:
+async def _call(test: Any, fixtures: dict[str, Any], skipped: list[str], xfailed: list[str], simulation: Any) -> None:
     try:
-        await test(simulation=simulation, **others)
-    except (pytest.skip.Exception, pytest.xfail.Exception) as why:
+        await test(simulation=simulation, **fixtures)
+    except (pytest.skip.Exception, pytest.xfail.Exception) as outcome:
         simulation.checks.clear()
-        (skipped if isinstance(why, pytest.skip.Exception) else xfailed).append(str(why))
+        (skipped if isinstance(outcome, pytest.skip.Exception) else xfailed).append(str(outcome))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -204,23 +204,23 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
             if getattr(report, "when", "") == "call" and "kafka_seeds" in properties:
                 seeds += properties["kafka_seeds"]
                 seen.update(properties["kafka_seen"])
-                test, reached = properties["kafka_first"]
-                first.setdefault(test, []).extend((int(seed), what) for seed, what in reached.items())
+                test, seed_points = properties["kafka_first"]
+                first.setdefault(test, []).extend((int(seed), points) for seed, points in seed_points.items())
     if not seeds:
         return
     from abeyant.broker.simulation.corpus import extended, read_corpus, write_corpus
     from abeyant.broker.simulation.story import coverage
     from abeyant.errors import AbeyantError
 
-    new = {test: extended({}, sorted(found)) for test, found in first.items()}
-    for line in coverage(seeds, seen, {test: len(found) for test, found in new.items()}):
+    new = {test: extended({}, sorted(runs)) for test, runs in first.items()}
+    for line in coverage(seeds, seen, {test: len(entries) for test, entries in new.items()}):
         terminalreporter.write_line(line)
     path = config.getoption("kafka_corpus")
     if path and not config.getoption("kafka_report"):
         try:
             corpus = read_corpus(Path(path))
-            for test, found in first.items():
-                corpus[test] = extended(corpus.get(test, {}), sorted(found))
+            for test, runs in first.items():
+                corpus[test] = extended(corpus.get(test, {}), sorted(runs))
             write_corpus(Path(path), corpus)
         except AbeyantError as error:
             terminalreporter.write_line(str(error), red=True)
@@ -233,11 +233,11 @@ def _seeds(config: pytest.Config, item: Any) -> list[int]:
     from abeyant.broker.simulation.corpus import read_corpus
     from abeyant.broker.simulation.pytest_runner import parse_seeds
 
-    given, corpus = config.getoption("kafka_seeds"), config.getoption("kafka_corpus")
-    marked = _options(item).get("seeds", _SEEDS)
-    seeds = parse_seeds(str(marked), "@pytest.mark.kafka(seeds=...)") if given is None else parse_seeds(given)
-    known = read_corpus(Path(corpus)).get(_test_of(item), {}) if corpus else {}
-    return list(dict.fromkeys([*sorted(known), *seeds]))
+    option, corpus = config.getoption("kafka_seeds"), config.getoption("kafka_corpus")
+    default = _options(item).get("seeds", _SEEDS)
+    seeds = parse_seeds(str(default), "@pytest.mark.kafka(seeds=...)") if option is None else parse_seeds(option)
+    corpus_seeds = read_corpus(Path(corpus)).get(_test_of(item), {}) if corpus else {}
+    return list(dict.fromkeys([*sorted(corpus_seeds), *seeds]))
 
 
 def _test_of(item: Any) -> str:
@@ -250,13 +250,13 @@ def _without_part(item: pytest.Function) -> str:
     part = item.funcargs["simulation"]
     file, colons, rest = item.nodeid.partition("::")
     name, bracket, ids = rest.partition("[")
-    others = ids.rpartition("]")[0].split("-")  # behind it xdist may have written a group
-    own = _part_id(part).split("-") if isinstance(part, list) else []
-    at = next((at for at in range(len(others)) if others[at : at + len(own)] == own), None)
-    if not own or at is None:
+    words = ids.rpartition("]")[0].split("-")  # behind it xdist may have written a group
+    part_words = _part_id(part).split("-") if isinstance(part, list) else []
+    at = next((at for at in range(len(words)) if words[at : at + len(part_words)] == part_words), None)
+    if not part_words or at is None:
         return item.nodeid
-    left = "-".join(others[:at] + others[at + len(own) :])
-    return f"{file}{colons}{name}{bracket}{left}]" if left else f"{file}{colons}{name}"
+    remaining = "-".join(words[:at] + words[at + len(part_words) :])
+    return f"{file}{colons}{name}{bracket}{remaining}]" if remaining else f"{file}{colons}{name}"
 
 
 def _part_id(seeds: Sequence[int]) -> str:
@@ -281,12 +281,12 @@ def _order(item: pytest.Function) -> Order:
 
 def _arguments(config: pytest.Config) -> list[str]:
     """Return what a child's pytest needs of this one's command line."""
-    given = [str(one) for one in config.invocation_params.args]
-    plugins = [part for at, one in enumerate(given) if one == "-p" for part in given[at : at + 2]]
-    plugins += [one for one in given if one.startswith("-p") and one != "-p"]
-    alone = ["-n0"] if config.pluginmanager.has_plugin("xdist") else []
+    arguments = [str(argument) for argument in config.invocation_params.args]
+    plugins = [part for at, argument in enumerate(arguments) if argument == "-p" for part in arguments[at : at + 2]]
+    plugins += [argument for argument in arguments if argument.startswith("-p") and argument != "-p"]
+    no_workers = ["-n0"] if config.pluginmanager.has_plugin("xdist") else []
     ini = ["-c", str(config.inipath)] if config.inipath else []
-    return ["-q", "--no-header", f"--rootdir={config.rootpath}", *ini, *plugins, "-p", "no:cacheprovider", *alone]
+    return ["-q", "--no-header", f"--rootdir={config.rootpath}", *ini, *plugins, "-p", "no:cacheprovider", *no_workers]
 
 
 @pytest.fixture(scope="session")
@@ -335,8 +335,8 @@ def _options(item: pytest.Item) -> dict[str, Any]:
                 pytest.fail(f"@pytest.mark.kafka has no {name}=: {_UNAVAILABLE[name]}", pytrace=False)
             if name not in _OPTIONS and "." not in name:
                 _refuse_mistyped(name)
-            into, key = (options, name) if name in _OPTIONS else (settings, name.replace("_", "."))
-            into[key] = value
+            target, key = (options, name) if name in _OPTIONS else (settings, name.replace("_", "."))
+            target[key] = value
     return {**options, "settings": settings} if settings else options
 
 

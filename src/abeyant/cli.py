@@ -123,11 +123,11 @@ def _extras() -> str:
     """Return a line with the installed extras, the missing ones, and the one command that installs those."""
     extras = lacking_by_extra()
     absent = {extra: names for extra, names in extras.items() if names}
-    said = [", ".join(extra for extra in extras if extra not in absent) or "none"]
+    parts = [", ".join(extra for extra in extras if extra not in absent) or "none"]
     if absent:
         listed = ", ".join(f"{extra} ({', '.join(names)})" for extra, names in absent.items())
-        said += [f"not here: {listed}", f"to have them: {install_command(*absent)}"]
-    return "; ".join(said)
+        parts += [f"not here: {listed}", f"to have them: {install_command(*absent)}"]
+    return "; ".join(parts)
 
 
 def _java() -> str:
@@ -141,8 +141,8 @@ def _java() -> str:
 
 def _of_system(error: OSError) -> str:
     """Return a system error's message, with its file name if it has one."""
-    said = error.strerror or str(error) or type(error).__name__
-    return said if error.filename is None else f"{error.filename}: {said}"
+    message = error.strerror or str(error) or type(error).__name__
+    return message if error.filename is None else f"{error.filename}: {message}"
 
 
 def _open_closed_streams() -> None:

@@ -23,8 +23,8 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End the program with status 2 and one line, without the usage: `--help` has it."""
-        shown = " ".join(message.split())
-        self.exit(2, f"{self.prog}: error: {shown} (see {self.prog} --help)\n")
+        text = " ".join(message.split())
+        self.exit(2, f"{self.prog}: error: {text} (see {self.prog} --help)\n")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -34,17 +34,17 @@ class CommandParser(argparse.ArgumentParser):
             self._refuse_unknown(args)
         return super().parse_known_args(args, namespace)
 
-    def _refuse_unknown(self, given: Sequence[str]) -> None:
-        known = self._option_string_actions
+    def _refuse_unknown(self, words: Sequence[str]) -> None:
+        options = self._option_string_actions
         above_others = self._subparsers is not None
-        for word in given:
+        for word in words:
             if word == "--" or (above_others and not word.startswith("-")):
                 return  # what follows are values, or a sub-command's
             name = word.partition("=")[0]
             # A word with a space is a value to argparse; the beginning of an option stands for all of it.
-            if not word.startswith("--") or " " in word or any(option.startswith(name) for option in known):
+            if not word.startswith("--") or " " in word or any(option.startswith(name) for option in options):
                 continue
-            self.error(f"there is no option {name}{did_you_mean(name, known)}")
+            self.error(f"there is no option {name}{did_you_mean(name, options)}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

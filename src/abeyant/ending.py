@@ -29,8 +29,8 @@ __all__ = [
 
 def add_output_options(parser: argparse.ArgumentParser, *, report: bool = True) -> None:
     """Add --quiet and --json, which go together; and --open and --title for a command that writes a report."""
-    where = "report" if report else "result"
-    parser.add_argument("--quiet", action="store_true", help=f"no progress, no summary: only the {where}'s path")
+    noun = "report" if report else "result"
+    parser.add_argument("--quiet", action="store_true", help=f"no progress, no summary: only the {noun}'s path")
     add_json(parser)
     if report:
         add_open(parser)
@@ -70,8 +70,8 @@ def end(
     """
     with standard_output(out):
         if args.json:
-            there = None if report is None else _absolute(report)
-            print_json_text(_json({"out": _absolute(out), "report": there, "result": found}))
+            report_path = None if report is None else _absolute(report)
+            print_json_text(_json({"out": _absolute(out), "report": report_path, "result": found}))
         elif args.quiet:
             print(report or out)
         else:
@@ -110,9 +110,9 @@ def standard_output(out: Path | str | None = None) -> Iterator[None]:
 def discard_output() -> None:
     """Redirect the standard output to the null device, so that Python's flush at exit does not fail again."""
     with suppress(OSError, ValueError):
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, sys.stdout.fileno())
-        os.close(nothing)
+        null_device = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null_device, sys.stdout.fileno())
+        os.close(null_device)
 
 
 @contextmanager
@@ -138,8 +138,8 @@ def print_json(found: Mapping[str, Any]) -> None:
         print_json_text(_json(found))
 
 
-def _json(found: Mapping[str, Any]) -> str:
-    return json.dumps(found, ensure_ascii=False)
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False)
 
 
 def print_json_text(text: str) -> None:

@@ -30,9 +30,9 @@ def install_command(*extras: str) -> str:
 
     released, noted = False, None
     try:
-        found = distribution(_NAME)
-        released = bool(found.metadata.get_all("Project-URL"))
-        noted = json.loads(found.read_text("direct_url.json") or "null")
+        package = distribution(_NAME)
+        released = bool(package.metadata.get_all("Project-URL"))
+        noted = json.loads(package.read_text("direct_url.json") or "null")
     except (PackageNotFoundError, OSError, ValueError):
         pass  # run from a folder on the path, or a note that is damaged
     checkout = Path(__file__).parents[2]
@@ -44,19 +44,19 @@ def lacking_by_extra() -> dict[str, list[str]]:
     from importlib.metadata import PackageNotFoundError, distribution, requires
 
     try:
-        wanted = requires(_NAME) or []
+        requirements = requires(_NAME) or []
     except PackageNotFoundError:  # run from a folder on the path
         return {}
-    found: dict[str, list[str]] = {}
-    for name, extra in (one.groups() for one in map(_BROUGHT.match, wanted) if one is not None):
+    missing: dict[str, list[str]] = {}
+    for name, extra in (match.groups() for match in map(_BROUGHT.match, requirements) if match is not None):
         if extra == _NOT_FOR_USERS:
             continue
-        absent = found.setdefault(extra, [])
+        absent = missing.setdefault(extra, [])
         try:
             distribution(name)
         except PackageNotFoundError:
             absent.append(name)
-    return found
+    return missing
 
 
 def command(noted: Any, extras: tuple[str, ...], checkout: Path | None, *, released: bool) -> str:
@@ -65,26 +65,26 @@ def command(noted: Any, extras: tuple[str, ...], checkout: Path | None, *, relea
     `checkout` is the one that the package is run from, if any; `released` whether an index has the package. The command
     has no credentials: no password or query of a URL, and no user other than `git`.
     """
-    wanted = f"[{','.join(extras)}]"
+    suffix = f"[{','.join(extras)}]"
     if isinstance(noted, Mapping) and isinstance(noted.get("url"), str):
         editable, vcs = (noted.get("dir_info") or {}).get("editable"), noted.get("vcs_info") or {}
         with suppress(ValueError):  # not a URL, or an invalid port
             url = urlsplit(noted["url"])
             if not vcs and (file := _file(url)) is not None:
                 if file.exists():
-                    return f"pip install {'-e ' if editable else ''}{_quoted(f'{file}{wanted}')}"
-                return f"{_unknown(wanted)}; it was {file}, which is gone"
+                    return f"pip install {'-e ' if editable else ''}{_quoted(f'{file}{suffix}')}"
+                return f"{_unknown(suffix)}; it was {file}, which is gone"
             if (address := _address(url, vcs, noted.get("subdirectory"))) is not None:
-                return f"pip install {_quoted(f'{_NAME}{wanted} @ {address}')}"
+                return f"pip install {_quoted(f'{_NAME}{suffix} @ {address}')}"
     elif checkout is not None:
-        return f"pip install {_quoted(f'{checkout}{wanted}')}"
+        return f"pip install {_quoted(f'{checkout}{suffix}')}"
     elif released:
-        return f"pip install {_quoted(f'{_NAME}{wanted}')}"
-    return _unknown(wanted)
+        return f"pip install {_quoted(f'{_NAME}{suffix}')}"
+    return _unknown(suffix)
 
 
-def _unknown(wanted: str) -> str:
-    place = _quoted(f"PLACE{wanted}")
+def _unknown(suffix: str) -> str:
+    place = _quoted(f"PLACE{suffix}")
     return f"pip install {place}, where PLACE is the wheel or checkout from which {_NAME} was installed"
 
 

@@ -14,8 +14,8 @@ from abeyant.installation import install_command
 
 def missing(extras: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
     """Return the missing packages of each extra that has any; `extras` has the packages of each. Imports none."""
-    found = {extra: [name for name in brings if find_spec(name) is None] for extra, brings in extras.items()}
-    return {extra: names for extra, names in found.items() if names}
+    absent = {extra: [name for name in brings if find_spec(name) is None] for extra, brings in extras.items()}
+    return {extra: names for extra, names in absent.items() if names}
 
 
 def needs(what: str, lacking: Mapping[str, Collection[str]]) -> AbeyantError:
@@ -37,14 +37,14 @@ def lazy_names(
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            found = getattr(import_module(f"{package}.{homes[name]}"), name)
+            value = getattr(import_module(f"{package}.{homes[name]}"), name)
         except ModuleNotFoundError as error:
             absent = (error.name or "").partition(".")[0]
             if absent in brings:
                 raise needs(name, missing({extra: brings}) or {extra: [absent]}) from error
             raise
-        setattr(sys.modules[package], name, found)
-        return found
+        setattr(sys.modules[package], name, value)
+        return value
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *homes})

@@ -65,16 +65,16 @@ class _Wait(DelayedOperation):
     def try_complete(self) -> bool:
         """Test the condition in the waiting task's context. If it raises, end the wait and raise that there (P6)."""
         try:
-            held = self.submitted if self.until is None else self.context.run(self.until)
-            if held is not True and iscoroutine(held):
-                held.close()
+            result = self.submitted if self.until is None else self.context.run(self.until)
+            if result is not True and iscoroutine(result):
+                result.close()
                 raise TypeError(f"until must be a plain function, not {self.until!r}: its coroutine is always true")
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001  raised in the waiting task
             self.fail(error)
             return False
-        return bool(held) and self.force_complete()
+        return bool(result) and self.force_complete()
 
     def fail(self, error: BaseException) -> bool:
         """End the wait with an error. Return False if it had already ended."""

@@ -77,12 +77,12 @@ class Acl(NamedTuple):
 def require_known(acls: Iterable[Acl]) -> None:
     """Raise ValueError for a rule or a filter with an unknown type, pattern, operation or permission."""
     for acl in acls:
-        for what, names, value in (
+        for field, names, value in (
             ("resource type", _TYPES, acl.resource_type), ("pattern type", _PATTERNS, acl.pattern),
             ("operation", _OPERATIONS, acl.operation), ("permission type", _PERMISSIONS, acl.permission),
         ):  # fmt: skip
             if not 0 < value < len(names):
-                raise ValueError(f"{what} {value} is unknown: use 1 to {len(names) - 1}")
+                raise ValueError(f"{field} {value} is unknown: use 1 to {len(names) - 1}")
 
 
 class Client(NamedTuple):
@@ -99,24 +99,24 @@ class Acls:
         """Read the rules from `store`."""
         self.enabled = settings["authorizer.class.name"] == AUTHORIZER
         """Whether requests are authorized."""
-        self._super_users = {one.strip() for one in (settings["super.users"] or "").split(";")}
+        self._super_users = {user.strip() for user in (settings["super.users"] or "").split(";")}
         self._default: bool = settings["allow.everyone.if.no.acl.found"]
         self._store = store
         self._acls: dict[Acl, None] = dict.fromkeys(Acl(*fields) for fields in store.acls())
 
     def create(self, acls: Iterable[Acl]) -> list[ApiError | None]:
         """Add rules. Return the error of each, or None."""
-        found: list[ApiError | None] = []
+        errors: list[ApiError | None] = []
         for acl in acls:
             try:
                 _check(acl)
                 if acl not in self._acls:
                     self._store.put_acl(acl, exists=True)
                     self._acls[acl] = None
-                found.append(None)
+                errors.append(None)
             except ApiError as error:
-                found.append(error)
-        return found
+                errors.append(error)
+        return errors
 
     def matching(self, wanted: Acl) -> list[Acl]:
         """Return the rules that match a filter."""
@@ -133,15 +133,15 @@ class Acls:
         """Return whether a client may perform an operation on a resource. A DENY rule wins. O(rules)."""
         if client.principal in self._super_users:
             return True
-        known = allowed = False
+        has_rule = allowed = False
         for acl in self._acls:
             if acl.resource_type == resource_type and acl.covers(name):
-                known = True
+                has_rule = True
                 if _applies(acl, client, operation):
                     if acl.permission == _DENY:
                         return False
                     allowed = True
-        return allowed or (not known and self._default)
+        return allowed or (not has_rule and self._default)
 
     def allows_any(self, client: Client, operation: int, resource_type: int) -> bool:
         """Return whether a client may perform an operation on any resource of this type. O(rules squared)."""
@@ -150,11 +150,12 @@ class Acls:
         applying = [
             acl for acl in self._acls if acl.resource_type == resource_type and _applies(acl, client, operation)
         ]
-        denied = [acl for acl in applying if acl.permission == _DENY]
+        denials = [acl for acl in applying if acl.permission == _DENY]
         return any(
             acl.permission == _ALLOW
             and not any(
-                one.covers(acl.name or "") and (one.name == "*" or one.pattern >= acl.pattern) for one in denied
+                denial.covers(acl.name or "") and (denial.name == "*" or denial.pattern >= acl.pattern)
+                for denial in denials
             )
             for acl in applying
         )
@@ -175,13 +176,13 @@ def _check(acl: Acl) -> None:
         text = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
         raise ApiError(ErrorCode.invalid_request, text)
     if ":" not in (acl.principal or ""):
-        why = "no colon is present separating the principal type from the principal name"
-        raise ApiError(ErrorCode.invalid_request, f"Could not parse principal from `{acl.principal}` ({why})")
+        reason = "no colon is present separating the principal type from the principal name"
+        raise ApiError(ErrorCode.invalid_request, f"Could not parse principal from `{acl.principal}` ({reason})")
     if not acl.name:
         raise ApiError(ErrorCode.invalid_request, "Invalid empty resource name")
-    for what, names, value, least in (
+    for field, names, value, least in (
         ("resourceType", _TYPES, acl.resource_type, TOPIC), ("patternType", _PATTERNS, acl.pattern, _LITERAL),
         ("operation", _OPERATIONS, acl.operation, _ALL), ("permissionType", _PERMISSIONS, acl.permission, _DENY),
     ):  # fmt: skip
         if value < least:
-            raise ApiError(ErrorCode.invalid_request, f"Invalid {what} {names[value]}")
+            raise ApiError(ErrorCode.invalid_request, f"Invalid {field} {names[value]}")

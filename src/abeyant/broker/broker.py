@@ -223,8 +223,8 @@ class Broker:
             connection.abort()
         for purgatory in self.purgatories:
             purgatory.close("cancel")
-        for other in self.cluster.brokers.values():
-            self.cluster.network.send(other, other.inter_broker_purgatory.check_and_complete, self.id)
+        for peer in self.cluster.brokers.values():
+            self.cluster.network.send(peer, peer.inter_broker_purgatory.check_and_complete, self.id)
         self.telemetry.close()
         self._idle.close()
         self.housekeeping.close()
@@ -308,7 +308,7 @@ class Broker:
             self._listener.tls = self.cluster.security.tls_context(self.cluster.settings, self.id)
             self._listener.check_room()
         # Close the connections above the limit that have been idle for longest, as Kafka does.
-        by_idle_time = sorted(self.connections, key=lambda one: self._idle.idle_for(one) or 0.0, reverse=True)
+        by_idle_time = sorted(self.connections, key=lambda client: self._idle.idle_for(client) or 0.0, reverse=True)
         for connection in by_idle_time[: max(self._quotas.excess, 0)]:
             connection.abort()
         self.housekeeping.reconfigure()
@@ -375,10 +375,10 @@ class Broker:
 
     def session(self, follower: int) -> Session:
         """Return the session of a broker that follows this one. The first call creates it."""
-        found = self.sessions.get(follower)
-        if found is None:
-            found = self.sessions[follower] = Session(self, follower)
-        return found
+        session = self.sessions.get(follower)
+        if session is None:
+            session = self.sessions[follower] = Session(self, follower)
+        return session
 
     def answer_follower(self, follower: int, answer: ReplicaResponse) -> None:
         """Send the response to a follower's fetch."""
@@ -442,7 +442,7 @@ class Broker:
 
     def unread(self) -> list[Waiting]:
         """Return the requests that arrived during the pause. O(requests)."""
-        found = []
+        requests = []
         for action, args in self._inbox:
             if action != self._receive_late or args[0].closed:
                 continue
@@ -451,8 +451,8 @@ class Broker:
                 call = self._call(connection, frame)
             except Exception:  # noqa: BLE001  any bytes may come (K9); logged on resume
                 continue
-            found.append(Waiting(self.id, call.api.name, keys_of(call), call.client_id, since, math.inf, "pause"))
-        return found
+            requests.append(Waiting(self.id, call.api.name, keys_of(call), call.client_id, since, math.inf, "pause"))
+        return requests
 
     def _take_token(self, connection: Connection, login: Login, token: bytes) -> None:
         try:

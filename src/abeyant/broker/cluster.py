@@ -97,8 +97,8 @@ class Cluster(ClusterApi):
         if type(port) is not int or not host:
             raise ValueError(f"port must be a whole number and host not empty, not {port!r} and {host!r}")
         if not 0 <= port <= _LAST_PORT + 1 - brokers:
-            what = f"{brokers} brokers have ports up to {port + brokers - 1}" if port > 0 else f"port is {port}"
-            raise AbeyantError(f"{what}; a port is from 0 to {_LAST_PORT}")
+            problem = f"{brokers} brokers have ports up to {port + brokers - 1}" if port > 0 else f"port is {port}"
+            raise AbeyantError(f"{problem}; a port is from 0 to {_LAST_PORT}")
         if clock not in ("real", "held"):
             raise ValueError(f'clock must be "real" or "held", not {clock!r}')
         self.settings = Settings(from_python(settings or {}))
@@ -236,8 +236,8 @@ class Cluster(ClusterApi):
         if self.directory is not None:
             self.directory.on_deletion = self._delete_files_at
         self.network = Network(loop)
-        known = self.security.credentials
-        self.controller = Controller(self.clock, self.network, self.settings, tuple(self._ports), journal, known)
+        credentials = self.security.credentials
+        self.controller = Controller(self.clock, self.network, self.settings, tuple(self._ports), journal, credentials)
         for number in self._ports:
             self._start(number)
         self.network.settle()
@@ -252,8 +252,8 @@ class Cluster(ClusterApi):
         try:
             broker.listen(self._ports[number])
         except OSError as error:
-            where = f"{self.host}:{self._ports[number]}"
-            raise AbeyantError(f"broker {number} cannot listen at {where}: {error.strerror or error}") from error
+            address = f"{self.host}:{self._ports[number]}"
+            raise AbeyantError(f"broker {number} cannot listen at {address}: {error.strerror or error}") from error
         self._ports[number] = broker.port
         self.brokers[number] = broker
         self.settings.add_broker(number, self._own_settings(broker))
@@ -266,7 +266,7 @@ class Cluster(ClusterApi):
 
     def _own_settings(self, broker: Broker) -> dict[str, str]:
         protocol, number = self.security.protocol, str(broker.id)
-        own = {
+        values = {
             "node.id": number,
             "broker.id": number,
             "log.dirs": broker.log_dir,
@@ -274,10 +274,10 @@ class Cluster(ClusterApi):
             "advertised.listeners": f"{protocol}://{broker.address}",
         }
         if mechanisms := self.security.mechanisms:
-            own["sasl.enabled.mechanisms"] = ",".join(mechanisms)
+            values["sasl.enabled.mechanisms"] = ",".join(mechanisms)
         if self._racks:
-            own["broker.rack"] = self._racks[(broker.id - min(self._ports)) % len(self._racks)]
-        return own
+            values["broker.rack"] = self._racks[(broker.id - min(self._ports)) % len(self._racks)]
+        return values
 
     def _end(self) -> None:
         self._end_waits()
@@ -333,8 +333,8 @@ class Cluster(ClusterApi):
             self._calls.discard(result)
 
     def _not_open(self) -> AbeyantError:
-        mend = "it has been closed; create another" if self.brokers else "use it in a `with` statement, or call open()"
-        return AbeyantError(f"the cluster is not open: {mend}")
+        hint = "it has been closed; create another" if self.brokers else "use it in a `with` statement, or call open()"
+        return AbeyantError(f"the cluster is not open: {hint}")
 
 
 def _checked_racks(racks: Sequence[str] | None, settings: Settings) -> tuple[str, ...]:
@@ -345,7 +345,7 @@ def _checked_racks(racks: Sequence[str] | None, settings: Settings) -> tuple[str
         not isinstance(racks, Sequence)
         or isinstance(racks, str)
         or not racks
-        or not all(isinstance(one, str) and one for one in racks)
+        or not all(isinstance(rack, str) and rack for rack in racks)
     ):
         raise ValueError(f'racks must be a list of names, for instance ["east", "west"], not {racks!r}')
     if settings["broker.rack"] is not None:
@@ -373,9 +373,9 @@ def _unknown_option(option: str) -> str:
     name = option.replace("_", ".")
     if name in definitions("broker"):
         return f'Cluster has no option {option}, which is a setting: write settings={{"{name}": ...}}'
-    known = [*inspect.signature(Cluster).parameters, *definitions("broker")]
-    known.remove("unknown")
-    return f"Cluster has no option {option}{did_you_mean(option if option in known else name, known)}"
+    names = [*inspect.signature(Cluster).parameters, *definitions("broker")]
+    names.remove("unknown")
+    return f"Cluster has no option {option}{did_you_mean(option if option in names else name, names)}"
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:

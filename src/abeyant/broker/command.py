@@ -143,13 +143,13 @@ def run(args: argparse.Namespace, others: Mapping[str, Serve]) -> int:
 
     servers = {"control": _serve_control, **others}
     ports = {name: getattr(args, name) for name in servers}
-    asked = {name: _in_range(f"--{name}", port, 0, 65_535) for name, port in ports.items() if port is not None}
+    active_ports = {name: _in_range(f"--{name}", port, 0, 65_535) for name, port in ports.items() if port is not None}
     for option in ("token", "clock"):
-        if not asked and getattr(args, option) not in (None, "real"):
-            named = " or ".join(f"--{name}" for name in servers)
-            raise AbeyantError(f"--{option} is for {named}: add one, or leave --{option} out")
-    if asked and (lacking := missing({"window": ("h11",)})):
-        raise needs(f"--{next(iter(asked))}", lacking)
+        if not active_ports and getattr(args, option) not in (None, "real"):
+            options = " or ".join(f"--{name}" for name in servers)
+            raise AbeyantError(f"--{option} is for {options}: add one, or leave --{option} out")
+    if active_ports and (packages := missing({"window": ("h11",)})):
+        raise needs(f"--{next(iter(active_ports))}", packages)
     topics = [_topic(text) for text in args.topic]
     _require_unique("--topic", [(name, None) for name, *_ in topics])
     cluster = Cluster(
@@ -175,7 +175,7 @@ def run(args: argparse.Namespace, others: Mapping[str, Serve]) -> int:
             if name not in cluster.topics():
                 cluster.create_topic(name, partitions, replicas)
         urls = {}
-        for name, port in asked.items():
+        for name, port in active_ports.items():
             server = stack.enter_context(servers[name](cluster, port, host=args.host, token=args.token))
             urls[name] = server.url.partition("?")[0]  # without the token: this is printed
         _print_addresses(cluster, args, urls)
@@ -201,21 +201,21 @@ def _serve_control(cluster: Cluster, port: int, *, host: str, token: str | None)
 
 
 def _print_addresses(cluster: Cluster, args: argparse.Namespace, urls: Mapping[str, str]) -> None:
-    trusted = cluster.ca_file
+    ca_file = cluster.ca_file
     paths = {name: getattr(args, name) and str(getattr(args, name).absolute()) for name in ("data", "request_log")}
     if args.json or "control" in urls:
-        ca = {"ssl.ca.location": str(trusted)} if trusted else {}
+        ca = {"ssl.ca.location": str(ca_file)} if ca_file else {}
         print_json({"bootstrap.servers": cluster.bootstrap, "brokers": args.brokers, **urls, **paths, **ca})
     else:
         with standard_output():
             print(f"bootstrap.servers={cluster.bootstrap}")
             for name, url in urls.items():
                 print(f"{name}={url}")
-            if trusted:
-                print(f"ssl.ca.location={trusted}")
-    kept = f"in {args.data}" if args.data else "in memory"
+            if ca_file:
+                print(f"ssl.ca.location={ca_file}")
+    storage = f"in {args.data}" if args.data else "in memory"
     brokers = "1 broker" if args.brokers == 1 else f"{args.brokers} brokers"
-    print(f"abeyant: {brokers}, records {kept}; stop with Ctrl-C", file=sys.stderr, flush=True)
+    print(f"abeyant: {brokers}, records {storage}; stop with Ctrl-C", file=sys.stderr, flush=True)
 
 
 def _host(text: str) -> str:
@@ -232,12 +232,12 @@ def _in_range(option: str, value: int, least: int, most: int) -> int:
 
 def _require_unique(option: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
     """Return the names and values as a dict. Raises AbeyantError for a repeated name."""
-    found: dict[str, T] = {}
+    by_name: dict[str, T] = {}
     for name, value in pairs:
-        if name in found:
+        if name in by_name:
             raise AbeyantError(f"{option} {name} is given twice: leave one out")
-        found[name] = value
-    return found
+        by_name[name] = value
+    return by_name
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -248,7 +248,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _racks(text: str) -> list[str]:
-    racks = [one.strip() for one in text.split(",")]
+    racks = [rack.strip() for rack in text.split(",")]
     if not all(racks):
         raise AbeyantError(f"--racks takes {_RACKS}, for instance east,west, not {text!r}")
     return racks
@@ -271,10 +271,10 @@ def _users(args: argparse.Namespace) -> dict[str, str]:
 def _topic(text: str) -> tuple[str, int, int | None]:
     name, *numbers = text.split(":")
     try:
-        partitions, replicas, *more = [int(number) for number in [*numbers, *_DEFAULTS[len(numbers) :]]]
+        partitions, replicas, *extra = [int(number) for number in [*numbers, *_DEFAULTS[len(numbers) :]]]
     except ValueError:
-        more = [0]
-    if more or not name:
+        extra = [0]
+    if extra or not name:
         raise AbeyantError(f"--topic takes {_TOPIC}, for instance orders:6:3, not {text!r}")
     if partitions < 1 or (replicas < 1 and len(numbers) > 1):
         raise AbeyantError(f"--topic {text}: partitions and replicas must be 1 or more")

@@ -258,22 +258,22 @@ class Controller:
                 ErrorCode.invalid_partitions,
                 f"The topic {topic.name} currently has {present} partition(s); {count} would not be an increase.",
             )
-        more = count - present
+        increase = count - present
         replication = len(topic.partitions[0].replicas)
         if assignments is None:
-            replicas = place_replicas(present, more, replication, sorted(self.members), self._racks())
+            replicas = place_replicas(present, increase, replication, sorted(self.members), self._racks())
         else:
-            if len(assignments) != more:
+            if len(assignments) != increase:
                 raise ApiError(
                     ErrorCode.invalid_replica_assignment,
-                    f"Attempted to add {more} additional partition(s), but only {len(assignments)} assignment(s) were "
-                    "specified.",
+                    f"Attempted to add {increase} additional partition(s), but only {len(assignments)} assignment(s) "
+                    "were specified.",
                 )
             for brokers in assignments:
                 check_replicas(brokers, self._brokers, replication)
             replicas = [tuple(brokers) for brokers in assignments]
         if quota is not None:
-            quota(more)
+            quota(increase)
         states = [self._new_partition(topic, index, brokers) for index, brokers in enumerate(replicas, present)]
         if not validate_only:
             for state in states:
@@ -311,12 +311,12 @@ class Controller:
         """
         changed = self.features.update(updates, self.controller_id, validate_only=validate_only)
         if ELIGIBLE_REPLICAS in changed and self.features.level(ELIGIBLE_REPLICAS):
-            of_all = self._settings.dynamic(None)
-            self.configure_brokers(None, {MIN_ISR: str(self._settings[MIN_ISR])} | of_all)
+            defaults = self._settings.dynamic(None)
+            self.configure_brokers(None, {MIN_ISR: str(self._settings[MIN_ISR])} | defaults)
             for broker in self._brokers:
-                own = self._settings.dynamic(broker)
-                if own.pop(MIN_ISR, None) is not None:
-                    self.configure_brokers(broker, own)
+                overrides = self._settings.dynamic(broker)
+                if overrides.pop(MIN_ISR, None) is not None:
+                    self.configure_brokers(broker, overrides)
 
     # -- other
 

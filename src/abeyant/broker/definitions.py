@@ -115,8 +115,8 @@ class Definition:
             return None
         value = self._typed(text.strip() if self.type != "password" else text)
         if refusal := self._refusal(value):
-            shown, reason = refusal
-            raise self._invalid(shown, reason)
+            invalid_text, reason = refusal
+            raise self._invalid(invalid_text, reason)
         return value
 
     def show(self, text: str | None) -> str | None:
@@ -139,10 +139,10 @@ class Definition:
                 raise self._invalid(text, f"Not a number of type {self.type.upper()}")
             return number
         if self.type == "double":
-            found = _DOUBLE.fullmatch(text.strip())  # float() also takes inf, 1_000 and other digits than ASCII's
-            if found is None:
+            match = _DOUBLE.fullmatch(text.strip())  # float() also takes inf, 1_000 and other digits than ASCII's
+            if match is None:
                 raise self._invalid(text, "Not a number of type DOUBLE")
-            return float(found[1])
+            return float(match[1])
         if self.type == "list":
             items = tuple(item.strip() for item in text.split(",")) if text else ()
             return tuple(dict.fromkeys(items)) if _ONE_OF.fullmatch(self.allowed) else items
@@ -155,16 +155,16 @@ class Definition:
 
     def _refusal(self, value: Any) -> tuple[str, str] | None:
         """Return the invalid part of the value and the reason; None if it is valid."""
-        shown = str(value)
+        text = str(value)
         if limits := _RANGE.fullmatch(self.allowed):
             least, greatest, beside = limits.groups()
             if beside is not None and not float(least) <= value <= float(greatest):
                 either = f"Value must be between {least} and {greatest} or equal to {beside}"
-                return None if value == int(beside) else (shown, either)
+                return None if value == int(beside) else (text, either)
             if value < float(least):
-                return shown, f"Value must be at least {least}"
+                return text, f"Value must be at least {least}"
             if greatest is not None and value > float(greatest):
-                return shown, f"Value must be no more than {greatest}"
+                return text, f"Value must be no more than {greatest}"
             return None
         if choice := _ONE_OF.fullmatch(self.allowed):
             return _choice_refusal(value, choice[2].split(", "), fold=bool(choice[1]))
@@ -176,27 +176,27 @@ class Definition:
             if value.lower().startswith(_BY_DURATION) and duration_ms(value[len(_BY_DURATION) :]) is not None:
                 return None
             either = f"Invalid value `{value}` for configuration {self.name}. The value must be either {self.allowed}."
-            return shown, either
+            return text, either
         if self.allowed == "non-empty string" and not value:
-            return shown, "String must be non-empty"
+            return text, "String must be non-empty"
         return None
 
 
 def duration_ms(text: str) -> int | None:
     """Return an ISO 8601 duration of days, hours, minutes and seconds in ms; None if Java would refuse it."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         return None
-    *whole, fraction = found.groups("0")
-    days, hours, minutes, seconds = map(int, whole)
+    *units, fraction = match.groups("0")
+    days, hours, minutes, seconds = map(int, units)
     seconds += ((days * 24 + hours) * 60 + minutes) * 60
     return None if seconds > _LONGEST_DURATION else seconds * 1000 + int(fraction.ljust(3, "0")[:3])
 
 
 def _choice_refusal(value: Any, choices: list[str], *, fold: bool) -> tuple[str, str] | None:
-    known = {choice.lower() for choice in choices} if fold else set(choices)
+    allowed = {choice.lower() for choice in choices} if fold else set(choices)
     for item in value if isinstance(value, tuple) else (value,):
-        if (item.lower() if fold else item) not in known:
+        if (item.lower() if fold else item) not in allowed:
             return item, f"String must be one of{' (case insensitive)' if fold else ''}: {', '.join(choices)}"
     return None
 
@@ -215,15 +215,15 @@ def _java_double(value: float) -> str:
 @cache
 def definitions(scope: Scope) -> dict[str, Definition]:
     """Return all settings of a scope by name. The first call reads the table, in about 1 ms."""
-    found = {}
+    by_name = {}
     for line in _TABLE.read_text("utf-8").splitlines():
         if line.startswith("#"):
             continue
-        of, name, kind, default, allowed, change, fallback, text = line.split("\t")
-        if of == scope:
+        row_scope, name, kind, default, allowed, change, fallback, text = line.split("\t")
+        if row_scope == scope:
             value = None if default == _NONE else default
-            found[name] = Definition(name, kind, value, allowed, change, fallback or None, text)
-    return found
+            by_name[name] = Definition(name, kind, value, allowed, change, fallback or None, text)
+    return by_name
 
 
 def definition(scope: Scope, name: str) -> Definition:
@@ -231,19 +231,19 @@ def definition(scope: Scope, name: str) -> Definition:
 
     Raises ConfigError, with the nearest name, for an unknown setting.
     """
-    known = definitions(scope)
-    if name in known:
-        return known[name]
-    if scope == "broker" and (base := _base(name)) in known:
-        text = _OF_TOKENS if name.endswith(OAUTHBEARER_OPTIONS) else known[base].text
-        return replace(known[base], name=name, base=base, change="listener", text=text)
-    kafka = f"Unknown {scope} config name: {name}"
-    raise ConfigError(f"{kafka}{did_you_mean(name, known)}", kafka)
+    settings = definitions(scope)
+    if name in settings:
+        return settings[name]
+    if scope == "broker" and (base := _base(name)) in settings:
+        text = _OF_TOKENS if name.endswith(OAUTHBEARER_OPTIONS) else settings[base].text
+        return replace(settings[base], name=name, base=base, change="listener", text=text)
+    kafka_message = f"Unknown {scope} config name: {name}"
+    raise ConfigError(f"{kafka_message}{did_you_mean(name, settings)}", kafka_message)
 
 
 def _base(name: str) -> str:
     """Return a listener setting's name without the listener and the mechanism; "" for another setting."""
-    found = _LISTENER.fullmatch(name)
-    if found is None:
+    match = _LISTENER.fullmatch(name)
+    if match is None:
         return ""
-    return next((base for base in _PER_MECHANISM if found[1].endswith(base)), found[1])
+    return next((base for base in _PER_MECHANISM if match[1].endswith(base)), match[1])

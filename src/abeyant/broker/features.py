@@ -42,7 +42,7 @@ FEATURES: Final = (
     Feature(STREAMS, 0, 1, 1),
     Feature("transaction.version", 0, 2, 2),
 )
-_BY_NAME: Final = {one.name: one for one in FEATURES}
+_BY_NAME: Final = {feature.name: feature for feature in FEATURES}
 
 
 class Update(NamedTuple):
@@ -61,7 +61,7 @@ class Features:
         """Read the levels from `store`."""
         self._store = store
         self.epoch, stored = store.features()
-        self._levels = {one.name: one.level for one in FEATURES} | stored
+        self._levels = {feature.name: feature.level for feature in FEATURES} | stored
 
     def level(self, name: str) -> int:
         """Return a feature's level, 0 if it is off. O(1)."""
@@ -76,40 +76,40 @@ class Features:
 
         `controller` is the broker that messages name as the controller.
         """
-        wanted = {one.name: one for one in updates}
-        for one in wanted.values():
-            if reason := self._refusal(one, controller):
-                raise _failed(f"Invalid update version {one.level} for feature {one.name}. {reason}")
-            if one.name == _METADATA and one.level < self._levels[_METADATA]:
-                raise _failed(_metadata_downgrade(self._levels[_METADATA], one))
-        changed = {name: one.level for name, one in wanted.items() if one.level != self._levels[name]}
-        if validate_only or not changed:
+        by_name = {change.name: change for change in updates}
+        for change in by_name.values():
+            if reason := self._refusal(change, controller):
+                raise _failed(f"Invalid update version {change.level} for feature {change.name}. {reason}")
+            if change.name == _METADATA and change.level < self._levels[_METADATA]:
+                raise _failed(_metadata_downgrade(self._levels[_METADATA], change))
+        changes = {name: change.level for name, change in by_name.items() if change.level != self._levels[name]}
+        if validate_only or not changes:
             return frozenset()
-        levels = self._levels | changed
+        levels = self._levels | changes
         self._store.put_features(self.epoch + 1, levels)
         self.epoch, self._levels = self.epoch + 1, levels
-        return frozenset(changed)
+        return frozenset(changes)
 
-    def _refusal(self, one: Update, controller: int) -> str | None:
+    def _refusal(self, change: Update, controller: int) -> str | None:
         """Return why a change is invalid; None if it is valid."""
-        known = _BY_NAME.get(one.name)
-        if one.kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        feature = _BY_NAME.get(change.name)
+        if change.kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
             return "The controller does not support the given upgrade type."
-        if one.level < 0:
+        if change.level < 0:
             return "A feature version cannot be less than 0."
-        if known is None:
-            if one.level:
+        if feature is None:
+            if change.level:
                 return f"Local controller {controller} does not support this feature."
-            return f"Feature {one.name} not found."
-        if not known.least <= one.level <= known.greatest:
-            return f"Local controller {controller} only supports versions {known.least}-{known.greatest}"
-        before = self._levels[one.name]
-        if one.level < before and one.kind == UPGRADE:
+            return f"Feature {change.name} not found."
+        if not feature.least <= change.level <= feature.greatest:
+            return f"Local controller {controller} only supports versions {feature.least}-{feature.greatest}"
+        current = self._levels[change.name]
+        if change.level < current and change.kind == UPGRADE:
             return (
                 "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
                 "downgrade."
             )
-        if one.level > before and one.kind != UPGRADE:
+        if change.level > current and change.kind != UPGRADE:
             return "Can't downgrade to a newer version."
         return None
 
@@ -119,11 +119,11 @@ def _failed(reason: str) -> ApiError:
     return ApiError(ErrorCode.invalid_update_version, text)
 
 
-def _metadata_downgrade(before: int, one: Update) -> str:
+def _metadata_downgrade(current: int, change: Update) -> str:
     """Return the message that refuses an older metadata version: that of 4.3 changes the metadata itself."""
     reason = (
         "Unsafe metadata downgrade is not supported in this version."
-        if one.kind == UNSAFE_DOWNGRADE
+        if change.kind == UNSAFE_DOWNGRADE
         else "Refusing to perform the requested downgrade because it might delete metadata information."
     )
-    return f"Unsupported metadata.version downgrade from {before} to {one.level}. {reason}"
+    return f"Unsupported metadata.version downgrade from {current} to {change.level}. {reason}"

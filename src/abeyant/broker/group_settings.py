@@ -46,8 +46,8 @@ class GroupSettings:
             return self._brokers[f"group.{name}"]
         key = group_id, name
         if key not in self._values:
-            found = definition("group", name)
-            self._values[key] = found.parse(found.default if text is None else text)
+            setting = definition("group", name)
+            self._values[key] = setting.parse(setting.default if text is None else text)
         return self._values[key]
 
     def check(self, settings: Mapping[str, str]) -> None:
@@ -86,16 +86,16 @@ class GroupSettings:
 
     def describe(self, group_id: str, names: Iterable[str] | None = None) -> list[ConfigEntry]:
         """Return what DescribeConfigs shows of a group, by default all settings. Ignores unknown names."""
-        wanted = definitions("group") if names is None else set(names)
-        own = self.own(group_id)
+        selected = definitions("group") if names is None else set(names)
+        overrides = self.own(group_id)
         entries = []
-        for found in definitions("group").values():
-            if found.name not in wanted:
+        for setting in definitions("group").values():
+            if setting.name not in selected:
                 continue
-            synonyms = [Synonym(found.name, own[found.name], GROUP)] if found.name in own else []
-            if found.fallback:
-                synonyms += self._brokers.synonyms(found.fallback, None)
+            synonyms = [Synonym(setting.name, overrides[setting.name], GROUP)] if setting.name in overrides else []
+            if setting.fallback:
+                synonyms += self._brokers.synonyms(setting.fallback, None)
             else:
-                synonyms.append(Synonym(found.name, found.default, DEFAULT))
-            entries.append(entry_of(found, synonyms[0].value, tuple(synonyms), read_only=False))
+                synonyms.append(Synonym(setting.name, setting.default, DEFAULT))
+            entries.append(entry_of(setting, synonyms[0].value, tuple(synonyms), read_only=False))
         return entries

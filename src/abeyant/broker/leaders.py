@@ -87,8 +87,10 @@ class Leaders:
             for state in list(topic.partitions):
                 if member.id not in state.replicas:
                     continue
-                after = state.elect(self._members, unclean=self._unclean(topic)) if state.leader == NO_LEADER else state
-                if not self._try_put(after, topic):
+                new_state = (
+                    state.elect(self._members, unclean=self._unclean(topic)) if state.leader == NO_LEADER else state
+                )
+                if not self._try_put(new_state, topic):
                     self._network.send(member, member.apply_state, state, topic)
 
     def left(self, broker: int) -> None:
@@ -116,16 +118,16 @@ class Leaders:
         current = topic.partitions[state.partition]
         if current.partition_epoch != state.partition_epoch or current.leader not in self._members:
             return None
-        wanted = set(isr)
-        if any(broker not in self._members for broker in wanted - set(current.isr)):
+        new_isr = set(isr)
+        if any(broker not in self._members for broker in new_isr - set(current.isr)):
             return None
-        ordered = tuple(broker for broker in current.replicas if broker in wanted)
-        changed = current.change(isr=ordered).finish_reassignment(self._members, unclean=self._unclean(topic))
+        ordered = tuple(broker for broker in current.replicas if broker in new_isr)
+        new_state = current.change(isr=ordered).finish_reassignment(self._members, unclean=self._unclean(topic))
         try:
-            self._put(changed, topic)
+            self._put(new_state, topic)
         except ApiError:  # for instance a full disk; the leader will propose it again
             return None
-        return changed
+        return new_state
 
     def elect_preferred(self, state: PartitionState) -> PartitionState:
         """Elect the preferred replica. Raises ApiError."""
@@ -135,9 +137,9 @@ class Leaders:
             raise ApiError(ErrorCode.election_not_needed, None)
         if preferred not in state.isr or preferred not in self._members:
             raise ApiError(ErrorCode.preferred_leader_not_available, "The preferred leader was not available.")
-        elected = state.change(leader=preferred)
-        self._put(elected, topic)
-        return elected
+        new_state = state.change(leader=preferred)
+        self._put(new_state, topic)
+        return new_state
 
     def move_leader(self, state: PartitionState, leader: int) -> PartitionState:
         """Elect another in-sync replica, as a reassignment or a controlled shutdown does. Raises ApiError."""
@@ -146,22 +148,22 @@ class Leaders:
             raise ApiError(ErrorCode.election_not_needed, None)
         if leader not in state.isr or leader not in self._members:
             raise ApiError(ErrorCode.eligible_leaders_not_available, f"Broker {leader} is not in sync, or not alive.")
-        elected = state.change(leader=leader)
-        self._put(elected, topic)
-        return elected
+        new_state = state.change(leader=leader)
+        self._put(new_state, topic)
+        return new_state
 
     def elect_unclean(self, state: PartitionState) -> PartitionState:
         """Elect any live replica of a partition without a leader, in sync or not. Raises ApiError."""
         topic = self._topics[state.topic]
         if state.leader != NO_LEADER:
             raise ApiError(ErrorCode.election_not_needed, None)
-        elected = state.elect(self._members, unclean=True)
-        if elected is state:
+        new_state = state.elect(self._members, unclean=True)
+        if new_state is state:
             raise ApiError(
                 ErrorCode.eligible_leaders_not_available, "Eligible topic partition leaders are not available."
             )
-        self._put(elected, topic)
-        return elected
+        self._put(new_state, topic)
+        return new_state
 
     def _schedule_rebalance(self) -> None:
         if self._settings["auto.leader.rebalance.enable"]:
@@ -189,17 +191,17 @@ class Leaders:
                 ErrorCode.invalid_replication_factor,
                 f"The replication factor is changed from {len(state.original)} to {len(replicas)}",
             )
-        after = state.reassign(replicas).finish_reassignment(self._members, unclean=self._unclean(topic))
-        self._put(after, topic)
+        new_state = state.reassign(replicas).finish_reassignment(self._members, unclean=self._unclean(topic))
+        self._put(new_state, topic)
 
     def _put(self, state: PartitionState, topic: Topic) -> None:
         """Store a partition's new state and send it to its old and new brokers. Raises ApiError."""
-        before = topic.partitions[state.partition]
-        if before is state:
+        old_state = topic.partitions[state.partition]
+        if old_state is state:
             return
         self._store.put_partition(state)
         topic.partitions[state.partition] = state
-        self.send(state, topic, before.replicas)
+        self.send(state, topic, old_state.replicas)
 
     def _try_put(self, state: PartitionState, topic: Topic) -> bool:
         """Like `_put`, but log an error, as no client gets it. Return whether the state changed."""
@@ -221,5 +223,5 @@ class Leaders:
 
     def _unclean(self, topic: Topic) -> bool:
         """Return whether an out-of-sync replica may lead if no other is left, by the controller's settings."""
-        allowed: bool = topic.settings.value("unclean.leader.election.enable", self.controller_id)
-        return allowed
+        unclean: bool = topic.settings.value("unclean.leader.election.enable", self.controller_id)
+        return unclean

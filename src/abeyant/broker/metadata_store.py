@@ -40,13 +40,13 @@ class MetadataStore:
             return fresh
         if self._journal.get("cluster") is None:
             self._put("cluster", fresh)
-        known: str = self._journal["cluster"]
-        return known
+        cluster_id: str = self._journal["cluster"]
+        return cluster_id
 
     def next_producer(self) -> int:
         """Return the first unreserved producer id."""
-        known: int = 0 if self._journal is None else self._journal.get("producers", 0)
-        return known
+        producer_id: int = 0 if self._journal is None else self._journal.get("producers", 0)
+        return producer_id
 
     def reserve_producer_ids(self, producer_id: int) -> None:
         """Reserve a producer id that is about to be allocated."""
@@ -62,18 +62,18 @@ class MetadataStore:
     def partitions(self, topic: Topic) -> list[PartitionState]:
         """Return a topic's partitions by index."""
         assert self._journal is not None
-        found = []
+        states = []
         for key, (replicas, isr, leader, leader_epoch, partition_epoch, adding, removing) in self._journal.items(
             f"partition/{topic.id}/"
         ):
             index = int(key.rpartition("/")[2])
-            found.append(
+            states.append(
                 PartitionState(
                     topic.name, topic.id, index, tuple(replicas), tuple(isr), leader, leader_epoch, partition_epoch,
                     tuple(adding), tuple(removing),
                 )
             )  # fmt: skip
-        return sorted(found, key=lambda state: state.partition)
+        return sorted(states, key=lambda state: state.partition)
 
     def put_topic(self, topic: Topic) -> None:
         """Store a new topic. Partitions first, so that a restart finds all of it or nothing."""
@@ -164,8 +164,8 @@ class MetadataStore:
 
     def features(self) -> tuple[int, dict[str, int]]:
         """Return the epoch of the finalized features, and their stored levels; 0 and {} before the first change."""
-        known: list[Any] = [0, {}] if self._journal is None else self._journal.get("features", [0, {}])
-        return known[0], known[1]
+        features: list[Any] = [0, {}] if self._journal is None else self._journal.get("features", [0, {}])
+        return features[0], features[1]
 
     def put_features(self, epoch: int, levels: Mapping[str, int]) -> None:
         """Store the finalized features."""

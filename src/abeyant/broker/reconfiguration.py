@@ -68,13 +68,13 @@ def _check_connections(values: Values) -> None:
 @lru_cache(16)
 def overrides(text: str) -> dict[str, int]:
     """Return the limit of each address in `host:number,...`. Raises ConfigError for a host without an address."""
-    found = {}
+    limits = {}
     for host, number in _pairs(_OVERRIDES, text):
         address = address_of(host)
         if address is None:
             raise ConfigError(f"{_OVERRIDES}: {text!r} has a host without an address: {host!r}")
-        found[address] = int(number)
-    return found
+        limits[address] = int(number)
+    return limits
 
 
 def address_of(host: str) -> str | None:
@@ -111,11 +111,11 @@ def check_change(before: Values, after: Values) -> None:
     for name in ("max.connections", "max.connection.creation.rate"):
         if after(name) <= 0:
             raise _refusal(f"Invalid {name} {after(name)}")
-    for name, whole in (
+    for name, total_name in (
         ("log.local.retention.ms", "log.retention.ms"),
         ("log.local.retention.bytes", "log.retention.bytes"),
     ):
-        _check_local(name, after(name), whole, after(whole))
+        _check_local(name, after(name), total_name, after(total_name))
     if after("listeners") != before("listeners"):
         raise ConfigError("listeners: cannot change while the broker runs")
     if not set(after("metric.reporters")) <= {definition("broker", "metric.reporters").default}:
@@ -138,34 +138,34 @@ def check_listener(
         name for name in before.keys() | after.keys()
         if before.get(name) != after.get(name) and _is_for_listeners(definition("broker", name))
     }  # fmt: skip
-    own = {
+    own_names = {
         name for name in started.keys() | after.keys()
         if started.get(name) != after.get(name, started.get(name)) and name.startswith(prefix)
         and definition("broker", name).base not in SHARED_BY_LISTENERS
     }  # fmt: skip
-    if shared and own:
+    if shared and own_names:
         raise _refusal(
             f"Configs cannot be updated dynamically for existing listener ListenerName({listener}), restart broker or "
             "create a new listener for update"
         )
 
 
-def _is_for_listeners(found: Definition) -> bool:
+def _is_for_listeners(setting: Definition) -> bool:
     """Return whether a setting applies to all listeners."""
-    if found.base is not None or found.name == "cordoned.log.dirs":
+    if setting.base is not None or setting.name == "cordoned.log.dirs":
         return False
-    return found.change == "broker" or found.name in SHARED_BY_LISTENERS
+    return setting.change == "broker" or setting.name in SHARED_BY_LISTENERS
 
 
-def _check_local(name: str, local: int, whole: str, limit: int) -> None:
+def _check_local(name: str, local: int, total_name: str, limit: int) -> None:
     """Raise ConfigError if `local` exceeds `limit`, that of all tiers. -2 means the same as `limit`, -1 no limit."""
     if limit < 0 or local == -2:
         return
     invalid = f"Invalid value {local} for configuration {name}:"
     if local == -1:
-        raise _refusal(f"{invalid} Value must not be -1 as {whole} value is set as {limit}.")
+        raise _refusal(f"{invalid} Value must not be -1 as {total_name} value is set as {limit}.")
     if local > limit:
-        raise _refusal(f"{invalid} Value must not be more than {whole} property value: {limit}")
+        raise _refusal(f"{invalid} Value must not be more than {total_name} property value: {limit}")
 
 
 def _require(condition: object, reason: str) -> None:

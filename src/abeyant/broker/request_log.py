@@ -84,15 +84,15 @@ class RequestLog:
 
     def log_replica_fetch(self, broker: Broker, fetch: ReplicaFetch, answer: ReplicaResponse, since: float) -> None:
         """Write a line for a follower's fetch, as if it had arrived over the wire in a fetch session."""
-        known = broker.cluster.controller.topics
+        topics = broker.cluster.controller.topics
         positions, results = defaultdict(list), defaultdict(list)
-        for one in fetch.positions:
+        for entry in fetch.positions:
             position = Message(
-                partition=one.partition, current_leader_epoch=one.leader_epoch, fetch_offset=one.offset,
-                last_fetched_epoch=one.last_epoch, log_start_offset=one.start,
+                partition=entry.partition, current_leader_epoch=entry.leader_epoch, fetch_offset=entry.offset,
+                last_fetched_epoch=entry.last_epoch, log_start_offset=entry.start,
                 partition_max_bytes=broker.replica_partition_bytes,
             )  # fmt: skip
-            positions[one.topic].append(position)
+            positions[entry.topic].append(position)
         for part in answer.partitions:
             size = sum(batch.size for batch in part.records or ())
             result = Message(
@@ -104,8 +104,8 @@ class RequestLog:
 
         def by_topic(rows: Mapping[str, list[Message]]) -> list[Message]:
             return [
-                Message(topic_id=known[name].id if name in known else None, partitions=found)
-                for name, found in rows.items()
+                Message(topic_id=topics[name].id if name in topics else None, partitions=partitions)
+                for name, partitions in rows.items()
             ]
 
         self._numbers[fetch.follower] = number = self._numbers.get(fetch.follower, -1) + 1
@@ -128,7 +128,7 @@ class RequestLog:
             partition_index=after.partition, leader_id=after.leader, leader_epoch=after.leader_epoch, isr=after.isr,
             partition_epoch=after.partition_epoch,
         )  # fmt: skip
-        topics, results = ([Message(topic_id=after.topic_id, partitions=[one])] for one in (request, response))
+        topics, results = ([Message(topic_id=after.topic_id, partitions=[message])] for message in (request, response))
         forms = _forms(_ALTER_PARTITION, Message(broker_id=broker.id, topics=topics), Message(topics=results))
         self._write(broker, _header(*_ALTER_PARTITION, 0, str(broker.id)), *forms, broker.now(), None)
 
@@ -186,12 +186,12 @@ class RequestLog:
             logger("broker").error("the request log in %s ends here: %s", self._directory, error.strerror or error)
 
     def _file(self, broker: int) -> IO[str]:
-        found = self._files.get(broker)
-        if found is None:
+        file = self._files.get(broker)
+        if file is None:
             path = self._directory / f"broker-{broker}" / "kafka-request.log"
             path.parent.mkdir(parents=True, exist_ok=True)
-            found = self._files[broker] = path.open("a", encoding="utf-8", buffering=1 << 16)
-        return found
+            file = self._files[broker] = path.open("a", encoding="utf-8", buffering=1 << 16)
+        return file
 
 
 def _forms(api: tuple[int, str, int], request: Message, response: Message) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -207,8 +207,8 @@ def _codec(key: int, version: int) -> Codec:
 def _redact_secrets(form: Any) -> None:
     """Redact HMACs, salts and salted passwords, with which clients authenticate. Kafka logs them."""
     if isinstance(form, list):
-        for one in form:
-            _redact_secrets(one)
+        for item in form:
+            _redact_secrets(item)
     elif isinstance(form, dict):
         for name, value in form.items():
             if name in _SECRETS:
@@ -221,10 +221,10 @@ def _redact_settings(request_form: dict[str, Any]) -> None:
     """Redact the values of secret and of unknown settings. Kafka: `KafkaConfig.loggableValue`."""
     for resource in request_form["resources"]:
         kind = resource["resourceType"]
-        known = definitions(_SCOPES[kind]) if kind in _SCOPES else {}
-        for one in resource["configs"]:
-            if kind != _LOGGER and (one["name"] not in known or known[one["name"]].sensitive):
-                one["value"] = "[hidden]"
+        settings = definitions(_SCOPES[kind]) if kind in _SCOPES else {}
+        for config in resource["configs"]:
+            if kind != _LOGGER and (config["name"] not in settings or settings[config["name"]].sensitive):
+                config["value"] = "[hidden]"
 
 
 def _header(key: int, name: str, version: int, number: int, client: str) -> dict[str, Any]:

@@ -31,48 +31,53 @@ class ScramUsers:
         """Delete, add and replace credentials. Return each user's error, or None; it does not affect other users."""
         changes: dict[str, tuple[str, Credential | None]] = {}
         errors: dict[str, ApiError | None] = {}
-        for one, removes in (*((one, True) for one in deletions), *((one, False) for one in upsertions)):
-            if one.name in errors:
+        for alteration, removes in (
+            *((alteration, True) for alteration in deletions),
+            *((alteration, False) for alteration in upsertions),
+        ):
+            if alteration.name in errors:
                 continue
             try:
-                if changes.pop(one.name, None) is not None:
+                if changes.pop(alteration.name, None) is not None:
                     text = "A user credential cannot be altered twice in the same request"
                     raise ApiError(ErrorCode.duplicate_resource, text)
-                changes[one.name] = self._deletion(one) if removes else self._upsertion(one)
+                changes[alteration.name] = self._deletion(alteration) if removes else self._upsertion(alteration)
             except ApiError as error:
-                errors[one.name] = error
+                errors[alteration.name] = error
         for user, (mechanism, credential) in changes.items():
             self._store.put_credential(mechanism, user, credential)
-            known = self.credentials.of(mechanism)
+            credentials = self.credentials.of(mechanism)
             if credential is None:
-                del known[user]
+                del credentials[user]
             else:
-                known[user] = credential
+                credentials[user] = credential
             errors[user] = None
         return errors
 
-    def _deletion(self, one: Any) -> tuple[str, None]:
-        mechanism = _mechanism(one)
-        if one.name not in self.credentials.of(mechanism):
+    def _deletion(self, deletion: Any) -> tuple[str, None]:
+        mechanism = _mechanism(deletion)
+        if deletion.name not in self.credentials.of(mechanism):
             text = "Attempt to delete a user credential that does not exist"
             raise ApiError(ErrorCode.resource_not_found, text)
         return mechanism, None
 
-    def _upsertion(self, one: Any) -> tuple[str, Credential]:
-        mechanism = _mechanism(one)
-        if not _LEAST <= one.iterations <= _MOST:
-            text = f"Too {'few' if one.iterations < _LEAST else 'many'} iterations"
+    def _upsertion(self, upsertion: Any) -> tuple[str, Credential]:
+        mechanism = _mechanism(upsertion)
+        if not _LEAST <= upsertion.iterations <= _MOST:
+            text = f"Too {'few' if upsertion.iterations < _LEAST else 'many'} iterations"
             raise ApiError(ErrorCode.unacceptable_credential, text)
-        if not one.salted_password:
+        if not upsertion.salted_password:
             raise ApiError(ErrorCode.unknown_server_error)
-        return mechanism, Credential.of_salted(mechanism, one.salt, one.salted_password, one.iterations)
+        return mechanism, Credential.of_salted(
+            mechanism, upsertion.salt, upsertion.salted_password, upsertion.iterations
+        )
 
 
-def _mechanism(one: Any) -> str:
+def _mechanism(alteration: Any) -> str:
     """Return the mechanism that a change names. Raises ApiError if it is unknown, or the user name is empty."""
-    if not one.name:
+    if not alteration.name:
         raise ApiError(ErrorCode.unacceptable_credential, "Username must not be empty")
-    found = _NAMES.get(one.mechanism)
-    if found is None:
+    mechanism = _NAMES.get(alteration.mechanism)
+    if mechanism is None:
         raise ApiError(ErrorCode.unsupported_sasl_mechanism, "Unknown SCRAM mechanism")
-    return found
+    return mechanism

@@ -96,8 +96,8 @@ class Settings:
 
     def of_listener(self, name: str, listener: str, broker: int | None = None) -> Any:
         """Return a listener's typed value: its own, else that of all listeners."""
-        own = self.value(f"listener.name.{listener.lower()}.{name}", broker)
-        return self.value(name, broker) if own is None else own
+        listener_value = self.value(f"listener.name.{listener.lower()}.{name}", broker)
+        return self.value(name, broker) if listener_value is None else listener_value
 
     def _text(self, name: str, broker: int | None) -> str | None:
         return next((text for layer in self._layers(broker).values() if (text := layer.get(name)) is not None), None)
@@ -114,14 +114,14 @@ class Settings:
     def synonyms(self, name: str, broker: int | None) -> tuple[Synonym, ...]:
         """Return all values of a setting, the effective one first, including its names in other units."""
         names = _synonyms(name)
-        found = [
-            Synonym(one, text, source)
+        synonyms = [
+            Synonym(synonym_name, text, source)
             for source, layer in self._layers(broker).items()
-            for one in names
-            if (text := layer.get(one)) is not None
+            for synonym_name in names
+            if (text := layer.get(synonym_name)) is not None
         ]
-        own = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
-        return tuple(found[own:])
+        start = next((index for index, synonym in enumerate(synonyms) if synonym.name == name), len(synonyms))
+        return tuple(synonyms[start:])
 
     def add_broker(self, broker: int, own: Mapping[str, str]) -> None:
         """Set one broker's own static settings: its id, listeners and log directory."""
@@ -142,18 +142,18 @@ class Settings:
         Raises ConfigError if Kafka would refuse the change.
         """
         texts = texts_of(changes)
-        found = {name: definition("broker", name) for name in texts}
-        _refuse("Cannot update these configs dynamically", [name for name in texts if not found[name].dynamic])
+        by_name = {name: definition("broker", name) for name in texts}
+        _refuse("Cannot update these configs dynamically", [name for name in texts if not by_name[name].dynamic])
         _refuse(
             "These security configs can be dynamically updated only per-listener using the listener prefix",
-            [name for name in texts if found[name].change == "listener" and found[name].base is None],
+            [name for name in texts if by_name[name].change == "listener" and by_name[name].base is None],
         )
         for name, text in texts.items():
-            found[name].parse(text)
+            by_name[name].parse(text)
         if broker is None:
             _refuse(
                 "Cannot update these configs at default cluster level, broker id must be specified",
-                [name for name in texts if found[name].per_broker],
+                [name for name in texts if by_name[name].per_broker],
             )
         after = self._after(broker, texts)
         check_together(after._milliseconds_or_value(broker))
@@ -197,24 +197,27 @@ class Settings:
         Ignores unknown names, as Kafka does.
         """
         dynamic = {*self._all_brokers, *self._brokers.get(broker if broker is not None else -1, {})}
-        known = [found for found in definitions("broker").values() if not found.hidden or found.name in dynamic]
+        candidates = [
+            setting for setting in definitions("broker").values() if not setting.hidden or setting.name in dynamic
+        ]
         names_set = {**self._static, **dict.fromkeys(dynamic)}
-        known += [definition("broker", name) for name in names_set if name not in definitions("broker")]
-        wanted = None if names is None else set(names)
+        candidates += [definition("broker", name) for name in names_set if name not in definitions("broker")]
+        selected = None if names is None else set(names)
         return [
-            self._describe(found, broker)
-            for found in known
-            if (wanted is None or found.name in wanted) and (broker is not None or found.name in self._all_brokers)
+            self._describe(setting, broker)
+            for setting in candidates
+            if (selected is None or setting.name in selected)
+            and (broker is not None or setting.name in self._all_brokers)
         ]
 
-    def _describe(self, found: Definition, broker: int | None) -> ConfigEntry:
-        synonyms = self.synonyms(found.name, broker)
+    def _describe(self, setting: Definition, broker: int | None) -> ConfigEntry:
+        synonyms = self.synonyms(setting.name, broker)
         if broker is None:
-            synonyms = tuple(one for one in synonyms if one.source == ALL_BROKERS)
-        text = self._text(found.name, broker)
-        raw = broker is None or found.base is not None or found.change == "running"  # Kafka does not parse those
-        read_only = not found.dynamic or found.base is not None
-        return entry_of(found, text if raw else found.show(text), synonyms, read_only=read_only)
+            synonyms = tuple(synonym for synonym in synonyms if synonym.source == ALL_BROKERS)
+        text = self._text(setting.name, broker)
+        raw = broker is None or setting.base is not None or setting.change == "running"  # Kafka does not parse those
+        read_only = not setting.dynamic or setting.base is not None
+        return entry_of(setting, text if raw else setting.show(text), synonyms, read_only=read_only)
 
 
 class TopicSettings:
@@ -243,12 +246,12 @@ class TopicSettings:
 
     def value(self, name: str, broker: int | None = None) -> Any:
         """Return the typed value on one broker. Raises ConfigError for an unknown name."""
-        found = definition("topic", name)
+        setting = definition("topic", name)
         if name in self.own:
-            return found.parse(self.own[name])
-        if found.fallback in _UNITS:
-            return self._brokers.milliseconds(found.fallback, broker)
-        return self._brokers.value(found.fallback, broker) if found.fallback else found.parse(found.default)
+            return setting.parse(self.own[name])
+        if setting.fallback in _UNITS:
+            return self._brokers.milliseconds(setting.fallback, broker)
+        return self._brokers.value(setting.fallback, broker) if setting.fallback else setting.parse(setting.default)
 
     def log_config(self, broker: int | None = None) -> LogConfig:
         """Return the settings of this topic's logs on one broker."""
@@ -263,48 +266,48 @@ class TopicSettings:
 
     def describe(self, names: Iterable[str] | None = None, broker: int | None = None) -> list[ConfigEntry]:
         """Return what one broker's DescribeConfigs shows of the topic. Ignores unknown names."""
-        wanted = definitions("topic") if names is None else set(names)
+        selected = definitions("topic") if names is None else set(names)
         return [
-            self._describe(found, broker)
-            for found in definitions("topic").values()
-            if found.name in wanted and (not found.hidden or found.name in self.own)
+            self._describe(setting, broker)
+            for setting in definitions("topic").values()
+            if setting.name in selected and (not setting.hidden or setting.name in self.own)
         ]
 
-    def _describe(self, found: Definition, broker: int | None) -> ConfigEntry:
-        synonyms = self._brokers.synonyms(found.fallback, broker) if found.fallback else ()
-        if found.name in self.own:
-            text = found.show(self.own[found.name])
-            synonyms = (Synonym(found.name, text, TOPIC), *synonyms)
-        elif found.fallback in _UNITS:
-            text = str(self.value(found.name, broker))
-        elif found.fallback:
-            text = found.show(self._brokers._text(found.fallback, broker))
+    def _describe(self, setting: Definition, broker: int | None) -> ConfigEntry:
+        synonyms = self._brokers.synonyms(setting.fallback, broker) if setting.fallback else ()
+        if setting.name in self.own:
+            text = setting.show(self.own[setting.name])
+            synonyms = (Synonym(setting.name, text, TOPIC), *synonyms)
+        elif setting.fallback in _UNITS:
+            text = str(self.value(setting.name, broker))
+        elif setting.fallback:
+            text = setting.show(self._brokers._text(setting.fallback, broker))
         else:
-            text = found.default
-        return entry_of(found, text, synonyms, read_only=False)
+            text = setting.default
+        return entry_of(setting, text, synonyms, read_only=False)
 
 
-def _check_start(found: Definition, text: str) -> None:
+def _check_start(setting: Definition, text: str) -> None:
     """Raise ConfigError for a static setting that is invalid, dynamic only, or not supported here."""
-    value = found.parse(text)
-    base = found.base or found.name
-    if found.change == "running":
+    value = setting.parse(text)
+    base = setting.base or setting.name
+    if setting.change == "running":
         raise ConfigError(
-            f"{found.name} can only be set while brokers run: use kafka-configs --alter, or IncrementalAlterConfigs"
+            f"{setting.name} can only be set while brokers run: use kafka-configs --alter, or IncrementalAlterConfigs"
         )
-    known = {"authorizer.class.name": AUTHORIZER, "replica.selector.class": REPLICA_SELECTOR}.get(base)
-    if known is not None and value not in ("", known):
-        raise ConfigError(f"{found.name}={text} is not there: leave it out, or use {known}")
+    supported = {"authorizer.class.name": AUTHORIZER, "replica.selector.class": REPLICA_SELECTOR}.get(base)
+    if supported is not None and value not in ("", supported):
+        raise ConfigError(f"{setting.name}={text} is not there: leave it out, or use {supported}")
     # Kafka's default of "listeners" is not ours: a cluster without it listens on free ports.
-    is_default = base != "listeners" and value == found.parse(definition("broker", base).default)
-    if found.unsupported is not None and not is_default:
-        shown = found.name if found.sensitive else f"{found.name}={text}"
-        raise ConfigError(f"{shown} has no effect in this broker: {found.unsupported}")
+    is_default = base != "listeners" and value == setting.parse(definition("broker", base).default)
+    if setting.unsupported is not None and not is_default:
+        label = setting.name if setting.sensitive else f"{setting.name}={text}"
+        raise ConfigError(f"{label} has no effect in this broker: {setting.unsupported}")
 
 
-def _refuse(why: str, names: list[str]) -> None:
+def _refuse(reason: str, names: list[str]) -> None:
     if names:
-        raise ConfigError(f"{why}: [{', '.join(names)}]")
+        raise ConfigError(f"{reason}: [{', '.join(names)}]")
 
 
 def _synonyms(name: str) -> tuple[str, ...]:
@@ -319,21 +322,21 @@ def _synonyms(name: str) -> tuple[str, ...]:
 
 @cache
 def _defaults() -> dict[str, str]:
-    return {one.name: one.default for one in definitions("broker").values() if one.default is not None}
+    return {setting.name: setting.default for setting in definitions("broker").values() if setting.default is not None}
 
 
 def entry_of(found: Definition, text: str | None, synonyms: tuple[Synonym, ...], *, read_only: bool) -> ConfigEntry:
     """Return what DescribeConfigs shows of a setting with this value. The first synonym is its source."""
-    shown = tuple(one._replace(value=None) if found.sensitive else one for one in synonyms)
+    visible_synonyms = tuple(synonym._replace(value=None) if found.sensitive else synonym for synonym in synonyms)
     return ConfigEntry(
         found.name,
         None if found.sensitive else text,
-        shown[0].source if shown else DEFAULT,
+        visible_synonyms[0].source if visible_synonyms else DEFAULT,
         read_only,
         found.sensitive,
         TYPES[found.type],
         found.documentation,
-        shown,
+        visible_synonyms,
     )
 
 
@@ -343,15 +346,15 @@ def from_python(settings: Mapping[str, object]) -> dict[str, str]:
     Only listeners' settings have underscores in Kafka: names such as `listener.name.sasl_ssl.ssl.client.auth` stay.
     Raises ConfigError for a setting with both spellings, and for None.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for key, value in settings.items():
         name = str(key) if str(key).startswith("listener.name.") else str(key).replace("_", ".")
-        if name in found:
+        if name in texts:
             raise ConfigError(f"{name} is given twice, with dots and with underscores: leave one out")
         if value is None:
             raise ConfigError(f"{name} is None: leave it out for its default")
-        found[name] = _text(value)
-    return found
+        texts[name] = _text(value)
+    return texts
 
 
 def texts_of(settings: Mapping[str, object]) -> dict[str, str]:

@@ -48,12 +48,12 @@ class Collector:
         """
         if names not in _NAMES:
             raise ValueError(f'names must be "abeyant" or "kafka", not {names!r}')
-        wanted = [(thing, kind_of(thing), None) for thing in things]
-        wanted += [(thing, kind_of(thing), name) for name, thing in named.items()]  # type: ignore[misc]
-        if not wanted:
+        entries = [(thing, kind_of(thing), None) for thing in things]
+        entries += [(thing, kind_of(thing), name) for name, thing in named.items()]  # type: ignore[misc]
+        if not entries:
             raise TypeError("nothing to collect: pass a timer, Purgatory, IdleDetector, event loop or broker Cluster")
         self._registered = _registered_in(registry)
-        self._members = [self._registered.add(thing, kind, name, names) for thing, kind, name in wanted]
+        self._members = [self._registered.add(thing, kind, name, names) for thing, kind, name in entries]
 
     def close(self) -> None:
         """End the series. A second call does nothing."""
@@ -88,13 +88,15 @@ class _Registered:
 
     def add(self, thing: object, kind: Kind, name: str | None, names: str) -> _Member:
         with self._lock:
-            self._members = [one for one in self._members if one.thing() is not None]
-            for one in self._members:
-                if one.thing() is thing and one.names == names:
-                    one.uses += 1
-                    return one
-            taken = {one.labels.get(kind.label, "") for one in self._members if one.kind is kind}
-            member = _Member(thing, kind, _free_name(_name_of(thing, kind) if name is None else name, taken), names)
+            self._members = [candidate for candidate in self._members if candidate.thing() is not None]
+            for candidate in self._members:
+                if candidate.thing() is thing and candidate.names == names:
+                    candidate.uses += 1
+                    return candidate
+            used_names = {candidate.labels.get(kind.label, "") for candidate in self._members if candidate.kind is kind}
+            member = _Member(
+                thing, kind, _free_name(_name_of(thing, kind) if name is None else name, used_names), names
+            )
             self._members.append(member)
             return member
 
@@ -122,8 +124,8 @@ class _Registered:
 
 def _add(families: dict[str, Metric], reading: Reading, by_kafka: bool) -> None:
     family, labels = reading.family, dict(reading.labels)
-    theirs = family.kafka(labels) if by_kafka and family.kafka is not None else None
-    name, labels = (f"abeyant_{family.name}", labels) if theirs is None else theirs
+    kafka_series = family.kafka(labels) if by_kafka and family.kafka is not None else None
+    name, labels = (f"abeyant_{family.name}", labels) if kafka_series is None else kafka_series
     labels = {label: _text(value) for label, value in labels.items()}
     metric = families.get(name)
     if metric is None:
@@ -135,12 +137,12 @@ def _add(families: dict[str, Metric], reading: Reading, by_kafka: bool) -> None:
 
 
 def _add_histogram(metric: Metric, labels: dict[str, str], histogram: Histogram) -> None:
-    so_far = 0
+    cumulative_count = 0
     for bound, count in zip([*histogram.bounds, _INFINITY], histogram.counts, strict=True):
-        so_far += count
+        cumulative_count += count
         end = "+Inf" if bound == _INFINITY else repr(float(bound))
-        metric.add_sample(f"{metric.name}_bucket", {**labels, "le": end}, so_far)
-    metric.add_sample(f"{metric.name}_count", labels, so_far)
+        metric.add_sample(f"{metric.name}_bucket", {**labels, "le": end}, cumulative_count)
+    metric.add_sample(f"{metric.name}_count", labels, cumulative_count)
     metric.add_sample(f"{metric.name}_sum", labels, histogram.total)
 
 
@@ -160,11 +162,11 @@ def _name_of(thing: Any, kind: Kind) -> str:
     return "" if kind.label == "cluster" else f"{type(thing).__module__.split('.')[-1]}"
 
 
-def _free_name(name: str, taken: set[str]) -> str:
+def _free_name(name: str, used_names: set[str]) -> str:
     number = 1
-    while (free := name if number == 1 else f"{name}-{number}".lstrip("-")) in taken:
+    while (candidate := name if number == 1 else f"{name}-{number}".lstrip("-")) in used_names:
         number += 1
-    return free
+    return candidate
 
 
 _lock = threading.Lock()
@@ -176,8 +178,8 @@ def _registered_in(registry: CollectorRegistry) -> _Registered:
     if not callable(getattr(registry, "register", None)):
         raise TypeError(f"registry must be a prometheus_client.CollectorRegistry, not {registry!r}")
     with _lock:
-        found = _roots.get(registry)
-        if found is None:
-            found = _roots[registry] = _Registered()
-            registry.register(found)
-        return found
+        collector = _roots.get(registry)
+        if collector is None:
+            collector = _roots[registry] = _Registered()
+            registry.register(collector)
+        return collector

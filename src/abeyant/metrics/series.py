@@ -52,15 +52,15 @@ class Measured(Protocol):
 
 def renamed(name: str, **labels: str) -> Callable[[Mapping[str, str]], tuple[str, dict[str, str]]]:
     """Return a function for `Family.kafka`: it returns `name`, and our `labels` under Kafka's names for them."""
-    return lambda ours: (name, {theirs: ours[label] for label, theirs in labels.items() if label in ours})
+    return lambda values: (name, {kafka_name: values[label] for label, kafka_name in labels.items() if label in values})
 
 
-def _kafka_expires(ours: Mapping[str, str]) -> tuple[str, dict[str, str]] | None:
-    operation = ours["purgatory"]
+def _kafka_expires(labels: Mapping[str, str]) -> tuple[str, dict[str, str]] | None:
+    operation = labels["purgatory"]
     if operation not in ("Produce", "Fetch", "DeleteRecords"):
         return None
-    rest = {"broker": ours["broker"]} if "broker" in ours else {}
-    return f"kafka_server_delayed{operation.lower()}metrics_expires", rest
+    kafka_labels = {"broker": labels["broker"]} if "broker" in labels else {}
+    return f"kafka_server_delayed{operation.lower()}metrics_expires", kafka_labels
 
 
 _PURGATORY = "kafka.server:type=DelayedOperationPurgatory"

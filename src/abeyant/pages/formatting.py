@@ -103,13 +103,13 @@ def operation_name(instance: str, op_id: str, kind: str | None) -> str:
 
 def shortened(text: object, longest: int = _LONGEST_LABEL) -> str:
     """Return visible text, shortened in the middle so that names remain distinct by both ends. Quote a blank one."""
-    seen = visible(text)
-    if not seen.strip():
-        seen = f'"{seen}"'
-    if len(seen) <= longest:
-        return seen
+    printable = visible(text)
+    if not printable.strip():
+        printable = f'"{printable}"'
+    if len(printable) <= longest:
+        return printable
     head = (longest - 1) * 2 // 3
-    return f"{seen[:head]}…{seen[head + 1 - longest :]}"
+    return f"{printable[:head]}…{printable[head + 1 - longest :]}"
 
 
 def escaped(text: object) -> str:

@@ -67,18 +67,18 @@ def table(
     numbers for a selected time range.
     """
     head = "".join(f'<th scope="col">{title}</th>' for title, _ in names.values())
-    named = (f' data-column="{escaped(name)}"' if number else "" for name in numbers)
+    attributes = (f' data-column="{escaped(name)}"' if number else "" for name in numbers)
     head += "".join(
         f'<th scope="col" class="number"{name}>{title}</th>'
-        for name, (title, _) in zip(named, numbers.values(), strict=True)
+        for name, (title, _) in zip(attributes, numbers.values(), strict=True)
     )
     last = (more or {}).items()
     head += "".join(f'<th scope="col">{title}</th>' for _, (title, _) in last)
-    most = {name: float(pd.to_numeric(rows[name]).max()) for name in bars if not rows.empty}
+    maxima = {name: float(pd.to_numeric(rows[name]).max()) for name in bars if not rows.empty}
     body = "".join(
         f"<tr{_mark(row, 'kind', mark)}{_mark(row, 'number', number)}>"
         + "".join(f"<td>{show(row[name])}</td>" for name, (_, show) in names.items())
-        + "".join(_number(row[name], show, most.get(name)) for name, (_, show) in numbers.items())
+        + "".join(_number(row[name], show, maxima.get(name)) for name, (_, show) in numbers.items())
         + "".join(f"<td>{show(row[name])}</td>" for name, (_, show) in last)
         + "</tr>"
         for row in rows.to_dict("records")
@@ -94,11 +94,11 @@ def _mark(row: Mapping[Any, Any], name: str, column: str | None) -> str:
 
 def _number(value: Any, show: Cell, most: float | None) -> str:
     number = pd.to_numeric(value, errors="coerce")
-    known = not pd.isna(number)
-    exact = f' data-value="{float(number):.12g}"' if known else ""
+    is_number = not pd.isna(number)
+    exact = f' data-value="{float(number):.12g}"' if is_number else ""
     if most is None:
         return f'<td class="number"{exact}>{show(value)}</td>'
-    length = float(number) / most if known and most > 0 else 0.0
+    length = float(number) / most if is_number and most > 0 else 0.0
     return f'<td class="number bar"{exact} style="--bar:{max(length, 0.0):.3f}">{show(value)}</td>'
 
 

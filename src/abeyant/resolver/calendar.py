@@ -120,12 +120,12 @@ class Calendar:
         """Return the same text for the same hours, zone and holidays."""
         holidays = self._holidays
         if isinstance(holidays, frozenset):
-            shown = str(sorted(map(str, holidays)))
+            text = str(sorted(map(str, holidays)))
         else:
-            shown = repr(holidays)
-            if " object at 0x" in shown:
-                shown = type(holidays).__qualname__
-        return f"Calendar({self._hours!r}, zone={self._zone.key!r}, holidays={shown})"
+            text = repr(holidays)
+            if " object at 0x" in text:
+                text = type(holidays).__qualname__
+        return f"Calendar({self._hours!r}, zone={self._zone.key!r}, holidays={text})"
 
     def elapsed_at(self, at: int) -> int:
         """Return the open time between the start of 1970 and `at`, both in microseconds; negative before 1970.
@@ -148,35 +148,35 @@ class Calendar:
 
     def due(self, starts: Any, readings: Any) -> Any:
         """Return `due_at` for NumPy columns of microseconds; the greatest int64 stands for never."""
-        known = self._covering(int(starts.min(initial=0)), int(starts.max(initial=0)))
+        hours = self._covering(int(starts.min(initial=0)), int(starts.max(initial=0)))
         most = int(readings[readings != NEVER].max(initial=0))
-        return self._columns_of(self._reaching(known, most)).due(starts, readings)
+        return self._columns_of(self._reaching(hours, most)).due(starts, readings)
 
-    def _columns_of(self, known: _Hours) -> _Columns:
+    def _columns_of(self, hours: _Hours) -> _Columns:
         columns = self._columns
-        if columns is None or columns.of is not known:
-            self._columns = columns = _Columns(known)
+        if columns is None or columns.of is not hours:
+            self._columns = columns = _Columns(hours)
         return columns
 
     def _covering(self, earliest: int, latest: int) -> _Hours:
         """Return hours that cover two instants and all between, extended if necessary."""
-        known = self._known
+        hours = self._known
         first, last = _day_of(earliest), _day_of(latest)
-        if known.begins and known.first < first and last < known.last:
-            return known
-        return self._grow(min(first - _MARGIN, known.first), max(last + _MARGIN, known.last, first + _SPAN))
+        if hours.begins and hours.first < first and last < hours.last:
+            return hours
+        return self._grow(min(first - _MARGIN, hours.first), max(last + _MARGIN, hours.last, first + _SPAN))
 
-    def _reaching(self, known: _Hours, reading: int) -> _Hours:
+    def _reaching(self, hours: _Hours, reading: int) -> _Hours:
         """Return hours that reach a reading of `elapsed`, extended if necessary."""
-        while reading > known.before[-1]:
-            further = min((_FURTHEST - known.last).days, max(_SPAN.days, (known.last - known.first).days))
-            opened = known.before[-1]
-            known = self._grow(known.first, known.last + timedelta(days=further))
-            if known.before[-1] == opened:
+        while reading > hours.before[-1]:
+            further = min((_FURTHEST - hours.last).days, max(_SPAN.days, (hours.last - hours.first).days))
+            opened = hours.before[-1]
+            hours = self._grow(hours.first, hours.last + timedelta(days=further))
+            if hours.before[-1] == opened:
                 raise ValueError(
-                    f"calendar: nothing is open in the {further:,} days before {known.last}: check hours and holidays"
+                    f"calendar: nothing is open in the {further:,} days before {hours.last}: check hours and holidays"
                 )
-        return known
+        return hours
 
     def _grow(self, first: date, last: date) -> _Hours:
         with self._lock:
@@ -188,9 +188,9 @@ class Calendar:
             spans = sorted((begin, end) for begin, end in spans if end > begin) or [(_micros(last), _micros(last))]
             begins, ends = map(list, zip(*spans, strict=True))
             before = list(accumulate((end - begin for begin, end in spans), initial=0))
-            known = _Hours(first, last, begins, ends, before)
-            zero = known.elapsed(0)
-            self._known = known._replace(before=[opened - zero for opened in before])
+            new_hours = _Hours(first, last, begins, ends, before)
+            zero = new_hours.elapsed(0)
+            self._known = new_hours._replace(before=[opened - zero for opened in before])
             return self._known
 
     def _instant(self, day: date, minutes: int) -> int:
@@ -241,16 +241,16 @@ def _read(hours: str) -> list[list[tuple[int, int]]]:
     """Parse `hours`; return the (begin, end) of each weekday in minutes since its midnight."""
     weekly: list[list[tuple[int, int]]] = [[] for _ in _DAYS]
     for part in hours.split(","):
-        found = _FORM.fullmatch(part.strip())
-        names = () if found is None else (found["first"].lower(), (found["last"] or found["first"]).lower())
-        if found is None or not set(names) <= set(_DAYS):
-            more = ""
+        match = _FORM.fullmatch(part.strip())
+        names = () if match is None else (match["first"].lower(), (match["last"] or match["first"]).lower())
+        if match is None or not set(names) <= set(_DAYS):
+            hint = ""
             if not names and part.strip()[:1].isdigit():
-                more = ": each hours need their days, as before the first"
+                hint = ": each hours need their days, as before the first"
             elif {*part.strip().lower().split("-")} <= set(_DAYS):
-                more = f": whole days are '{part.strip()} 00:00-24:00'"
-            raise ValueError(f"hours must look like 'Mon-Fri 09:00-17:00, Sat 10:00-14:00', not {part.strip()!r}{more}")
-        begin, end = (_minutes(found[name], part) for name in ("from", "to"))
+                hint = f": whole days are '{part.strip()} 00:00-24:00'"
+            raise ValueError(f"hours must look like 'Mon-Fri 09:00-17:00, Sat 10:00-14:00', not {part.strip()!r}{hint}")
+        begin, end = (_minutes(match[name], part) for name in ("from", "to"))
         if end <= begin:
             end += 24 * 60
         first, last = (_DAYS.index(name) for name in names)
@@ -268,7 +268,9 @@ def _minutes(text: str, part: str) -> int:
 
 
 def _check_overlap(weekly: list[list[tuple[int, int]]], hours: str) -> None:
-    spans = sorted((1440 * day + begin, 1440 * day + end) for day, some in enumerate(weekly) for begin, end in some)
+    spans = sorted(
+        (1440 * day + begin, 1440 * day + end) for day, intervals in enumerate(weekly) for begin, end in intervals
+    )
     following = [*spans[1:], (spans[0][0] + 7 * 1440, 0)]
     if any(end > later for (_, end), (later, _) in zip(spans, following, strict=True)):
         raise ValueError(f"hours overlap in {hours!r}: make them disjoint")

@@ -189,7 +189,7 @@ class Resolver(Feed):
         """
         with self._lock:
             self._closed = True
-            left = [operation.resolution("pending", None, None) for operation in self._pending.values()]
+            resolutions = [operation.resolution("pending", None, None) for operation in self._pending.values()]
             for operation in list(self._pending.values()):
                 self._remove(operation)
             self._keys.clear()
@@ -197,7 +197,7 @@ class Resolver(Feed):
             self._idle.close()
         if self._own_timer is not None:
             self._own_timer.close()
-        return left
+        return resolutions
 
     @property
     def closed(self) -> bool:
@@ -233,10 +233,10 @@ class Resolver(Feed):
 
     def _take(self, starts: list[Operation], events: list[Event]) -> int:
         """Apply the starts and events of one instant. Return how many operations ended."""
-        together: dict[Hashable, list[float]] = {}
+        by_key: dict[Hashable, list[float]] = {}
         for key, progress in events:
-            together.setdefault(key, []).append(progress)
-        arrived = {key: Arrivals(sorted(some, reverse=True), sum(some)) for key, some in together.items()}
+            by_key.setdefault(key, []).append(progress)
+        arrived = {key: Arrivals(sorted(values, reverse=True), sum(values)) for key, values in by_key.items()}
         ended: _Ended = []
         try:
             with self._lock:
@@ -258,13 +258,13 @@ class Resolver(Feed):
                 for operation in [state.operation for state in key_state.states if state.operation.last < now]:
                     self._expire(operation, ended)
         touched: dict[Operation, None] = {}
-        reached = [(self._key_state(key), some) for key, some in arrived.items()]
-        for key_state, some in reached:
-            key_state.add(some, now, self._rules.combine)
+        reached = [(self._key_state(key), arrivals) for key, arrivals in arrived.items()]
+        for key_state, arrivals in reached:
+            key_state.add(arrivals, now, self._rules.combine)
             if self._idle is not None:
                 self._idle.seen(key_state.key)
             for state in key_state.states:
-                state.operation.add(state, some, now)
+                state.operation.add(state, arrivals, now)
                 touched[state.operation] = None
         for operation in touched:
             if operation.extended or operation.pause_changed:

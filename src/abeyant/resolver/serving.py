@@ -55,14 +55,14 @@ class ServingKeyState(KeyState):
 
     def serve_unused(self, operation: Operation, now: int) -> None:
         """Serve an operation that starts with unused events: the earliest first, with `newest` the latest."""
-        taken = []
+        numbers = []
         for number in reversed(self.unused) if self._rules.serves == "newest" else self.unused:
             at, progress = self.unused[number]
             if not operation.needs_event():
                 break
             if (self._rules.count == "always" or at == now) and operation.serve_with(at, progress):
-                taken.append(number)
-        for number in taken:
+                numbers.append(number)
+        for number in numbers:
             del self.unused[number]
         if not operation.needs_event():
             self.waiting.pop(operation, None)
@@ -83,9 +83,9 @@ def serve(
             key_state.serve_unused(operation, now)
     if count != "after_start":
         _join(joining, newest)
-    for key_state, some in reached:
+    for key_state, arrivals in reached:
         unused = []
-        for progress in some.progress:
+        for progress in arrivals.progress:
             taker, overdue = key_state.offer(progress, now)
             for operation in overdue:
                 expire(operation)

@@ -78,10 +78,10 @@ class Chance:
 
     def stream(self, name: str) -> Stream:
         """Return the stream of this name; create it at the first call."""
-        found = self._streams.get(name)
-        if found is None:
-            found = self._streams[name] = Stream(name, self.seed, self._loud(name))
-        return found
+        stream = self._streams.get(name)
+        if stream is None:
+            stream = self._streams[name] = Stream(name, self.seed, self._loud(name))
+        return stream
 
     def _loud(self, name: str) -> int:
         """Return the number of random draws of a stream, from the tape: by its name, else by the name's first word."""

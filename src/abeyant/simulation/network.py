@@ -38,10 +38,10 @@ class Latency:
 
     def draw(self, stream: Stream) -> float:
         """Return a random latency in seconds; `least` from a quiet stream."""
-        drawn, usual = stream.draw(), 1 - self.slow
-        if drawn < usual:
-            return self.least + (self.most - self.least) * drawn / usual
-        return self.most + (self.slowest - self.most) * (drawn - usual) / self.slow
+        fraction, usual = stream.draw(), 1 - self.slow
+        if fraction < usual:
+            return self.least + (self.most - self.least) * fraction / usual
+        return self.most + (self.slowest - self.most) * (fraction - usual) / self.slow
 
 
 class Network:
@@ -146,14 +146,14 @@ class Network:
 
     def end_life(self, life: Life) -> None:
         """Close a killed process's sockets and connections, in the order in which they were opened. O(open)."""
-        for listening in [one for one in self._listening.values() if one.owner is life]:
+        for listening in [socket for socket in self._listening.values() if socket.owner is life]:
             listening.close()
-        for endpoint in [one for one in self._open.values() if one.owner is life]:
+        for endpoint in [end for end in self._open.values() if end.owner is life]:
             self.closed(endpoint)
             endpoint.end_with_owner()
 
     def _stream(self, name: str) -> Stream:
-        found = self._streams.get(name)
-        if found is None:
-            found = self._streams[name] = self.loop.chance.stream(name)
-        return found
+        stream = self._streams.get(name)
+        if stream is None:
+            stream = self._streams[name] = self.loop.chance.stream(name)
+        return stream

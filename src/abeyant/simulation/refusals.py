@@ -70,19 +70,19 @@ class Refusals:
         Threads of a library that had threads before `begin` are not counted.
         """
         pythons = {thread.native_id for thread in threading.enumerate()}
-        names = [_name_of(one) for one in sorted(native_threads() - self._natives - pythons)]
+        names = [_name_of(thread_id) for thread_id in sorted(native_threads() - self._natives - pythons)]
         # Clients from before the run may start threads at any time; these have the process's name until they set one.
-        natives = [_name_of(one) for one in self._natives]
-        older = tuple(kind for kind in _KNOWN if any(name.startswith(kind) for name in natives))
-        if older:
-            older += (_name_of(threading.main_thread().native_id or 0),)
-        begun = [name for name in names if not name.startswith(older)]
-        if not begun:
+        natives = [_name_of(thread_id) for thread_id in self._natives]
+        prefixes = tuple(kind for kind in _KNOWN if any(name.startswith(kind) for name in natives))
+        if prefixes:
+            prefixes += (_name_of(threading.main_thread().native_id or 0),)
+        new_names = [name for name in names if not name.startswith(prefixes)]
+        if not new_names:
             return None
-        for beginning, what in _KNOWN.items():
-            if any(name.startswith(beginning) for name in begun):
-                return what
-        return f"threads in C are not simulated: {', '.join(dict.fromkeys(begun))} began during the run"
+        for prefix, reason in _KNOWN.items():
+            if any(name.startswith(prefix) for name in new_names):
+                return reason
+        return f"threads in C are not simulated: {', '.join(dict.fromkeys(new_names))} began during the run"
 
     def _listen(self, address: tuple[str, int], *, backlog: int | None = None, **_: Any) -> Any:
         return ListeningSocket(self._loop.network, address[:2], backlog or 128)
@@ -91,13 +91,13 @@ class Refusals:
         address = self._loop.network.resolve(host), int(port or 0)
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)]
 
-    def _refuse(self, owner: Any, name: str, message: str, said: Callable[..., object]) -> None:
+    def _refuse(self, owner: Any, name: str, message: str, describe: Callable[..., object]) -> None:
         real = getattr(owner, name)
 
         def refuse(*args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != self._thread:
                 return real(*args, **kwargs)
-            return self.raise_for(message.format(said(*args, **kwargs)))
+            return self.raise_for(message.format(describe(*args, **kwargs)))
 
         self._replace(owner, name, refuse)
 
@@ -114,17 +114,19 @@ class Refusals:
             self.raise_for(_LIBRDKAFKA)
 
         clients = [
-            one for name in ("Producer", "Consumer", "_AdminClientImpl") if (one := getattr(library, name, None))
+            client_class
+            for name in ("Producer", "Consumer", "_AdminClientImpl")
+            if (client_class := getattr(library, name, None))
         ]
-        refused = {client: type(client.__name__, (), {"__init__": refuse}) for client in clients}
+        replacements = {client: type(client.__name__, (), {"__init__": refuse}) for client in clients}
         for module in list(sys.modules.values()):
             for name, value in list(getattr(module, "__dict__", {}).items()):
-                if isinstance(value, type) and value in refused:
-                    self._replace(module, name, refused[value])
-        derived = [one for client in clients for one in client.__subclasses__()]
-        while derived:
-            client = derived.pop()
-            derived += client.__subclasses__()
+                if isinstance(value, type) and value in replacements:
+                    self._replace(module, name, replacements[value])
+        subclasses = [subclass for client in clients for subclass in client.__subclasses__()]
+        while subclasses:
+            client = subclasses.pop()
+            subclasses += client.__subclasses__()
             self._replace(client, "__init__", refuse)
 
     def raise_for(self, message: str) -> Never:

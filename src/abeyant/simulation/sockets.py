@@ -22,10 +22,10 @@ class SimulatedSocket:
 
     def __init__(self, *args: Any, endpoint: Endpoint | None = None, **kwargs: Any) -> None:
         """Take the arguments of `socket.socket`. Raises SimulationError unless it is a stream over TCP."""
-        given = dict(zip(("family", "type", "proto", "fileno"), args, strict=False)) | kwargs
-        if given.get("fileno") is not None:
+        options = dict(zip(("family", "type", "proto", "fileno"), args, strict=False)) | kwargs
+        if options.get("fileno") is not None:
             raise SimulationError("a simulation has no file descriptors: it cannot take over a real socket")
-        family, kind = given.get("family", socket.AF_INET), given.get("type", socket.SOCK_STREAM)
+        family, kind = options.get("family", socket.AF_INET), options.get("type", socket.SOCK_STREAM)
         if family not in (-1, socket.AF_INET, socket.AF_INET6) or kind not in (-1, socket.SOCK_STREAM):
             raise SimulationError(f"a simulation's network carries TCP only, not a socket of {family!r} and {kind!r}")
         self.endpoint = endpoint

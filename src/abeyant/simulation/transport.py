@@ -130,10 +130,10 @@ class Transport(asyncio.Transport):
     def _soon(self, callback: Callable[..., object], *args: Any) -> None:
         self._loop.call_soon(callback, *args, context=self._context)
 
-    def _begin(self, made: asyncio.Future[None] | None) -> None:
+    def _begin(self, waiter: asyncio.Future[None] | None) -> None:
         self._reading = True
-        if made is not None and not made.done():
-            made.set_result(None)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
         if self._endpoint.reset:
             self._lost_soon(ConnectionResetError(104, "Connection reset by peer"))
         else:
@@ -167,18 +167,18 @@ class Transport(asyncio.Transport):
     def _hand(self, data: bytes) -> None:
         endpoint, protocol = self._endpoint, self._protocol
         endpoint.arriving -= len(data)
-        other = endpoint.peer.transport
-        if other is not None and other._choked and endpoint.arriving <= other._low + _SYSTEM:
-            other._soon(other._unchoke)
+        peer = endpoint.peer.transport
+        if peer is not None and peer._choked and endpoint.arriving <= peer._low + _SYSTEM:
+            peer._soon(peer._unchoke)
         if not hasattr(protocol, "get_buffer"):
             protocol.data_received(data)
             return
-        left = memoryview(data)
-        while left:
-            buffer = protocol.get_buffer(len(left))
-            size = min(len(buffer), len(left))
-            buffer[:size] = left[:size]
-            left = left[size:]
+        remaining = memoryview(data)
+        while remaining:
+            buffer = protocol.get_buffer(len(remaining))
+            size = min(len(buffer), len(remaining))
+            buffer[:size] = remaining[:size]
+            remaining = remaining[size:]
             protocol.buffer_updated(size)
 
     def _end_of_input(self) -> None:

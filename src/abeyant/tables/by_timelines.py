@@ -61,10 +61,10 @@ class TimelineResolver:
         """Return the outcomes in the order of the operations. Call it once."""
         rows = len(self._start)
         outcome, at, counted = np.empty(rows, np.int8), np.empty(rows, np.int64), np.empty(rows, np.int64)
-        decided: dict[Role, By] = {}
+        decisions: dict[Role, By] = {}
         if self._rules.details:
             for role in _ROLES:
-                decided[role] = By(np.empty(rows, np.int64), np.empty(rows, np.int64))
+                decisions[role] = By(np.empty(rows, np.int64), np.empty(rows, np.int64))
         if self._rules.serves != "every":
             self.lacking, self.served = np.empty(rows, np.int64), np.empty(rows, np.int64)
 
@@ -75,8 +75,8 @@ class TimelineResolver:
             for role, by in zip(_ROLES, (ends.completed_by, ends.cancelled_by), strict=True):
                 if by is not None:
                     first = part.watches[role].first
-                    decided[role].watch[part.rows] = np.where(by.watch < 0, -1, by.watch + first)
-                    decided[role].at[part.rows] = by.at
+                    decisions[role].watch[part.rows] = np.where(by.watch < 0, -1, by.watch + first)
+                    decisions[role].at[part.rows] = by.at
             if ends.counted is not None:
                 counted[part.rows] = ends.counted
             if ends.lacking is not None and ends.served is not None:
@@ -96,20 +96,20 @@ class TimelineResolver:
         }
         if not self._rules.details:
             return pa.table(columns, OUTCOMES)
-        columns["completed_by"] = self._struct("complete", decided["complete"], outcome == COMPLETED)
-        columns["cancelled_by"] = self._struct("cancel", decided["cancel"], outcome == CANCELLED)
+        columns["completed_by"] = self._struct("complete", decisions["complete"], outcome == COMPLETED)
+        columns["cancelled_by"] = self._struct("cancel", decisions["cancel"], outcome == CANCELLED)
         columns["counted"] = pa.array(counted)
         return pa.table(columns, DETAILS)
 
-    def _struct(self, role: Role, by: By, here: Mask) -> pa.Array:
-        """Return a struct column of the watch that decided and since when; null outside the mask `here`."""
-        here &= by.watch >= 0
+    def _struct(self, role: Role, by: By, selected: Mask) -> pa.Array:
+        """Return a struct column of the watch that decided and since when; null outside the mask `selected`."""
+        selected &= by.watch >= 0
         fields = [DETAILS.field("completed_by").type.field(n) for n in range(2)]
-        if not here.any():
-            return pa.nulls(len(here), pa.struct(fields))
-        watches, mask = self._watched.watches[role], None if here.all() else ~here
+        if not selected.any():
+            return pa.nulls(len(selected), pa.struct(fields))
+        watches, mask = self._watched.watches[role], None if selected.all() else ~selected
         if watches.one_each:
-            key = watches.key if mask is None else pc.if_else(pa.array(here), watches.key, None)
+            key = watches.key if mask is None else pc.if_else(pa.array(selected), watches.key, None)
         else:
             rows, order = by.watch, self._watched.watch_rows[role]
             key = watches.key.take(pa.array(rows if isinstance(order, slice) else order[rows], mask=mask))

@@ -16,19 +16,19 @@ def dictionary_columns(files: Iterable[Any], columns: Iterable[str]) -> list[str
 
     Reading such a column as an Arrow dictionary costs next to nothing; any other would have to be hashed first.
     """
-    left = list(columns)
+    remaining = list(columns)
     for file in files:
         paths = [file.schema.column(number).path for number in range(file.num_columns)]
-        places = {column: paths.index(column) for column in left if column in paths}
+        places = {column: paths.index(column) for column in remaining if column in paths}
         for number in range(file.num_row_groups):
             group = file.row_group(number)  # touch only these columns: others may be encrypted
             plain = group.num_rows * _PLAIN_BYTES
-            about = {column: group.column(place) for column, place in places.items()}
+            chunks = {column: group.column(place) for column, place in places.items()}
             places = {
                 column: places[column]
-                for column, chunk in about.items()
+                for column, chunk in chunks.items()
                 if (number or chunk.total_uncompressed_size < plain)
                 and not any(encoding.startswith(_DELTA) for encoding in chunk.encodings)
             }
-        left = list(places)
-    return left
+        remaining = list(places)
+    return remaining

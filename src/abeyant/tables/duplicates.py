@@ -33,16 +33,16 @@ def repeated(
     table: pa.Table, start: Integers, timeout: Integers, watches: Watches, valid: Mask, hashes: Integers
 ) -> Mask:
     """Return a mask of the valid rows that are duplicates, given their `id_hashes`. O(n log n)."""
-    found = np.zeros(table.num_rows, np.bool_)
+    duplicates = np.zeros(table.num_rows, np.bool_)
     in_order = np.sort(hashes)
-    twice = in_order[1:][in_order[1:] == in_order[:-1]]
-    if not len(twice):
-        return found
-    suspect = np.isin(hashes, twice)
+    repeats = in_order[1:][in_order[1:] == in_order[:-1]]
+    if not len(repeats):
+        return duplicates
+    suspect = np.isin(hashes, repeats)
     rows = np.flatnonzero(valid)[suspect]
     ids = table.select(["instance", "op_id"]).take(pa.array(rows))
     group = codes(ids["instance"]) << 32 | codes(ids["op_id"])  # exact: equal hashes may be a collision
-    some = table.select(["condition", "kind"]).take(pa.array(rows))
+    texts = table.select(["condition", "kind"]).take(pa.array(rows))
     further = [
         column
         for name in FURTHER
@@ -55,8 +55,8 @@ def repeated(
         group,
         start[rows],
         timeout[rows],
-        codes(some["condition"]),
-        codes(some["kind"]),
+        codes(texts["condition"]),
+        codes(texts["kind"]),
         *further,
         codes(key),
         required.cast(pa.int64()).to_numpy(),
@@ -66,8 +66,8 @@ def repeated(
     order = np.lexsort(columns[::-1])
     if (watches.counts[rows] > 1).any():
         order = _by_all_watches(order, columns, rows, watches)
-    found[rows[order][1:][group[order][1:] == group[order][:-1]]] = True
-    return found
+    duplicates[rows[order][1:][group[order][1:] == group[order][:-1]]] = True
+    return duplicates
 
 
 def _in_order(column: pa.ChunkedArray, name: str) -> list[Integers]:
@@ -99,10 +99,10 @@ def _by_all_watches(order: Integers, columns: list[Integers], rows: Integers, wa
         row = rows[place]
         begin, end = int(ends[row] - watches.counts[row]), int(ends[row])
         roles = [None] * (end - begin) if watches.role is None else watches.role[begin:end].to_pylist()
-        each: list[tuple[Any, Any, Any]] = list(
+        triples: list[tuple[Any, Any, Any]] = list(
             zip(watches.key[begin:end].to_pylist(), watches.required[begin:end].to_pylist(), roles, strict=True)
         )
-        return [(key.encode(), required, (role or "").encode()) for key, required, role in each]
+        return [(key.encode(), required, (role or "").encode()) for key, required, role in triples]
 
     for begin, count in zip(firsts[counts > 1].tolist(), counts[counts > 1].tolist(), strict=True):
         order[begin : begin + count] = sorted(order[begin : begin + count].tolist(), key=in_bytes)

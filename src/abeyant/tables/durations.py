@@ -37,16 +37,16 @@ def exact_microseconds(text: str) -> Fraction | None:
     if not rest:
         return None
     for form, units in (_ISO, "wdhms"), (_CLOCK, "dhms"):
-        if found := form.fullmatch(rest):
-            parts = zip(found.groups(), units, strict=True)
+        if match := form.fullmatch(rest):
+            parts = zip(match.groups(), units, strict=True)
             return sum((Fraction(part.replace(",", ".")) * _UNITS[unit] for part, unit in parts if part), total)
-    while found := _PART.match(rest):
-        unit = found[2].lower()
+    while match := _PART.match(rest):
+        unit = match[2].lower()
         factor = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
         if factor is None:
             return None
-        total += Fraction(found[1]) * factor
-        rest = rest[found.end() :]
+        total += Fraction(match[1]) * factor
+        rest = rest[match.end() :]
     return None if rest else total
 
 

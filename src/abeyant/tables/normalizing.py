@@ -24,10 +24,10 @@ _MOST: Final = 2**63 - 1
 
 def columns_read(names: list[str], wanted: Mapping[str, str]) -> list[str]:
     """Return the columns of a table that have to be read for the wanted ones."""
-    read = [column for column in wanted_columns(wanted, names) if column in names]
+    columns = [column for column in wanted_columns(wanted, names) if column in names]
     if "watches" in wanted and "watches" not in names:
-        read += [column for column in _KEY if column in names]
-    return read + [column for column in (REJECT_REASON,) if column in names]
+        columns += [column for column in _KEY if column in names]
+    return columns + [column for column in (REJECT_REASON,) if column in names]
 
 
 def normalize(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatch:
@@ -38,25 +38,25 @@ def normalize(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatc
     """
     rows = batch.num_rows
     wanted = wanted_columns(wanted, batch.schema.names)
-    given = batch.columns
-    columns = dict(zip(batch.schema.names, given, strict=True))
+    arrays = batch.columns
+    columns = dict(zip(batch.schema.names, arrays, strict=True))
     reasons: list[pa.Array] = []
     for name in ("timeout_ms", "extend_ms", "progress", "required"):
         if name in columns and (name in wanted or (name == "required" and "watches" in wanted)):
-            found = columns[name]
-            if not kinds.is_integer(found.type) and not kinds.is_null(found.type):
-                columns[name], why = _whole(found, name)
-                reasons.append(why)
+            array = columns[name]
+            if not kinds.is_integer(array.type) and not kinds.is_null(array.type):
+                columns[name], reason = _whole(array, name)
+                reasons.append(reason)
     for name in ("timeout", "extend"):
         if name in wanted and name in columns:
-            columns[name], why = _durations(columns[name], name)
-            reasons.append(why)
+            columns[name], reason = _durations(columns[name], name)
+            reasons.append(reason)
     for name, column in columns.items():
         if (name == "key" or wanted.get(name) == "text") and is_whole(column.type):
             columns[name] = column.cast(pa.string())
     if "watches" in wanted and "watches" in columns and (kind := _as_watches(columns["watches"].type)) is not None:
-        columns["watches"], why = _convert_watches(columns["watches"], kind)
-        reasons.append(why)
+        columns["watches"], reason = _convert_watches(columns["watches"], kind)
+        reasons.append(reason)
     if "watches" in wanted and (role := only_role(columns)) is not None:
         key = f"{role}_key"
         roles = pa.array([role]).take(pa.array(np.zeros(rows, np.int32)))
@@ -72,7 +72,7 @@ def normalize(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatc
         reasons.append(columns[REJECT_REASON])  # found when the table was read
     if reasons:
         columns[REJECT_REASON] = reasons[0] if len(reasons) == 1 else pc.coalesce(*reasons)
-    if len(columns) == len(given) and all(now is before for now, before in zip(columns.values(), given, strict=True)):
+    if len(columns) == len(arrays) and all(new is old for new, old in zip(columns.values(), arrays, strict=True)):
         return batch
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
@@ -98,11 +98,11 @@ def _whole(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
         return column.cast(pa.int64()), pa.nulls(len(column), pa.string())
     except pa.ArrowInvalid:
         values = column.to_pylist()
-    whole = [_integer(value) for value in values]
-    return pa.array(whole, pa.int64()), pa.array(
+    numbers = [_integer(value) for value in values]
+    return pa.array(numbers, pa.int64()), pa.array(
         [
             unreadable_reason(name, "bigint", _text(value)) if number is None and value is not None else None
-            for number, value in zip(whole, values, strict=True)
+            for number, value in zip(numbers, values, strict=True)
         ],
         pa.string(),
     )
@@ -129,13 +129,13 @@ def _convert_watches(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.
     except pa.ArrowInvalid:
         rows = column.to_pylist()
     reasons: list[str | None] = [None] * len(rows)
-    for place, watches in enumerate(rows):
+    for index, watches in enumerate(rows):
         for watch in filter(None, watches or ()):
             if watch["key"] is not None:
                 watch["key"] = str(watch["key"])
             value, watch["required"] = watch["required"], _integer(watch["required"])
-            if watch["required"] is None and value is not None and reasons[place] is None:
-                reasons[place] = unreadable_reason("required", "bigint", _text(value))
+            if watch["required"] is None and value is not None and reasons[index] is None:
+                reasons[index] = unreadable_reason("required", "bigint", _text(value))
     return pa.array(rows, kind), pa.array(reasons, pa.string())
 
 
@@ -157,8 +157,8 @@ def _intervals(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
     nulls = np.asarray(column.is_null())
     has_months = (parts["months"] != 0) & ~nulls
     micros = parts["days"].astype(np.int64) * 86_400_000_000 + parts["nanoseconds"] // 1000
-    why = pa.scalar(f"{name} has months, whose length varies: give days, or a column deadline")
-    reasons = pc.if_else(pa.array(has_months), why, pa.scalar(None, pa.string()))
+    reason = pa.scalar(f"{name} has months, whose length varies: give days, or a column deadline")
+    reasons = pc.if_else(pa.array(has_months), reason, pa.scalar(None, pa.string()))
     return pa.array(micros, mask=nulls | has_months), reasons
 
 
@@ -176,19 +176,19 @@ def _durations(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
             return column.cast(pa.duration("us")).cast(pa.int64()), pa.nulls(len(column), pa.string())
         except pa.ArrowInvalid:
             values = [
-                None if one is None else one * {"ms": 1000, "s": 10**6}[unit]
-                for one in column.cast(pa.int64()).to_pylist()
+                None if count is None else count * {"ms": 1000, "s": 10**6}[unit]
+                for count in column.cast(pa.int64()).to_pylist()
             ]
             fits = [value is None or abs(value) <= _MOST for value in values]
-            whole = [value if ok else None for value, ok in zip(values, fits, strict=True)]
-            return pa.array(whole, pa.int64()), pa.array(
+            numbers = [value if ok else None for value, ok in zip(values, fits, strict=True)]
+            return pa.array(numbers, pa.int64()), pa.array(
                 [None if ok else f"{name} is beyond 64 bits" for ok in fits], pa.string()
             )
     encoded = column if kinds.is_dictionary(column.type) else column.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     micros = [parse_duration(text) for text in texts]
     reasons = [
-        None if text is None or found is not None else unreadable_reason(name, "duration", text)
-        for text, found in zip(texts, micros, strict=True)
+        None if text is None or duration is not None else unreadable_reason(name, "duration", text)
+        for text, duration in zip(texts, micros, strict=True)
     ]
     return pa.array(micros, pa.int64()).take(encoded.indices), pa.array(reasons, pa.string()).take(encoded.indices)

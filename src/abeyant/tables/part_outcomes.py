@@ -101,12 +101,12 @@ class PartResolver:
         elif len(watches.operation):
             watch_of = np.full(self._rows, -1)
             watch_of[watches.operation] = np.arange(len(watches.operation))
-            some = np.flatnonzero(watch_of[rows] >= 0)
-            due[some] = self._levels.run(
-                self._watches["pause"].keyed.take(watch_of[rows[some]]),
-                times[some],
-                readings[some],
-                amounts[some],
+            indices = np.flatnonzero(watch_of[rows] >= 0)
+            due[indices] = self._levels.run(
+                self._watches["pause"].keyed.take(watch_of[rows[indices]]),
+                times[indices],
+                readings[indices],
+                amounts[indices],
                 clock,
             )
         return due if calendar is None else calendar.due(times, due)
@@ -130,11 +130,13 @@ class PartResolver:
         begin = self._start - 1 if self._rules.count == "from_start" else self._start
         deadlines = deadlines.copy()
         while len(rows):  # each iteration applies one extension
-            of = _spans(first, watches.operation, rows)
+            groups = _spans(first, watches.operation, rows)
             lasts = self._last(self._start[rows], deadlines[rows])
-            counts = np.diff(np.append(of.begins, len(of.watches)))
-            latest = self._lines.last_up_to(self._watches["extend"].keyed.take(of.watches), np.repeat(lasts, counts))
-            latest = np.maximum.reduceat(latest, of.begins)
+            counts = np.diff(np.append(groups.begins, len(groups.watches)))
+            latest = self._lines.last_up_to(
+                self._watches["extend"].keyed.take(groups.watches), np.repeat(lasts, counts)
+            )
+            latest = np.maximum.reduceat(latest, groups.begins)
             counted = latest > begin[rows]
             rows, first, latest = rows[counted], first[counted], latest[counted]
             later = self._due(rows, latest, extension[rows])
@@ -147,14 +149,14 @@ class PartResolver:
 
     def _completed(self, deadlines: Integers) -> tuple[Integers, By]:
         """Return when each condition first holds, or `NEVER`, and the watch that decided."""
-        rules, none = self._rules, np.full(self._rows, -1)
+        rules, no_watch = self._rules, np.full(self._rows, -1)
         lasts = self._last(self._start, deadlines)
         if rules.holds == "at_deadline":
             met = np.where(deadlines == NEVER, NEVER, lasts)
             holds, by = self._holding(met)
             return np.where(holds, deadlines, NEVER), by._replace(at=deadlines)
         reached = self._met_together(lasts)
-        by = self._holding(reached)[1] if rules.details else By(none, none)
+        by = self._holding(reached)[1] if rules.details else By(no_watch, no_watch)
         if self._then.any():
             self._step_deadline = deadlines.copy()
             steps, last_step = self._in_order(lasts)
@@ -170,61 +172,65 @@ class PartResolver:
             return self._lines.first_met(keyed, search, search, lasts, self._rules.count)
         reached = np.full(self._rows, NEVER)
         rows, first = spans(watches.operation)
-        search, keep = search.copy(), ~self._then[rows]
-        rows, first = rows[keep], first[keep]
+        search, mask = search.copy(), ~self._then[rows]
+        rows, first = rows[mask], first[mask]
         while len(rows):
-            of = _spans(first, watches.operation, rows)
-            each = np.repeat(rows, np.diff(np.append(of.begins, len(of.watches))))
+            groups = _spans(first, watches.operation, rows)
+            operation = np.repeat(rows, np.diff(np.append(groups.begins, len(groups.watches))))
             met = self._lines.first_met(
-                keyed.take(of.watches), self._start[each], search[each], lasts[each], self._rules.count
+                keyed.take(groups.watches),
+                self._start[operation],
+                search[operation],
+                lasts[operation],
+                self._rules.count,
             )
-            alls, some = np.maximum.reduceat(met, of.begins), np.minimum.reduceat(met, of.begins)
+            all_met, any_met = np.maximum.reduceat(met, groups.begins), np.minimum.reduceat(met, groups.begins)
             # One watch may no longer be met when the last one is: search again from there. (The maximum never falls.)
-            again = ~self._any[rows] & (some != alls) & (alls != NEVER) & (self._rules.combine != "max")
-            reached[rows] = np.where(self._any[rows], some, alls)
-            search[rows] = alls
-            rows, first = rows[again], first[again]
+            pending = ~self._any[rows] & (any_met != all_met) & (all_met != NEVER) & (self._rules.combine != "max")
+            reached[rows] = np.where(self._any[rows], any_met, all_met)
+            search[rows] = all_met
+            rows, first = rows[pending], first[pending]
         return reached
 
     def _holding(self, times: Integers) -> tuple[Mask, By]:
         """Return whether each condition holds at `times`, and the watch that decided; not for steps."""
-        watches, keyed, none = self._watches["complete"], self._watches["complete"].keyed, np.full(self._rows, -1)
+        watches, keyed, no_watch = self._watches["complete"], self._watches["complete"].keyed, np.full(self._rows, -1)
         at_deadline = self._rules.holds == "at_deadline"
-        of, start = watches.operation, self._start
-        held = times != NEVER
+        operation, start = watches.operation, self._start
+        is_met = times != NEVER
         if not watches.one_each:
-            times, start, held = times[of], start[of], held[of]
+            times, start, is_met = times[operation], start[operation], is_met[operation]
         elif not at_deadline:  # one watch: it is met when its operation completes
-            return held, self._decided(watches, held, self._lines.since(keyed, start, times, self._rules.count))
-        if at_deadline or len(of) > self._rows or len(spans(of)[0]) < len(of):
-            held &= self._lines.held_at(keyed, start, np.minimum(times, _LATEST), self._rules.count) != 0
+            return is_met, self._decided(watches, is_met, self._lines.since(keyed, start, times, self._rules.count))
+        if at_deadline or len(operation) > self._rows or len(spans(operation)[0]) < len(operation):
+            is_met &= self._lines.held_at(keyed, start, np.minimum(times, _LATEST), self._rules.count) != 0
         holds = np.zeros(self._rows, np.bool_)
-        rows, first = spans(of)
+        rows, first = spans(operation)
         if len(rows):
-            every, some = np.logical_and.reduceat(held, first), np.logical_or.reduceat(held, first)
-            holds[rows] = np.where(self._any[rows], some, every)
+            all_met, any_met = np.logical_and.reduceat(is_met, first), np.logical_or.reduceat(is_met, first)
+            holds[rows] = np.where(self._any[rows], any_met, all_met)
         if not self._rules.details:
-            return holds, By(none, none)
+            return holds, By(no_watch, no_watch)
         if at_deadline:
-            return holds, self._decided(watches, held, np.zeros(len(of), np.int64))
+            return holds, self._decided(watches, is_met, np.zeros(len(operation), np.int64))
         since = self._lines.since(keyed, start, times, self._rules.count)
-        early, late = (self._decided(watches, held, since, latest=latest) for latest in (False, True))
+        early, late = (self._decided(watches, is_met, since, latest=latest) for latest in (False, True))
         return holds, By(np.where(self._any, early.watch, late.watch), np.where(self._any, early.at, late.at))
 
-    def _decided(self, watches: PartWatches, held: Mask, since: Integers, *, latest: bool = False) -> By:
-        """Return each operation's earliest or latest watch in the mask `held`; on a tie the first."""
+    def _decided(self, watches: PartWatches, mask: Mask, since: Integers, *, latest: bool = False) -> By:
+        """Return each operation's earliest or latest watch in `mask`; on a tie the first."""
         if watches.one_each:
-            return By(np.where(held, watches.operation, -1), np.where(held, since, NEVER))
+            return By(np.where(mask, watches.operation, -1), np.where(mask, since, NEVER))
         number, at = np.full(self._rows, -1), np.full(self._rows, NEVER)
-        some = np.flatnonzero(held)
-        of = watches.operation[some]
-        rows, first = spans(of)
+        indices = np.flatnonzero(mask)
+        operation = watches.operation[indices]
+        rows, first = spans(operation)
         if len(rows):
-            decisive = (np.maximum if latest else np.minimum).reduceat(since[some], first)
+            decisive = (np.maximum if latest else np.minimum).reduceat(since[indices], first)
             at[rows] = decisive
-            some = some[since[some] == at[of]]
-            rows, first = spans(watches.operation[some])
-            number[rows] = some[first]
+            indices = indices[since[indices] == at[operation]]
+            rows, first = spans(watches.operation[indices])
+            number[rows] = indices[first]
         return By(number, at)
 
     def _in_order(self, lasts: Integers) -> tuple[Integers, Integers]:
@@ -233,8 +239,8 @@ class PartResolver:
         count: Count = "after_start" if self._rules.count == "always" else self._rules.count
         rows, first = spans(watches.operation)
         steps = np.diff(np.append(first, len(watches.operation)))
-        keep = self._then[rows]
-        rows, first, steps = rows[keep], first[keep], steps[keep]
+        mask = self._then[rows]
+        rows, first, steps = rows[mask], first[mask], steps[mask]
         at, last_step = np.full(self._rows, NEVER), np.full(self._rows, -1)
         last_step[rows] = first + steps - 1
         now, lasts = self._start.copy(), lasts.copy()
@@ -246,11 +252,11 @@ class PartResolver:
                 lasts[rows] = self._last(now[rows], deadlines)
             met = self._lines.first_met(keyed.take(first + number), now[rows], now[rows], lasts[rows], count)
             number += 1
-            ended = met != NEVER
-            over = ended & (steps == number)
-            at[rows[over]] = met[over]
-            going = ended & ~over
-            rows, first, steps, met = rows[going], first[going], steps[going], met[going]
+            is_met = met != NEVER
+            is_done = is_met & (steps == number)
+            at[rows[is_done]] = met[is_done]
+            remaining = is_met & ~is_done
+            rows, first, steps, met = rows[remaining], first[remaining], steps[remaining], met[remaining]
             now[rows] = met
         return at, last_step
 
@@ -273,18 +279,18 @@ class PartResolver:
         order = np.argsort(self._start[watches.operation])
         keys, order = _sorted_by_key(keys[order], order)
         order = order[self._by_ids(watches.operation[order], keys, newest=newest)]
-        of, required = watches.operation[order], required[order]
-        out = [np.zeros(len(of), np.int64) for _ in range(3)]
+        operation, required = watches.operation[order], required[order]
+        results = [np.zeros(len(operation), np.int64) for _ in range(3)]
         owners = np.full(len(region.at), -1)
-        Waiting(len(of), len(region.at)).serve(
+        Waiting(len(operation), len(region.at)).serve(
             begins.data,
             region.at.data,
             region.values.data,
             np.searchsorted(keys, np.append(0, begins[:-1] + 1), side="right").data,
-            self._start[of].data,
-            lasts[of].data,
+            self._start[operation].data,
+            lasts[operation].data,
             required.data,
-            *(column.data for column in out),
+            *(column.data for column in results),
             *([owners.data] if self._keep_unused else ()),
             newest=newest,
             count=rules.count,
@@ -294,10 +300,10 @@ class PartResolver:
             events = [np.repeat(hashes, np.diff(begins)) for hashes in (region.places, region.identities)]
             self.unused.append(np.column_stack([*events, region.values, region.at])[owners < 0])
         met, number = np.full(self._rows, NEVER), np.full(self._rows, -1)
-        brought, served, lacking = (np.zeros(self._rows, np.int64) for _ in range(3))
-        met[of], brought[of], served[of] = out
-        lacking[of], number[of] = required, order
-        return met, By(number, brought), lacking, served
+        since, served, lacking = (np.zeros(self._rows, np.int64) for _ in range(3))
+        met[operation], since[operation], served[operation] = results
+        lacking[operation], number[operation] = required, order
+        return met, By(number, since), lacking, served
 
     def _by_ids(self, rows: Integers, keys: Integers, *, newest: bool) -> Integers:
         """Return the order in which operations of equal key and start are sorted by id, descending with `newest`."""
@@ -315,20 +321,24 @@ class PartResolver:
 
     def _cancelled(self, deadlines: Integers) -> tuple[Integers, By]:
         watches = self._watches["cancel"]
-        at, none = np.full(self._rows, NEVER), np.full(self._rows, -1)
-        of = watches.operation
-        if not len(of):
-            return at, By(none, none)
+        at, no_watch = np.full(self._rows, NEVER), np.full(self._rows, -1)
+        operation = watches.operation
+        if not len(operation):
+            return at, By(no_watch, no_watch)
         keyed, lasts = self._watches["cancel"].keyed, self._last(self._start, deadlines)
-        met = self._lines.first_met(keyed, self._start[of], self._start[of], lasts[of], self._rules.count)
-        rows, first = spans(of)
+        met = self._lines.first_met(
+            keyed, self._start[operation], self._start[operation], lasts[operation], self._rules.count
+        )
+        rows, first = spans(operation)
         at[rows] = np.minimum.reduceat(met, first)
         if not self._rules.details:
-            return at, By(none, none)
-        now = np.minimum(at[of], _LATEST)
-        held = (self._lines.held_at(keyed, self._start[of], now, self._rules.count) != 0) & (at[of] != NEVER)
-        since = self._lines.since(keyed, self._start[of], now, self._rules.count)
-        return at, self._decided(watches, held, since)
+            return at, By(no_watch, no_watch)
+        now = np.minimum(at[operation], _LATEST)
+        is_met = (self._lines.held_at(keyed, self._start[operation], now, self._rules.count) != 0) & (
+            at[operation] != NEVER
+        )
+        since = self._lines.since(keyed, self._start[operation], now, self._rules.count)
+        return at, self._decided(watches, is_met, since)
 
     def _counted(self, lasts: Integers, served: Integers | None) -> Integers:
         """Return the number of events counted up to `lasts`, for the watches that extend, else those that complete."""
@@ -343,7 +353,7 @@ class PartResolver:
             np.add.at(counts, rows, counted)
 
         watches = self._watches["complete"]
-        extending, of = self._watches["extend"].operation, watches.operation
+        extending, operation = self._watches["extend"].operation, watches.operation
         if served is None and not len(extending) and watches.one_each and not self._then.any():
             return self._lines.counted(self._watches["complete"].keyed, self._start, lasts, self._rules.count)
         extended = np.zeros(self._rows, np.bool_)
@@ -352,8 +362,8 @@ class PartResolver:
             add("extend", slice(None), after)
         if served is not None:
             return np.where(extended, counts, served)
-        add("complete", np.flatnonzero(self._then[of] & ~extended[of]), after)
-        add("complete", np.flatnonzero(~self._then[of] & ~extended[of]), self._rules.count)
+        add("complete", np.flatnonzero(self._then[operation] & ~extended[operation]), after)
+        add("complete", np.flatnonzero(~self._then[operation] & ~extended[operation]), self._rules.count)
         return counts
 
 

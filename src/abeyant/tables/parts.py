@@ -58,8 +58,8 @@ class Part(NamedTuple):
 
     def in_table(self, rows: Integers) -> Integers:
         """Return the table rows of operations of this part."""
-        found: Integers = rows + self.rows.start if isinstance(self.rows, slice) else self.rows[rows]
-        return found
+        table_rows: Integers = rows + self.rows.start if isinstance(self.rows, slice) else self.rows[rows]
+        return table_rows
 
 
 class WatchedOperations:
@@ -117,8 +117,8 @@ class WatchedOperations:
             self.serving = ShardedTimelines(serving, "each", self._each)
         # A pause depends on the last value, which timelines of the maximum have as well.
         shared = pauses and levels is None and combine != "sum"
-        others = any(len(self.watches[role].operation) for role in ("cancel", "extend"))
-        if self.rules.serves == "every" or others or shared:
+        other_roles = any(len(self.watches[role].operation) for role in ("cancel", "extend"))
+        if self.rules.serves == "every" or other_roles or shared:
             self.lines = ShardedTimelines(events, combine, self._each, counting=self.rules.details)
         if shared:
             self.levels = self.lines
@@ -134,9 +134,9 @@ class WatchedOperations:
         places, identities = np.empty(count, np.int64), np.empty(count, np.int64)
 
         def hash_some(begin: int) -> None:
-            some = slice(begin, begin + _HASHED)
-            of = instance[some] if watches.one_each else instance.take(pa.array(watches.operation[some]))
-            places[some], identities[some] = pairs(of, watches.key[some])
+            chunk = slice(begin, begin + _HASHED)
+            instances = instance[chunk] if watches.one_each else instance.take(pa.array(watches.operation[chunk]))
+            places[chunk], identities[chunk] = pairs(instances, watches.key[chunk])
 
         for _ in self._each(hash_some, range(0, count, _HASHED)):
             pass
@@ -178,10 +178,10 @@ class WatchedOperations:
 
     def _check(self, then: Mask) -> None:
         """Raise `SchemaError` if the options and the watches contradict each other."""
-        for wrong, why in contradictions(self.watches, then, self.rules):
-            if wrong.any():
-                op_id = self.table["op_id"][int(np.flatnonzero(wrong)[0])].as_py()
-                raise SchemaError(f"operations: {op_id!r} {why}")
+        for mask, reason in contradictions(self.watches, then, self.rules):
+            if mask.any():
+                op_id = self.table["op_id"][int(np.flatnonzero(mask)[0])].as_py()
+                raise SchemaError(f"operations: {op_id!r} {reason}")
         if "deadline" in self.table.column_names and (
             self.rules.calendar is not None or len(self.watches["pause"].operation)
         ):
@@ -190,9 +190,9 @@ class WatchedOperations:
     def _extensions(self) -> Integers | None:
         for name, unit in (("extend_ms", 1000), ("extend", 1)):
             if name in self.table.column_names:
-                own = np.minimum(integers(self.table[name], f"operations: {name}"), (NEVER - 1) // unit) * unit
+                values = np.minimum(integers(self.table[name], f"operations: {name}"), (NEVER - 1) // unit) * unit
                 timeout = self._deadline - self._start
-                extension: Integers = np.where(missing(self.table[name])[self._order], timeout, own[self._order])
+                extension: Integers = np.where(missing(self.table[name])[self._order], timeout, values[self._order])
                 return extension
         return None
 
@@ -204,23 +204,23 @@ class WatchedOperations:
             watches = {}
             for role, (operation, keyed) in self._sorted.items():
                 first, last = (int(place) for place in np.searchsorted(operation, (begin, end)))
-                some = slice(first, last)
+                watch_slice = slice(first, last)
                 watches[role] = PartWatches(
-                    operation[some] - begin if begin else operation[some],
-                    keyed.take(some),
+                    operation[watch_slice] - begin if begin else operation[watch_slice],
+                    keyed.take(watch_slice),
                     first,
                     self.watches[role].one_each,
                 )
-            mine = slice(begin, end)
+            rows = slice(begin, end)
             yield Part(
                 self,
-                mine if isinstance(self._order, slice) else self._order[mine],
+                rows if isinstance(self._order, slice) else self._order[rows],
                 slice(shard, shards),
-                self._start[mine],
-                self._deadline[mine],
-                None if self._extension is None else self._extension[mine],
-                self._any[mine],
-                self._then[mine],
+                self._start[rows],
+                self._deadline[rows],
+                None if self._extension is None else self._extension[rows],
+                self._any[rows],
+                self._then[rows],
                 watches,
             )
             begin, shard = end, shards

@@ -52,18 +52,18 @@ def _batches(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.R
     if isinstance(source, ds.Dataset):
         # Arrow's own pool returns large buffers to the system at once, which has to zero each new one.
         pool = pa.system_memory_pool()
-        read = columns_read(source.schema.names, wanted)
-        scanner = source.scanner(columns=read, batch_size=_ROWS, memory_pool=pool)
+        columns = columns_read(source.schema.names, wanted)
+        scanner = source.scanner(columns=columns, batch_size=_ROWS, memory_pool=pool)
         yield from (normalize(_plain(batch), wanted) for batch in scanner.to_batches())
         return
     reader = pa.RecordBatchReader.from_stream(source)
     check(reader.schema, wanted, name)
-    read = columns_read(reader.schema.names, wanted)
-    came = False
+    columns = columns_read(reader.schema.names, wanted)
+    has_batches = False
     for batch in reader:
-        came = True
-        yield normalize(_plain(batch.select(read)), wanted)
-    _check_unread(source, name, came=came)
+        has_batches = True
+        yield normalize(_plain(batch.select(columns)), wanted)
+    _check_unread(source, name, came=has_batches)
 
 
 def open_both(operations: Any, events: Any) -> tuple[Any, Any]:
@@ -77,12 +77,12 @@ def open_both(operations: Any, events: Any) -> tuple[Any, Any]:
             f"operations and events are the same {type(events).__name__}, which can be read only once: "
             "give a table instead (reader.read_all())"
         )
-    opened = _speaks_arrow(operations, OPERATIONS, "operations"), _speaks_arrow(events, EVENTS, "events")
-    check_columns(*opened)
-    for source, wanted, name in zip(opened, (OPERATIONS, EVENTS), ("operations", "events"), strict=True):
+    sources = _speaks_arrow(operations, OPERATIONS, "operations"), _speaks_arrow(events, EVENTS, "events")
+    check_columns(*sources)
+    for source, wanted, name in zip(sources, (OPERATIONS, EVENTS), ("operations", "events"), strict=True):
         warn_of_ignored(column_names(source) or (), columns_of(wanted), name)
-    _warn_of_zones(*opened)
-    return opened
+    _warn_of_zones(*sources)
+    return sources
 
 
 def _warn_of_zones(operations: Any, events: Any) -> None:
@@ -196,28 +196,28 @@ def _mend(source: Any) -> str:
 
 
 def _parquet(path: str | Path, wanted: Mapping[str, str], name: str) -> ds.Dataset:
-    text = [column for column, kind in {"key": "text", **wanted}.items() if kind == "text"]
-    found: str | Path | list[str] = path
+    text_columns = [column for column, kind in {"key": "text", **wanted}.items() if kind == "text"]
+    source: str | Path | list[str] = path
     if not os.path.lexists(path) and "://" not in str(path):
-        found = sorted(glob(str(path), recursive=True))
-        if not found:
-            what = "nothing matches" if has_magic(str(path)) else "no such file or directory:"
-            raise AbeyantError(f"{name}: {what} {path}")
+        source = sorted(glob(str(path), recursive=True))
+        if not source:
+            problem = "nothing matches" if has_magic(str(path)) else "no such file or directory:"
+            raise AbeyantError(f"{name}: {problem} {path}")
     try:
-        files = (fragment.metadata for fragment in ds.dataset(found, format="parquet").get_fragments())
-        form = ds.ParquetFileFormat(dictionary_columns=dictionary_columns(files, text))
-        return ds.dataset(found, format=form)
+        files = (fragment.metadata for fragment in ds.dataset(source, format="parquet").get_fragments())
+        file_format = ds.ParquetFileFormat(dictionary_columns=dictionary_columns(files, text_columns))
+        return ds.dataset(source, format=file_format)
     except (OSError, pa.ArrowInvalid) as error:
-        read = _READERS.get(Path(path).suffix.lower())
-        reason = f"give the table that pandas.{read} makes of it" if read else " ".join(str(error).split())
+        reader = _READERS.get(Path(path).suffix.lower())
+        reason = f"give the table that pandas.{reader} makes of it" if reader else " ".join(str(error).split())
         raise AbeyantError(f"{name}: cannot read {path} as Parquet: {reason}") from None
 
 
 def _plain(table: T) -> T:
     """Convert string views and run-end encoding, which Polars and DuckDB hand over: few Arrow kernels take them."""
-    for place, name in enumerate(table.schema.names):
-        if pa.types.is_run_end_encoded(table.schema.types[place]):
-            table = table.set_column(place, name, pc.run_end_decode(table.column(place)))
+    for index, name in enumerate(table.schema.names):
+        if pa.types.is_run_end_encoded(table.schema.types[index]):
+            table = table.set_column(index, name, pc.run_end_decode(table.column(index)))
     kinds = [_without_views(kind) for kind in table.schema.types]
     if kinds == table.schema.types:
         return table

@@ -51,8 +51,8 @@ def rejected_events(events: Any) -> pa.Table:
 
 def rejected_rows(normalized: pa.Table, name: Literal["operations", "events"]) -> pa.Table:
     """Return the rejected rows of a table that was normalized, in that form."""
-    shown = normalized.drop_columns(REJECT_REASON) if REJECT_REASON in normalized.column_names else normalized
-    return (_rejected_operations if name == "operations" else _rejected_events)(shown, normalized)
+    table = normalized.drop_columns(REJECT_REASON) if REJECT_REASON in normalized.column_names else normalized
+    return (_rejected_operations if name == "operations" else _rejected_events)(table, normalized)
 
 
 # Their former names
@@ -60,22 +60,24 @@ invalid_operations = rejected_operations
 invalid_events = rejected_events
 
 
-def _rejected_operations(shown: pa.Table, normalized: pa.Table) -> pa.Table:
-    read = read_operations(normalized, ALL_CONDITIONS)
-    reason = read.reason.copy()
-    hashes = id_hashes(read.table, read.valid, PairHash())
-    twice = repeated(read.table, read.start, read.timeout, read.watches, read.valid, hashes)
-    reason[twice] = len(read.reasons)
-    return _rejected(shown, read.table, reason, (*read.reasons, DUPLICATE))
+def _rejected_operations(table: pa.Table, normalized: pa.Table) -> pa.Table:
+    operations = read_operations(normalized, ALL_CONDITIONS)
+    reason = operations.reason.copy()
+    hashes = id_hashes(operations.table, operations.valid, PairHash())
+    duplicates = repeated(
+        operations.table, operations.start, operations.timeout, operations.watches, operations.valid, hashes
+    )
+    reason[duplicates] = len(operations.reasons)
+    return _rejected(table, operations.table, reason, (*operations.reasons, DUPLICATE))
 
 
-def _rejected_events(shown: pa.Table, normalized: pa.Table) -> pa.Table:
-    return _rejected(shown, normalized, event_reasons(normalized), EVENT_REASONS)
+def _rejected_events(table: pa.Table, normalized: pa.Table) -> pa.Table:
+    return _rejected(table, normalized, event_reasons(normalized), EVENT_REASONS)
 
 
-def _rejected(table: pa.Table, read: pa.Table, reason: npt.NDArray[np.int8], rules: Sequence[str]) -> pa.Table:
-    wrong = reason != VALID
-    reasons = pa.array(rules, pa.string()).take(pa.array(reason[wrong]))
-    if REJECT_REASON in read.column_names:
-        reasons = pc.coalesce(read[REJECT_REASON].filter(pa.array(wrong)), reasons)
-    return table.filter(pa.array(wrong)).append_column(reason_column(table.column_names), reasons)
+def _rejected(table: pa.Table, normalized: pa.Table, reason: npt.NDArray[np.int8], rules: Sequence[str]) -> pa.Table:
+    mask = reason != VALID
+    reasons = pa.array(rules, pa.string()).take(pa.array(reason[mask]))
+    if REJECT_REASON in normalized.column_names:
+        reasons = pc.coalesce(normalized[REJECT_REASON].filter(pa.array(mask)), reasons)
+    return table.filter(pa.array(mask)).append_column(reason_column(table.column_names), reasons)

@@ -103,25 +103,25 @@ def resolve(
     names = column_names(operations) or ()
     check_deadline(names, rules)
     with _Work(deadline, threads) as work:
-        read = batches_of(operations, OPERATIONS, "operations")
-        batches = batches_of(events, EVENTS, "events")
+        operation_batches = batches_of(operations, OPERATIONS, "operations")
+        event_batches = batches_of(events, EVENTS, "events")
         if unique_ids:
-            kept = list(work.each(work.valid, chunks(read)))
+            parts = list(work.each(work.valid, chunks(operation_batches)))
         else:
-            kept = work.without_duplicates(list(work.each(work.read_with_ids, chunks(read))))
+            parts = work.without_duplicates(list(work.each(work.read_with_ids, chunks(operation_batches))))
         work.operations.warn(stacklevel=2)
-        if not rules.plain or any(map(_needs_timelines, kept)):
-            rows = work.rows_of(batches)
+        if not rules.plain or any(map(_needs_timelines, parts)):
+            rows = work.rows_of(event_batches)
             work.events.warn(stacklevel=2)
-            if not kept:
+            if not parts:
                 return (DETAILS if details else OUTCOMES).empty_table()
-            outcomes = resolve_by_timelines(_concat_operations(kept), rows, rules, work.pairs, work.each)
-            work.warn_of_unmatched(kept, [some.rows[:, 0] for some in rows], outcomes, names, stacklevel=2)
+            outcomes = resolve_by_timelines(_concat_operations(parts), rows, rules, work.pairs, work.each)
+            work.warn_of_unmatched(parts, [chunk.rows[:, 0] for chunk in rows], outcomes, names, stacklevel=2)
             return outcomes
-        work.learn(batches)
+        work.learn(event_batches)
         work.events.warn(stacklevel=2)
-        outcomes = pa.Table.from_batches(_batches(work.outcomes_concat_operations(kept)), OUTCOMES)
-        work.warn_of_unmatched(kept, work.event_places(), outcomes, names, stacklevel=2)
+        outcomes = pa.Table.from_batches(_batches(work.outcomes_concat_operations(parts)), OUTCOMES)
+        work.warn_of_unmatched(parts, work.event_places(), outcomes, names, stacklevel=2)
         return outcomes
 
 
@@ -136,7 +136,7 @@ def resolve_batches(
     Anything that reads Arrow can read the stream: `pyarrow.dataset.write_dataset`, `duckdb.sql("... FROM outcomes")`.
     """
     operations, events = open_both(operations, events)
-    read = batches_of(operations, OPERATIONS, "operations")
+    operation_batches = batches_of(operations, OPERATIONS, "operations")
     work = _Work(deadline, threads)
     try:
         work.learn(batches_of(events, EVENTS, "events"))
@@ -147,7 +147,7 @@ def resolve_batches(
 
     def found() -> Iterator[pa.RecordBatch]:
         with work:
-            yield from _batches(work.outcomes(chunks(read)))
+            yield from _batches(work.outcomes(chunks(operation_batches)))
             work.operations.warn(stacklevel=2)
 
     return pa.RecordBatchReader.from_batches(OUTCOMES, found())
@@ -216,8 +216,8 @@ class _Work:
         """
         if pc.any(pc.not_equal(outcomes["outcome"], "expired")).as_py():
             return
-        if said := unmatched(kept, key_column(names), event_places, self._event_keys, self.pairs):
-            warnings.warn(said, stacklevel=stacklevel + 1)
+        if message := unmatched(kept, key_column(names), event_places, self._event_keys, self.pairs):
+            warnings.warn(message, stacklevel=stacklevel + 1)
 
     def read_with_ids(self, table: pa.Table) -> tuple[Operations, Integers]:
         """Return the operations, and the id hashes of the valid ones."""
@@ -238,20 +238,20 @@ class _Work:
             np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "timeout", "valid")
         )
         watches = _concat_watches([part.watches for part in parts])
-        twice = repeated(table, start, timeout, watches, valid, np.concatenate([some for _, some in found]))
-        self.operations.add_duplicates(table, twice)
-        kept = valid & ~twice
+        is_duplicate = repeated(table, start, timeout, watches, valid, np.concatenate([hashes for _, hashes in found]))
+        self.operations.add_duplicates(table, is_duplicate)
+        is_unique = valid & ~is_duplicate
         ends = np.cumsum([part.table.num_rows for part in parts])[:-1]
-        kept_by_part = zip(parts, np.split(kept, ends), strict=True)
-        return [part if mine.all() else part.select(mine) for part, mine in kept_by_part]
+        part_masks = zip(parts, np.split(is_unique, ends), strict=True)
+        return [part if mask.all() else part.select(mask) for part, mask in part_masks]
 
     def outcomes(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Yield the outcomes table by table; the tables are not held in memory together."""
 
         def resolve(table: pa.Table) -> pa.Table:
             operations = self.valid(table)
-            if beyond := _needs_timelines(operations):
-                raise SchemaError(f"operations: resolve_batches does not support {beyond}: use resolve")
+            if feature := _needs_timelines(operations):
+                raise SchemaError(f"operations: resolve_batches does not support {feature}: use resolve")
             watch_rows = self._shard_watches(operations)
             self._shards.reach([watch_rows], lambda function, shards: deque(map(function, shards), 0))
             return self._outcomes_of(operations, watch_rows)
@@ -306,8 +306,8 @@ class _Work:
         watches = operations.watches
         if watches.single:
             return watch_rows.first_reached(start, end, self._deadline)
-        of = watches.operation()
-        reached = watch_rows.first_reached(start[of], end[of], self._deadline)
+        operation = watches.operation()
+        reached = watch_rows.first_reached(start[operation], end[operation], self._deadline)
         first = np.cumsum(watches.counts) - watches.counts
         any_of = flags(pc.equal(operations.table["condition"].cast(pa.string()), "any"))
         # NEVER is the greatest number: all are reached with the last, any with the first.
@@ -328,7 +328,7 @@ def _needs_timelines(operations: Operations) -> str | None:
 
 def _concat_watches(parts: Sequence[Watches]) -> Watches:
     def column(columns: list[pa.ChunkedArray]) -> pa.ChunkedArray:
-        return pa.chunked_array([chunk for some in columns for chunk in some.chunks], columns[0].type)
+        return pa.chunked_array([chunk for chunked in columns for chunk in chunked.chunks], columns[0].type)
 
     roles = [part.role for part in parts]
     if any(role is not None for role in roles):

@@ -36,18 +36,22 @@ def spans(operation: Integers) -> tuple[Integers, Integers]:
 
 def watches_by_role(operations: Operations) -> dict[Role, RoleWatches]:
     """Return the watches of valid operations by role; columns such as `cancel_key` come after the list."""
-    listed, table = operations.watches, operations.table
-    single, operation, required = listed.single, listed.operation(), integers(listed.required, "operations: required")
-    found: dict[Role, list[RoleWatches]] = {role: [] for role in ROLES}
-    if listed.role is None:
-        found["complete"].append(RoleWatches(operation, listed.key.cast(pa.string()), required, single))
+    watches, table = operations.watches, operations.table
+    single, operation, required = (
+        watches.single,
+        watches.operation(),
+        integers(watches.required, "operations: required"),
+    )
+    by_role: dict[Role, list[RoleWatches]] = {role: [] for role in ROLES}
+    if watches.role is None:
+        by_role["complete"].append(RoleWatches(operation, watches.key.cast(pa.string()), required, single))
     else:
-        numbers = pc.index_in(listed.role.fill_null(ROLES[0]), value_set=pa.array(ROLES))
+        numbers = pc.index_in(watches.role.fill_null(ROLES[0]), value_set=pa.array(ROLES))
         role_of = integers(numbers, "operations: role")
         for number, role in enumerate(ROLES):
             rows = np.flatnonzero(role_of == number)
-            key = listed.key.take(pa.array(rows)).cast(pa.string())
-            found[role].append(
+            key = watches.key.take(pa.array(rows)).cast(pa.string())
+            by_role[role].append(
                 RoleWatches(operation[rows], key, required[rows], single and len(rows) == len(operation))
             )
     for role, name in ROLE_COLUMNS.items():
@@ -56,8 +60,8 @@ def watches_by_role(operations: Operations) -> dict[Role, RoleWatches]:
             rows = np.flatnonzero(~missing(column))
             every = len(rows) == len(column)
             key = column if every else column.take(pa.array(rows))
-            found[role].append(RoleWatches(rows, key, np.ones(len(rows), np.int64), every))
-    return {role: _merge(parts) for role, parts in found.items()}
+            by_role[role].append(RoleWatches(rows, key, np.ones(len(rows), np.int64), every))
+    return {role: _merge(parts) for role, parts in by_role.items()}
 
 
 def _merge(parts: Sequence[RoleWatches]) -> RoleWatches:

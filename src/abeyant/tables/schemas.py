@@ -67,10 +67,10 @@ def wanted_columns(wanted: Mapping[str, str], names: Collection[str]) -> dict[st
     """
     if "timeout_ms" not in wanted:
         return dict(wanted)
-    found = {**wanted, **{name: kind for name, kind in _FURTHER.items() if name in names}}
-    del found["timeout_ms"]
-    how_long = next((name for name in _DEADLINES if name in names), "timeout_ms")
-    return found | {how_long: _DEADLINES[how_long]}
+    columns = {**wanted, **{name: kind for name, kind in _FURTHER.items() if name in names}}
+    del columns["timeout_ms"]
+    time_limit = next((name for name in _DEADLINES if name in names), "timeout_ms")
+    return columns | {time_limit: _DEADLINES[time_limit]}
 
 
 def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
@@ -85,73 +85,77 @@ def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
         if only_role(schema.names) is None:
             wanted |= {"key": "text", "required": "an integer"}
     for column, kind in wanted.items():
-        places = schema.get_all_field_indices(column)
-        if not places and column in DEFAULTS:
-            other = next((found for found in schema.names if found.lower() == column), None)
-            if other is not None:  # Spark would read it, and here it would have no effect
-                raise SchemaError(f"{name}: column {other!r} must be spelled {column!r}: rename it")
+        indices = schema.get_all_field_indices(column)
+        if not indices and column in DEFAULTS:
+            spelling = next((field for field in schema.names if field.lower() == column), None)
+            if spelling is not None:  # Spark would read it, and here it would have no effect
+                raise SchemaError(f"{name}: column {spelling!r} must be spelled {column!r}: rename it")
             continue
-        if len(places) != 1:
-            found = listed(schema.names)
-            there = "no column" if not places else f"{len(places)} columns"
-            mend = "" if places else _in_other_case(schema.names, column, wanted)
-            raise SchemaError(f"{name}: {there} {column!r}, expected {kind} (columns: {found}){mend}")
-        if not _fits(schema.field(places[0]).type, kind):
-            found_type = schema.field(places[0]).type
-            mend = _mend(column, found_type, kind)
-            raise SchemaError(f"{name}: column {column!r} is {found_type}, expected {kind}{mend}")
+        if len(indices) != 1:
+            columns = listed(schema.names)
+            problem = "no column" if not indices else f"{len(indices)} columns"
+            hint = "" if indices else _in_other_case(schema.names, column, wanted)
+            raise SchemaError(f"{name}: {problem} {column!r}, expected {kind} (columns: {columns}){hint}")
+        if not _fits(schema.field(indices[0]).type, kind):
+            data_type = schema.field(indices[0]).type
+            hint = _mend(column, data_type, kind)
+            raise SchemaError(f"{name}: column {column!r} is {data_type}, expected {kind}{hint}")
 
 
-def _in_other_case(names: Collection[str], lacking: str, wanted: Collection[str]) -> str:
+def _in_other_case(names: Collection[str], column: str, wanted: Collection[str]) -> str:
     """Return a hint which columns to rename, if the missing one exists in another case; else ''."""
-    others = {name: name.lower() for name in names if name not in wanted and name.lower() in wanted}
-    if lacking not in others.values():
+    renames = {name: name.lower() for name in names if name not in wanted and name.lower() in wanted}
+    if column not in renames.values():
         return ""
-    renamed = ", ".join(f"{name} to {lower}" for name, lower in others.items())
-    return f"; rename {renamed} (in pandas: .rename(columns=str.lower))"
+    pairs = ", ".join(f"{name} to {lower}" for name, lower in renames.items())
+    return f"; rename {pairs} (in pandas: .rename(columns=str.lower))"
 
 
-def _mend(column: str, found: pa.DataType, kind: str) -> str:
+def _mend(column: str, data_type: pa.DataType, kind: str) -> str:
     """Return a hint how to convert a column of another type; '' where none is obvious."""
     if kind == "a timestamp":
-        if kinds.is_date(found):
-            which = "the end of that day, which is the next day's" if column == "deadline" else "its"
-            return f": a date has no time of day; cast it to a timestamp, such as {which} midnight"
-        if _is_text(found):
+        if kinds.is_date(data_type):
+            day = "the end of that day, which is the next day's" if column == "deadline" else "its"
+            return f": a date has no time of day; cast it to a timestamp, such as {day} midnight"
+        if _is_text(data_type):
             return ": parse the texts first, for instance with pandas.to_datetime(..., utc=True)"
-        if kinds.is_integer(found) or kinds.is_floating(found):
+        if kinds.is_integer(data_type) or kinds.is_floating(data_type):
             return ": a number has no unit; cast it to a timestamp"
-    if kind == "text" and kinds.is_floating(found):  # of pandas, for integers with missing values
+    if kind == "text" and kinds.is_floating(data_type):  # of pandas, for integers with missing values
         return ": pandas makes integers with missing values floats; convert them back with .astype('Int64')"
-    if kind == "text" and (kinds.is_binary(found) or kinds.is_large_binary(found) or kinds.is_fixed_size_binary(found)):
+    if kind == "text" and (
+        kinds.is_binary(data_type) or kinds.is_large_binary(data_type) or kinds.is_fixed_size_binary(data_type)
+    ):
         return f": write bytes as text, such as lower(hex({column})) in SQL, .map(bytes.hex, 'ignore') in pandas"
-    if kind == "text" and not kinds.is_nested(found):
+    if kind == "text" and not kinds.is_nested(data_type):
         return f": cast it to text: CAST({column} AS VARCHAR) in SQL, .astype('string') in pandas"
-    if kind == "an integer" and not column.endswith("_ms") and (_is_text(found) or kinds.is_boolean(found)):
-        return ": convert it, for instance with pandas.to_numeric(...)" if _is_text(found) else ": cast it to integers"
-    if kind == "a duration or text" and (kinds.is_integer(found) or kinds.is_floating(found)):
+    if kind == "an integer" and not column.endswith("_ms") and (_is_text(data_type) or kinds.is_boolean(data_type)):
+        return (
+            ": convert it, for instance with pandas.to_numeric(...)" if _is_text(data_type) else ": cast it to integers"
+        )
+    if kind == "a duration or text" and (kinds.is_integer(data_type) or kinds.is_floating(data_type)):
         return f": a number has no unit; name the column {column}_ms if it is milliseconds"
-    if column.endswith("_ms") and (kinds.is_duration(found) or _is_text(found)):
+    if column.endswith("_ms") and (kinds.is_duration(data_type) or _is_text(data_type)):
         return f": name the column {column.removesuffix('_ms')} if it has durations, or texts such as '15 min'"
     return ""
 
 
-def _fits(found: pa.DataType, kind: str) -> bool:
-    if kinds.is_run_end_encoded(found):
-        found = found.value_type
-    if kinds.is_null(found):
+def _fits(data_type: pa.DataType, kind: str) -> bool:
+    if kinds.is_run_end_encoded(data_type):
+        data_type = data_type.value_type
+    if kinds.is_null(data_type):
         return True  # all values are null: each row is rejected with its reason
     if kind == "text":  # ids and keys may be numbers: 7 is "7"
-        return _is_text(found) or is_whole(found)
+        return _is_text(data_type) or is_whole(data_type)
     if kind == "an integer":  # decimals and floats if whole: sums of DuckDB, pandas columns with missing values
-        return bool(kinds.is_integer(found) or kinds.is_decimal(found) or kinds.is_floating(found))
+        return bool(kinds.is_integer(data_type) or kinds.is_decimal(data_type) or kinds.is_floating(data_type))
     if kind == "a number":
-        return bool(kinds.is_floating(found) or kinds.is_integer(found))
+        return bool(kinds.is_floating(data_type) or kinds.is_integer(data_type))
     if kind == "a duration or text":
-        return bool(kinds.is_duration(found) or found == pa.month_day_nano_interval()) or _is_text(found)
+        return bool(kinds.is_duration(data_type) or data_type == pa.month_day_nano_interval()) or _is_text(data_type)
     if kind == "a timestamp":
-        return bool(kinds.is_timestamp(found))
-    return _is_list_of_watches(found)
+        return bool(kinds.is_timestamp(data_type))
+    return _is_list_of_watches(data_type)
 
 
 def is_whole(found: pa.DataType) -> bool:
@@ -159,16 +163,16 @@ def is_whole(found: pa.DataType) -> bool:
     return bool(kinds.is_integer(found) or (kinds.is_decimal(found) and found.scale == 0))
 
 
-def _is_text(found: pa.DataType) -> bool:
-    if kinds.is_dictionary(found):
-        found = found.value_type
-    return bool(kinds.is_string(found) or kinds.is_large_string(found) or kinds.is_string_view(found))
+def _is_text(data_type: pa.DataType) -> bool:
+    if kinds.is_dictionary(data_type):
+        data_type = data_type.value_type
+    return bool(kinds.is_string(data_type) or kinds.is_large_string(data_type) or kinds.is_string_view(data_type))
 
 
-def _is_list_of_watches(found: pa.DataType) -> bool:
-    if not (kinds.is_list(found) or kinds.is_large_list(found) or kinds.is_fixed_size_list(found)):
+def _is_list_of_watches(data_type: pa.DataType) -> bool:
+    if not (kinds.is_list(data_type) or kinds.is_large_list(data_type) or kinds.is_fixed_size_list(data_type)):
         return False
-    value = found.value_type
+    value = data_type.value_type
     if kinds.is_null(value):
         return True  # none of the lists has an element
     if not kinds.is_struct(value):

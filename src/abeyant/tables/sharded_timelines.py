@@ -62,7 +62,7 @@ def shards_of(places: Integers) -> npt.NDArray[np.uint8]:
 
 def in_one_shard(events: Sequence[EventRows]) -> bool:
     """Return whether there are too few events to be worth sharding."""
-    return sum(len(some.rows) for some in events) <= _FEW
+    return sum(len(part.rows) for part in events) <= _FEW
 
 
 class ShardedTimelines:
@@ -76,14 +76,14 @@ class ShardedTimelines:
         Pass `counting` to call `counted` later.
         """
         if in_one_shard(events):
-            shards = [[some.rows for some in events]]
+            shards = [[part.rows for part in events]]
         else:
-            cuts = [np.split(some.rows, some.ends[:-1]) for some in events]
+            cuts = [np.split(part.rows, part.ends[:-1]) for part in events]
             shards = [[cut[number] for cut in cuts] for number in range(_SHARDS)]
         self._begins = np.cumsum([0, *(sum(map(len, parts)) for parts in shards)]).tolist()
-        events_there = self._begins[-1]
-        self.at, self._values = np.empty(events_there, np.int64), np.empty(events_there, np.int64)
-        rows_before = np.empty(events_there + 1, np.int64).data if counting else None
+        event_count = self._begins[-1]
+        self.at, self._values = np.empty(event_count, np.int64), np.empty(event_count, np.int64)
+        rows_before = np.empty(event_count + 1, np.int64).data if counting else None
         self._timelines = Timelines(self.at.data, self._values.data, rows_before, combine=combine)
         scratch = Scratch()
 
@@ -153,18 +153,18 @@ class ShardedTimelines:
         begins, places, identities = (
             np.concatenate([np.empty(0, np.int64), *(np.frombuffer(column, np.int64) for column in columns)])
             for columns in (
-                [some.begins[:-1] for some in keys if len(some)],
-                [some.places for some in keys if len(some)],
-                [some.identities for some in keys if len(some)],
+                [shard.begins[:-1] for shard in keys if len(shard)],
+                [shard.places for shard in keys if len(shard)],
+                [shard.identities for shard in keys if len(shard)],
             )
         )
         return Region(begin, self.at[begin:end], self._values[begin:end], begins, places, identities)
 
 
 def _filled(
-    method: Callable[..., None], columns: tuple[Integers, ...], out: Integers | int, *further: Count
+    method: Callable[..., None], columns: tuple[Integers, ...], out: Integers | int, *counts: Count
 ) -> Integers:
     """Return what a method of `Timelines` writes, a row per watch; `out` is their number or their initial values."""
-    filled = np.empty(out, np.int64) if isinstance(out, int) else out.copy()
-    method(*(np.ascontiguousarray(column).ravel().data for column in columns), filled.data, *further)
-    return filled
+    result = np.empty(out, np.int64) if isinstance(out, int) else out.copy()
+    method(*(np.ascontiguousarray(column).ravel().data for column in columns), result.data, *counts)
+    return result

@@ -91,9 +91,9 @@ class WatchRows:
         """Return when each watch was first met in time, or NEVER. Call after `Shards.reach`."""
         first = np.empty(len(self.rows), np.int64)
         first[self.rows[:, 3]] = self.rows[:, 2]
-        held = first <= starts
-        in_time = held | (first < deadlines if deadline == "exclusive" else first <= deadlines)
-        return np.where(in_time, np.where(held, starts, first), NEVER)
+        met_at_start = first <= starts
+        in_time = met_at_start | (first < deadlines if deadline == "exclusive" else first <= deadlines)
+        return np.where(in_time, np.where(met_at_start, starts, first), NEVER)
 
 
 class Shards:
@@ -130,8 +130,8 @@ class Shards:
 
         def reach(number: int) -> None:
             staircases = self._shards[number].staircases
-            for some in watches:
-                rows = some.of_shard(number)
+            for watch_rows in watches:
+                rows = watch_rows.of_shard(number)
                 if staircases:
                     staircases.reach(rows.ravel().data)
                 else:

@@ -93,13 +93,13 @@ def unmatched(
     if rows < LEAST_UNMATCHED or not any(map(len, event_places)):
         return None
     places = np.unique(np.concatenate(event_places))
-    ours = KeySample()
+    keys = KeySample()
     for part in operations:
         for instance, key in _all_keys(part):
             if np.isin(pairs(instance, key)[0], places).any():
                 return None
-            ours.add(instance, key)
-    return unmatched_keys(f"the {rows:,} operations", column, ours.keys, events.keys)
+            keys.add(instance, key)
+    return unmatched_keys(f"the {rows:,} operations", column, keys.keys, events.keys)
 
 
 def unmatched_in(operations: Operations, column: str, events: pa.Table) -> str | None:
@@ -115,8 +115,8 @@ def _all_keys(operations: Operations) -> Iterator[tuple[pa.ChunkedArray, pa.Chun
     yield watched_keys(operations)
     for name in ROLE_COLUMNS.values():
         if name in operations.table.column_names:
-            some = operations.table.filter(pa.array(~missing(operations.table[name])))
-            yield some["instance"], some[name]
+            rows = operations.table.filter(pa.array(~missing(operations.table[name])))
+            yield rows["instance"], rows[name]
 
 
 def unmatched_keys(many: str, column: str, operations: Iterable[Key], events: Iterable[Key]) -> str:
@@ -124,27 +124,32 @@ def unmatched_keys(many: str, column: str, operations: Iterable[Key], events: It
 
     `many` names the operations, `column` the column with their keys. The keys are examples; neither may be empty.
     """
-    ours, theirs = [*operations], [*events]
-    one, other, differ, mend = _similar_keys(ours, theirs)
+    operation_keys, event_keys = [*operations], [*events]
+    operation_key, event_key, difference, fix = _similar_keys(operation_keys, event_keys)
     return (
-        f"no key of {many} occurs among the events, so all expired: operations have {column} {_shown(one)}, events "
-        f"have key {_shown(other)}{differ}; {mend}"
+        f"no key of {many} occurs among the events, so all expired: operations have {column} "
+        f"{_shown(operation_key)}, events have key {_shown(event_key)}{difference}; {fix}"
     )
 
 
-def _similar_keys(ours: list[Key], theirs: list[Key]) -> tuple[str, str, str, str]:
+def _similar_keys(operation_keys: list[Key], event_keys: list[Key]) -> tuple[str, str, str, str]:
     """Return a key of each side, similar ones if there are any, how they differ, and what to do."""
-    instances = {key: instance for instance, key in ours}
-    for instance, key in theirs:
+    instances = {key: instance for instance, key in operation_keys}
+    for instance, key in event_keys:
         if key in instances:
             pair = f", of instance {_shown(instances[key])} there and {_shown(instance)} here"
             return key, key, pair, "name instances alike in both tables, or drop the column from both"
-    for what, form, mend in _FORMS:
-        found = {form(key): key for _, key in ours}
-        for _, key in theirs:
-            if (like := found.get(form(key))) is not None and form(key):
-                return like, key, f", which differ {what}", mend
-    return ours[0][1], theirs[0][1], "", "check that both columns have the same identifiers, in the same form"
+    for difference, form, fix in _FORMS:
+        keys = {form(key): key for _, key in operation_keys}
+        for _, key in event_keys:
+            if (match := keys.get(form(key))) is not None and form(key):
+                return match, key, f", which differ {difference}", fix
+    return (
+        operation_keys[0][1],
+        event_keys[0][1],
+        "",
+        "check that both columns have the same identifiers, in the same form",
+    )
 
 
 def _shown(key: str) -> str:

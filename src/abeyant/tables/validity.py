@@ -72,9 +72,9 @@ def read_operations(table: pa.Table, conditions: Sequence[str] = CONDITIONS) -> 
     operation = watches.operation()
 
     def lacks(column: pa.ChunkedArray) -> Mask:
-        found = np.zeros(table.num_rows, np.bool_)
-        found[operation[missing(column)]] = True
-        return found
+        mask = np.zeros(table.num_rows, np.bool_)
+        mask[operation[missing(column)]] = True
+        return mask
 
     condition = table["condition"].cast(pa.string())
     known = pc.is_in(condition, value_set=pa.array([*conditions, None]))

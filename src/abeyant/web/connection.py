@@ -117,17 +117,17 @@ class Connection:
 
     async def _receive_body(self, headers: Mapping[str, str]) -> bytes:
         """Return the body. Raises HttpError 413 as soon as it is known to be too large, before it is read."""
-        most = self._limits.body
-        if int(headers.get("content-length", "0")) > most:
-            raise HttpError(413, f"the body exceeds the limit of {most:,} bytes")
+        limit = self._limits.body
+        if int(headers.get("content-length", "0")) > limit:
+            raise HttpError(413, f"the body exceeds the limit of {limit:,} bytes")
         if self._http.they_are_waiting_for_100_continue:
             self._write(h11.InformationalResponse(status_code=100, headers=[]))
         body = bytearray()
         async with asyncio.timeout(self._limits.receive):
             while isinstance(event := await self._next(), h11.Data):
                 body += event.data
-                if len(body) > most:
-                    raise HttpError(413, f"the body exceeds the limit of {most:,} bytes")
+                if len(body) > limit:
+                    raise HttpError(413, f"the body exceeds the limit of {limit:,} bytes")
         return bytes(body)
 
     # -- the handler
@@ -181,19 +181,19 @@ class Connection:
             await self._send(_error(503, "too many event streams are open: close one"), "GET")
             return
         self._streams.left -= 1
-        left = asyncio.ensure_future(self._reader.read(1))
-        following: asyncio.Future[Any] | None = None
+        disconnect = asyncio.ensure_future(self._reader.read(1))
+        next_event: asyncio.Future[Any] | None = None
         try:
-            kind = (("content-type", "text/event-stream; charset=utf-8"), ("connection", "close"))
-            self._write(_head(200, [*_ALWAYS, *kind]))
+            stream_headers = (("content-type", "text/event-stream; charset=utf-8"), ("connection", "close"))
+            self._write(_head(200, [*_ALWAYS, *stream_headers]))
             await self._drain()
             while True:
-                following = asyncio.ensure_future(_following(events))
-                await asyncio.wait((left, following), return_when=asyncio.FIRST_COMPLETED)
-                if left.done():
+                next_event = asyncio.ensure_future(_following(events))
+                await asyncio.wait((disconnect, next_event), return_when=asyncio.FIRST_COMPLETED)
+                if disconnect.done():
                     return
                 try:
-                    event = following.result()
+                    event = next_event.result()
                 except StopAsyncIteration:
                     break
                 self._write(h11.Data(data=b"data: " + dumped(event) + b"\n\n"))
@@ -205,10 +205,10 @@ class Connection:
                 logger("web").exception("an event stream failed")
         finally:
             self._streams.left += 1
-            waiting = [task for task in (left, following) if task is not None]
-            for task in waiting:
+            tasks = [task for task in (disconnect, next_event) if task is not None]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             close = getattr(events.source, "aclose", None)
             if close is not None:
                 await close()

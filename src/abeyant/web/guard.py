@@ -51,10 +51,10 @@ class Guard:
 
     def check(self, method: str, headers: Mapping[str, str], query: Mapping[str, str]) -> None:
         """Raise HttpError unless host, origin and token of the request are right."""
-        own = headers.get("host", "")
-        if not self._is_own_address(own):
-            raise HttpError(421, f"host {own[:200]!r} is not served here: use an address, or allow the name, {_ALLOW}")
-        self._check_origin(method, headers, own)
+        host = headers.get("host", "")
+        if not self._is_own_address(host):
+            raise HttpError(421, f"host {host[:200]!r} is not served here: use an address, or allow the name, {_ALLOW}")
+        self._check_origin(method, headers, host)
         if self._token is not None:
             self._check_token(method, headers, query, self._token)
 
@@ -75,9 +75,9 @@ class Guard:
             return False
         return True
 
-    def _check_origin(self, method: str, headers: Mapping[str, str], own: str) -> None:
+    def _check_origin(self, method: str, headers: Mapping[str, str], host: str) -> None:
         origin = headers.get("origin")
-        if origin is not None and origin.lower() != f"http://{own.lower()}":
+        if origin is not None and origin.lower() != f"http://{host.lower()}":
             raise HttpError(403, f"origin {origin[:200]!r} is another site's")
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             followed = method in _SAFE and headers.get("sec-fetch-mode") == "navigate"
@@ -85,9 +85,9 @@ class Guard:
                 raise HttpError(403, "this request comes from another site's page")
 
     def _check_token(self, method: str, headers: Mapping[str, str], query: Mapping[str, str], token: str) -> None:
-        scheme, _, given = headers.get("authorization", "").partition(" ")
+        scheme, _, credentials = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
-            given = query.get("token", "") if method in _SAFE else ""  # a browser's event stream has no header
-        if not hmac.compare_digest(given.strip().encode(), token.encode()):
+            credentials = query.get("token", "") if method in _SAFE else ""  # a browser's event stream has no header
+        if not hmac.compare_digest(credentials.strip().encode(), token.encode()):
             message = "a token is required: Authorization: Bearer TOKEN, or with GET ?token=TOKEN"
             raise HttpError(401, message, (("www-authenticate", "Bearer"),))

@@ -47,12 +47,12 @@ class Request(NamedTuple):
 
 
 def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in members:
             raise HttpError(400, f"an object in the body has {name[:200]!r} twice: leave one out")
-        found[name] = value
-    return found
+        members[name] = value
+    return members
 
 
 class Response(NamedTuple):

@@ -44,12 +44,12 @@ def purgatories_of(cluster: Cluster) -> list[PurgatoryView]:
 def describe(broker: Broker, operation: BrokerOperation, keys: list[str]) -> Described:
     """Return the description of a request that waits in a broker, with what would complete it."""
     waiting = operation.describe(0)
-    ours = sorted(waiting.keys[:_KEYS_READ], key=_is_internal)  # internal topics last; otherwise the order is kept
-    named = [f"{name}-{part}" if isinstance(part, int) else f"{name} {part}" for name, part in ours]
-    until = _until(operation, named)
+    pairs = sorted(waiting.keys[:_KEYS_READ], key=_is_internal)  # internal topics last; otherwise the order is kept
+    names = [f"{name}-{part}" if isinstance(part, int) else f"{name} {part}" for name, part in pairs]
+    until = _until(operation, names)
     if broker.paused:
         until = f"broker {broker.id} to resume; {until}"
-    return Described(waiting.kind, named or keys, waiting.client_id, waiting.since, waiting.deadline, until)
+    return Described(waiting.kind, names or keys, waiting.client_id, waiting.since, waiting.deadline, until)
 
 
 _UNTIL: Final = {
@@ -70,16 +70,16 @@ def _is_internal(key: tuple[str, int | str]) -> bool:
     return key[0].startswith("__")
 
 
-def _until(operation: Any, named: list[str]) -> str:
+def _until(operation: Any, names: list[str]) -> str:
     """Return what would complete the request."""
     kind = type(operation).__name__
-    listed = ", ".join(named[:_LONG_LISTS]) + (" ..." if len(named) > _LONG_LISTS else "")
+    listed = ", ".join(names[:_LONG_LISTS]) + (" ..." if len(names) > _LONG_LISTS else "")
     if kind in ("DelayedProduce", "DelayedDeleteRecords"):
-        return "; ".join(_acks(one) for one in list(operation._waiting)[:_LONG_LISTS] if one.pending) or "its response"
+        return "; ".join(_acks(ack) for ack in list(operation._waiting)[:_LONG_LISTS] if ack.pending) or "its response"
     if kind == "DelayedFetch":
-        there = sum(one.bytes for one in operation._pending)
-        least = operation._min_bytes
-        return f"{least:,} byte{'s' if least != 1 else ''} on {listed}, now {there:,}"
+        size = sum(entry.bytes for entry in operation._pending)
+        min_bytes = operation._min_bytes
+        return f"{min_bytes:,} byte{'s' if min_bytes != 1 else ''} on {listed}, now {size:,}"
     return _UNTIL[kind].format(listed=listed) if kind in _UNTIL else ""
 
 
@@ -101,19 +101,19 @@ async def look(cluster: Cluster, wanted: str, internal: bool) -> dict[str, Any]:
     """Return the cluster's brokers, partitions, groups, transactions, faults and clock, as JSON values."""
     wanted = wanted.casefold()
     brokers = list(cluster.brokers.values())
-    led = leaders(cluster)
-    found: dict[str, Any] = {
+    leader_counts = leaders(cluster)
+    state: dict[str, Any] = {
         "bootstrap": cluster.bootstrap,
         "clock": _clock(cluster),
-        "brokers": [_broker(broker, led) for broker in brokers],
+        "brokers": [_broker(broker, leader_counts) for broker in brokers],
         "faults": [_fault(fault) for fault in list(cluster._faults.active)],
     }
     pacer = Pacer()
-    found["partitions"] = await _partitions(cluster, wanted, internal, pacer)
+    state["partitions"] = await _partitions(cluster, wanted, internal, pacer)
     sessions = await _sessions(brokers, pacer)
-    found["groups"] = await _groups(cluster, brokers, wanted, sessions, pacer)
-    found["transactions"] = _transactions(brokers, wanted)
-    return found
+    state["groups"] = await _groups(cluster, brokers, wanted, sessions, pacer)
+    state["transactions"] = _transactions(brokers, wanted)
+    return state
 
 
 def _fault(fault: Fault) -> dict[str, Any]:
@@ -130,16 +130,16 @@ def _clock(cluster: Cluster) -> dict[str, Any]:
     clock = cluster.clock
     now = clock.now()
     upcoming = clock.timer.next_deadline() if clock.held else None  # type: ignore[attr-defined]  # a ManualTimer
-    left = None if upcoming is None or upcoming == math.inf else max(0.0, upcoming - now)
-    return {"held": clock.held, "runs": clock.runs, "now": now, "next": left}
+    remaining = None if upcoming is None or upcoming == math.inf else max(0.0, upcoming - now)
+    return {"held": clock.held, "runs": clock.runs, "now": now, "next": remaining}
 
 
-def _broker(broker: Broker, led: Counter[int]) -> dict[str, Any]:
+def _broker(broker: Broker, leader_counts: Counter[int]) -> dict[str, Any]:
     return {
         "id": broker.id,
         "at": broker.address,
         "state": "stopped" if broker.stopped else "paused" if broker.paused else "running",
-        "leads": led[broker.id],
+        "leads": leader_counts[broker.id],
         "replicas": len(broker.partitions),
         "connections": len(broker.connections),
         "inbox": len(broker._inbox),
@@ -147,7 +147,7 @@ def _broker(broker: Broker, led: Counter[int]) -> dict[str, Any]:
     }
 
 
-async def _partitions(cluster: Cluster, wanted: str, internal: bool, pacer: Pacer) -> dict[str, Any]:
+async def _partitions(cluster: Cluster, text: str, internal: bool, pacer: Pacer) -> dict[str, Any]:
     """Return up to `ROWS` partitions, those with a replica out of sync or behind first."""
     rows = []
     total = 0
@@ -155,7 +155,7 @@ async def _partitions(cluster: Cluster, wanted: str, internal: bool, pacer: Pace
         if topic.name.startswith("__") and not internal:
             continue
         total += len(topic.partitions)
-        if wanted and wanted not in topic.name.casefold():
+        if text and text not in topic.name.casefold():
             continue
         for state in list(topic.partitions):
             rows.append(_partition(cluster, state))
@@ -184,7 +184,7 @@ def _partition(cluster: Cluster, state: Any) -> dict[str, Any]:
                 "leads": number == state.leader,
             }
         )
-    ends = [one["end"] for one in replicas if one["end"] is not None]
+    ends = [entry["end"] for entry in replicas if entry["end"] is not None]
     most = max(ends, default=0)
     return {
         "topic": state.topic,
@@ -194,29 +194,29 @@ def _partition(cluster: Cluster, state: Any) -> dict[str, Any]:
         "start": None if leading is None else leading.log.start_offset,
         "min_isr": None if leading is None else leading.min_isr,
         "replicas": replicas,
-        "behind": sum(not one["in_sync"] or one["end"] is None or one["end"] < most for one in replicas),
+        "behind": sum(not entry["in_sync"] or entry["end"] is None or entry["end"] < most for entry in replicas),
     }
 
 
 async def _sessions(brokers: Iterable[Broker], pacer: Pacer) -> dict[tuple[str, str], tuple[float, float]]:
     """Return the seconds left of members' sessions, and the session time-outs, by group and member."""
-    found: dict[tuple[str, str], tuple[float, float]] = {}
-    for broker in sorted(brokers, key=lambda one: not one.paused):  # those of running brokers last, to replace others
+    sessions: dict[tuple[str, str], tuple[float, float]] = {}
+    for broker in sorted(brokers, key=lambda node: not node.paused):  # those of running brokers last, to replace others
         room = broker.heartbeat_purgatory
         now = broker.now()
         for begin in range(0, min(slots_of(room), _SESSIONS), SLICE):
             for operation, _ in operations_in(room, begin, SLICE):
                 waiting = operation.describe(broker.id)
                 for group, member in waiting.keys:
-                    found[group, str(member)] = waiting.deadline - now, waiting.deadline - waiting.since
+                    sessions[group, str(member)] = waiting.deadline - now, waiting.deadline - waiting.since
             await pacer.rest()
-    return found
+    return sessions
 
 
 async def _groups(
     cluster: Cluster,
     brokers: Iterable[Broker],
-    wanted: str,
+    text: str,
     sessions: dict[tuple[str, str], tuple[float, float]],
     pacer: Pacer,
 ) -> dict[str, Any]:
@@ -226,7 +226,7 @@ async def _groups(
         for shard in [] if broker.stopped else broker.group_coordinator.current():
             for group in shard.all_groups():
                 total += 1
-                if len(rows) < ROWS and wanted in group.id.casefold():
+                if len(rows) < ROWS and text in group.id.casefold():
                     rows.append(_group(cluster, shard, group, sessions))
                     await pacer.rest()
     return {"total": total, "rows": rows}
@@ -237,21 +237,21 @@ def _group(
 ) -> Any:
     members = []
     for member in list(group.members.values()):
-        left, seconds = sessions.get((group.id, member.id), (None, None))
+        remaining, seconds = sessions.get((group.id, member.id), (None, None))
         members.append(
             {
                 "id": member.id,
                 "client": member.client_id,
-                "left": None if left is None else round(left, 3),
+                "left": None if remaining is None else round(remaining, 3),
                 "session": seconds,
             }
         )
     lags = []
     for (topic, partition), offset in list(shard.offsets.all_committed(group.id, shard.replicated)):
-        known = cluster.controller.topics.get(topic)
-        if known is None or partition >= len(known.partitions):
+        topic_state = cluster.controller.topics.get(topic)
+        if topic_state is None or partition >= len(topic_state.partitions):
             continue
-        mark = _partition(cluster, known.partitions[partition])["high_watermark"]
+        mark = _partition(cluster, topic_state.partitions[partition])["high_watermark"]
         committed = offset.offset
         lag = None if mark is None else max(0, mark - committed)
         lags.append({"topic": topic, "partition": partition, "committed": committed, "lag": lag})
@@ -262,23 +262,23 @@ def _group(
         "generation": getattr(group, "generation", None) or getattr(group, "epoch", 0),
         "members": members[:MEMBERS],
         "more": max(0, len(members) - MEMBERS),
-        "lag": sum(one["lag"] or 0 for one in lags),
+        "lag": sum(row["lag"] or 0 for row in lags),
         "lags": lags[:MEMBERS],
     }
 
 
-def _transactions(brokers: Iterable[Broker], wanted: str) -> dict[str, Any]:
+def _transactions(brokers: Iterable[Broker], text: str) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     total = 0
     for broker in brokers:
         for shard in [] if broker.stopped else broker.transaction_coordinator.current():
             for transaction in list(shard.transactions.values()):
                 total += 1
-                if len(rows) >= ROWS or wanted not in transaction.id.casefold():
+                if len(rows) >= ROWS or text not in transaction.id.casefold():
                     continue
                 now = transaction.now
                 ongoing = now.state.shown == "Ongoing" and now.timeout_ms >= 0
-                left = (now.started_ms + now.timeout_ms - broker.now_ms()) / 1000 if ongoing else None
+                remaining = (now.started_ms + now.timeout_ms - broker.now_ms()) / 1000 if ongoing else None
                 partitions = sorted(key_text(f"{topic}-{index}") for topic, index in now.partitions)
                 rows.append(
                     {
@@ -286,7 +286,7 @@ def _transactions(brokers: Iterable[Broker], wanted: str) -> dict[str, Any]:
                         "state": now.state.shown,
                         "producer": now.producer_id,
                         "epoch": now.epoch,
-                        "left": left,
+                        "left": remaining,
                         "timeout": now.timeout_ms / 1000,
                         "partitions": partitions[:_LONG_LISTS],
                     }

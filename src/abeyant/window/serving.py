@@ -44,8 +44,8 @@ class Window:
         self._site.get("/", _page)
         self._site.get("/state", self._state)
         self._site.get("/events", self._events)
-        for name, thing in things.items():
-            self._add(name, thing)
+        for name, item in things.items():
+            self._add(name, item)
         advertised = () if self._cluster is None else (self._cluster._advertised[0],)
         self._server = self._site.serve(host, port, token=token, hosts=(*hosts, *advertised))
         self.url: str = self._server.url if token is None else f"{self._server.url}?token={token}"
@@ -70,23 +70,23 @@ class Window:
 
     # -- what it shows
 
-    def _add(self, name: str, thing: object) -> None:
-        if isinstance(thing, Timer):
-            self._add_timer(name, thing)
-        elif isinstance(thing, (Purgatory, aio.Purgatory)):
-            self._purgatories.append(PurgatoryView(name, thing))
+    def _add(self, name: str, item: object) -> None:
+        if isinstance(item, Timer):
+            self._add_timer(name, item)
+        elif isinstance(item, (Purgatory, aio.Purgatory)):
+            self._purgatories.append(PurgatoryView(name, item))
             room = self._purgatories[-1].room
-            timer = thing._timer if isinstance(thing, aio.Purgatory) else None if room is None else timer_of(room)
+            timer = item._timer if isinstance(item, aio.Purgatory) else None if room is None else timer_of(room)
             self._add_timer(f"{name}'s timer", timer)
-        elif isinstance(thing, IdleDetector):
+        elif isinstance(item, IdleDetector):
             raise AbeyantError(f"{name}: give the window the detector's timer, IdleDetector(..., timer=timer)")
-        elif isinstance(thing, asyncio.AbstractEventLoop):
-            self._add_loop(name, thing)
-        elif _is_cluster(thing):
-            self._add_cluster(name, thing)
+        elif isinstance(item, asyncio.AbstractEventLoop):
+            self._add_loop(name, item)
+        elif _is_cluster(item):
+            self._add_cluster(name, item)
         else:
             raise AbeyantError(
-                f"{name}: a window shows timers, purgatories, event loops and a broker cluster, not {thing!r}"
+                f"{name}: a window shows timers, purgatories, event loops and a broker cluster, not {item!r}"
             )
 
     def _add_timer(self, name: str, timer: object) -> None:
@@ -122,14 +122,14 @@ class Window:
 
     async def _looks(self, query: Mapping[str, str]) -> AsyncIterator[object]:
         while True:
-            seen = await self._look(query)
-            yield seen
-            await asyncio.sleep(EVERY if seen.get("waits", {}).get("total", 0) < _MANY else 2 * EVERY)
+            state = await self._look(query)
+            yield state
+            await asyncio.sleep(EVERY if state.get("waits", {}).get("total", 0) < _MANY else 2 * EVERY)
 
     async def _look(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Return the data for a page with this query, as JSON values."""
         parts = set(query.get("show", ",".join(PARTS)).split(","))
-        seen: dict[str, Any] = {
+        state: dict[str, Any] = {
             "program": {
                 "pid": os.getpid(),
                 "name": _program(),
@@ -145,15 +145,15 @@ class Window:
             purgatories += cluster.purgatories_of(self._cluster)
             if "cluster" in parts:
                 internal = query.get("internal", "") == "1"
-                seen["cluster"] = await cluster.look(self._cluster, query.get("find", ""), internal)
+                state["cluster"] = await cluster.look(self._cluster, query.get("find", ""), internal)
         if "wheels" in parts:
-            seen["timers"] = [await timer.look() for timer in self._timers]
-        seen["purgatories"] = [purgatory.counts() for purgatory in purgatories]
+            state["timers"] = [await timer.look() for timer in self._timers]
+        state["purgatories"] = [purgatory.counts() for purgatory in purgatories]
         if "waits" in parts:
-            seen["waits"] = await read_waits(
+            state["waits"] = await read_waits(
                 purgatories, query.get("q", ""), query.get("in", ""), query.get("client", "")
             )
-        return seen
+        return state
 
 
 def serve(
@@ -177,20 +177,20 @@ def serve(
         ...     print(view.url)
         http://127.0.0.1:.../
     """
-    named: dict[str, object] = {}
-    for thing in things:
-        named[_unused(_own_name(thing), named)] = thing
-    for name, thing in (names or {}).items():
-        named[_unused(name, named)] = thing
+    items: dict[str, object] = {}
+    for item in things:
+        items[_unused(_own_name(item), items)] = item
+    for name, item in (names or {}).items():
+        items[_unused(name, items)] = item
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
         pass
     else:
-        named[_unused("loop", named)] = loop
-    if not named:
+        items[_unused("loop", items)] = loop
+    if not items:
         raise AbeyantError("a window needs something to show: serve(timer, purgatory, ...)")
-    return Window(named, host, port, token, hosts)
+    return Window(items, host, port, token, hosts)
 
 
 def _program() -> str:
@@ -198,25 +198,25 @@ def _program() -> str:
     return path.parent.name if path.name == "__main__.py" else path.name
 
 
-def _own_name(thing: object) -> str:
-    name = getattr(thing, "name", None)
+def _own_name(item: object) -> str:
+    name = getattr(item, "name", None)
     if isinstance(name, str) and name:
         return name
-    return "broker" if _is_cluster(thing) else type(thing).__name__
+    return "broker" if _is_cluster(item) else type(item).__name__
 
 
-def _unused(name: str, taken: Mapping[str, object]) -> str:
-    number, found = 1, name
-    while found in taken:
+def _unused(name: str, names: Mapping[str, object]) -> str:
+    number, candidate = 1, name
+    while candidate in names:
         number += 1
-        found = f"{name}-{number}"
-    return found
+        candidate = f"{name}-{number}"
+    return candidate
 
 
-def _is_cluster(thing: object) -> bool:
-    """Return whether `thing` is a broker cluster, without importing the broker where the program has not."""
+def _is_cluster(item: object) -> bool:
+    """Return whether `item` is a broker cluster, without importing the broker where the program has not."""
     module = sys.modules.get("abeyant.broker.cluster")
-    return module is not None and isinstance(thing, module.Cluster)
+    return module is not None and isinstance(item, module.Cluster)
 
 
 async def _page(request: Request) -> Response:

@@ -92,12 +92,12 @@ async def read_waits(views: Sequence[PurgatoryView], wanted: str, only: str, cli
         for begin in range(0, min(slots, MOST_SLOTS), SLICE):
             for operation, keys in operations_in(room, begin, SLICE):
                 total += 1
-                named = client_of(operation)
-                if named:
-                    clients[named] += 1
-                if client and named != client:
+                client_id = client_of(operation)
+                if client_id:
+                    clients[client_id] += 1
+                if client and client_id != client:
                     continue
-                if wanted and not _matches(view, operation, named, keys, wanted):
+                if wanted and not _matches(view, operation, client_id, keys, wanted):
                     continue
                 matched += 1
                 deadline = deadline_of(room, operation)
@@ -112,8 +112,8 @@ async def read_waits(views: Sequence[PurgatoryView], wanted: str, only: str, cli
             await pacer.rest()
     first.sort()
     rows = []
-    for one in first[:ROWS]:
-        rows.append(_row(one))
+    for entry in first[:ROWS]:
+        rows.append(_row(entry))
         await pacer.rest()
     listed = [{"name": name, "waiting": number} for name, number in clients.most_common(CLIENTS)]
     return {"total": total, "matched": matched, "partial": partial, "clients": listed, "rows": rows}
@@ -125,31 +125,29 @@ def client_of(operation: object) -> str:
     return client[:_LONG] if isinstance(client, str) else ""
 
 
-def _matches(
-    view: PurgatoryView, operation: DelayedOperation, client: str, keys: Sequence[object], wanted: str
-) -> bool:
-    if wanted in view.name.casefold() or wanted in type(operation).__name__.casefold():
+def _matches(view: PurgatoryView, operation: DelayedOperation, client: str, keys: Sequence[object], text: str) -> bool:
+    if text in view.name.casefold() or text in type(operation).__name__.casefold():
         return True
-    if wanted in client.casefold():
+    if text in client.casefold():
         return True
-    return any(wanted in key_text(key).casefold() for key in keys)
+    return any(text in key_text(key).casefold() for key in keys)
 
 
-def _row(found: Found) -> dict[str, Any]:
-    view, operation = found.view, found.operation
+def _row(entry: Found) -> dict[str, Any]:
+    view, operation = entry.view, entry.operation
     room = view.room
     timer = None if room is None else timer_of(room)
-    keys = [key_text(key) for key in found.keys[:_KEYS_READ]]
+    keys = [key_text(key) for key in entry.keys[:_KEYS_READ]]
     described = (view.describe or describe)(operation, keys)
-    deadline = found.deadline if described.deadline is None else described.deadline
+    deadline = entry.deadline if described.deadline is None else described.deadline
     since = deadline - operation.timeout if described.since is None else described.since
     now = clock_of(timer) if view.now is None else view.now()
     return {
-        "id": f"{id(operation):x} {found.deadline:.6f}",  # an `id` alone may be reused once an operation has ended
+        "id": f"{id(operation):x} {entry.deadline:.6f}",  # an `id` alone may be reused once an operation has ended
         "in": view.name,
         "kind": described.kind,
         "keys": described.keys[:KEYS],
-        "more": max(0, len(found.keys) - KEYS),
+        "more": max(0, len(entry.keys) - KEYS),
         "client": described.client[:_LONG],
         "waited": None if now is None or not math.isfinite(since) else round(now - since, 4),
         "left": None if now is None or not math.isfinite(deadline) else round(deadline - now, 4),
@@ -169,8 +167,8 @@ def describe(operation: Any, keys: list[str]) -> Described:
     kind = type(operation).__name__
     until = getattr(operation, "until", None)
     if kind == "_Wait":  # aio's
-        what = "a check" if until is None else f"{name_of(until)}()"
-        return Described("wait", keys, "", None, None, f"{what} at check({keys[0]})")
+        condition = "a check" if until is None else f"{name_of(until)}()"
+        return Described("wait", keys, "", None, None, f"{condition} at check({keys[0]})")
     return Described(
         kind, keys, client_of(operation), None, None, f"{kind}.try_complete() at check_and_complete({keys[0]})"
     )

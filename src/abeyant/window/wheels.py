@@ -57,8 +57,8 @@ class TimerView:
         while slot < shape.slots:
             slot = count_slots(timer, slot, SLICE, stride, counts)
             await pacer.rest()
-        seen = sum(counts)
-        factor = stats.pending / seen if stride > 1 and seen else 1.0
+        total = sum(counts)
+        factor = stats.pending / total if stride > 1 and total else 1.0
         buckets = [
             [place // size, place % size, max(1, round(counts[place] * factor))]
             for place in range(len(counts))
@@ -96,9 +96,9 @@ def _what(item: Any) -> str:
     callback, args = _unpack(item)
     while args and (getattr(callback, "__name__", "") == "run" or type(args[0]) is type(_what)):
         callback, args = args[0], args[1:]  # unwrap the `run` of a context or broker
-    for one in args:
-        if isinstance(one, DelayedOperation):
-            return f"{type(one).__name__} expires"
+    for argument in args:
+        if isinstance(argument, DelayedOperation):
+            return f"{type(argument).__name__} expires"
     return name_of(callback)
 
 

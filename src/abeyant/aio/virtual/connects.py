@@ -56,24 +56,24 @@ class Connects:
         """
         if not self._attempts:
             return Pending([], False)
-        here, active, addresses = list[str](), False, list(listening)
+        descriptions, active, addresses = list[str](), False, list(listening)
         for attempt in self._attempts:
             host, port = _host_and_port(attempt.address)
             if any(port == _host_and_port(address)[1] and _reaches(host, address) for address in addresses):
-                here.append(f"a connection to {host}:{port}, which is not accepted yet")
+                descriptions.append(f"a connection to {host}:{port}, which is not accepted yet")
             elif is_this_machine(host):
                 attempt.waited += waited
                 active = active or attempt.waited < ATTEMPTS
-        return Pending(here, active)
+        return Pending(descriptions, active)
 
 
 def _host_and_port(address: Any) -> tuple[str, object]:
     return (str(address[0]), address[1]) if isinstance(address, tuple) and len(address) > 1 else (str(address), None)
 
 
-def _reaches(host: str, listening: Any) -> bool:
-    listens = _host_and_port(listening)[0]
-    return host == listens or (listens in _ANY and is_this_machine(host)) or host == "localhost"
+def _reaches(host: str, address: Any) -> bool:
+    listening_host = _host_and_port(address)[0]
+    return host == listening_host or (listening_host in _ANY and is_this_machine(host)) or host == "localhost"
 
 
 def is_this_machine(host: str) -> bool:

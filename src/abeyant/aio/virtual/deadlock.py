@@ -57,11 +57,11 @@ class DeadlockError(AbeyantError, RuntimeError):
         """The reason why nothing can run, a sentence without a full stop."""
         self.waiting = tuple(waiting)
         """The tasks, and what each awaits."""
-        shown = "\n".join(map(str, self.waiting[:_SHOWN]))
+        listing = "\n".join(map(str, self.waiting[:_SHOWN]))
         hidden = len(self.waiting) - _SHOWN
-        more = f"\nand {hidden} tasks more" if hidden > 0 else ""
+        suffix = f"\nand {hidden} tasks more" if hidden > 0 else ""
         count = f"{len(self.waiting)} task{'s wait' if len(self.waiting) != 1 else ' waits'}"
-        super().__init__(f"{reason}. {count}{':' if self.waiting else ''}\n{shown}{more}".rstrip())
+        super().__init__(f"{reason}. {count}{':' if self.waiting else ''}\n{listing}{suffix}".rstrip())
 
     def __reduce__(self) -> tuple[type[DeadlockError], tuple[str, tuple[WaitingTask, ...]]]:
         return type(self), (self.reason, self.waiting)  # test runners send errors between processes
@@ -84,19 +84,19 @@ def _by_number(name: str) -> list[tuple[int, str]]:
 
 def _waiting(task: asyncio.Task[Any]) -> WaitingTask:
     frames = list(_frames(task.get_coro()))
-    own = [depth for depth, frame in enumerate(frames) if not _is_library(frame)]
-    inner = frames[own[-1] + 1 :] if own else frames
+    user_depths = [depth for depth, frame in enumerate(frames) if not _is_library(frame)]
+    inner = frames[user_depths[-1] + 1 :] if user_depths else frames
     future = getattr(task, "_fut_waiter", None)
     if not frames:  # a coroutine that is not written in Python
         return WaitingTask(task.get_name(), _short(task.get_coro()), "an unknown place", "", _short(future), ())
-    where = frames[own[-1] if own else -1]
+    user_frame = frames[user_depths[-1] if user_depths else -1]
     return WaitingTask(
         task=task.get_name(),
-        coroutine=_function(frames[own[0] if own else 0]),
-        place=_place(where),
-        source=linecache.getline(where.f_code.co_filename, where.f_lineno).strip(),
+        coroutine=_function(frames[user_depths[0] if user_depths else 0]),
+        place=_place(user_frame),
+        source=linecache.getline(user_frame.f_code.co_filename, user_frame.f_lineno).strip(),
         awaits=_awaited(inner, future),
-        on_tasks=tuple(sorted({other.get_name() for other in _tasks_in(inner, future)}, key=_by_number)),
+        on_tasks=tuple(sorted({target.get_name() for target in _tasks_in(inner, future)}, key=_by_number)),
     )
 
 
@@ -111,7 +111,7 @@ def _frames(step: object) -> Iterator[FrameType]:
             frame, step = step.ag_frame, step.ag_await
         else:  # the object between a coroutine and an async generator only refers to the latter
             links = (CoroutineType, GeneratorType, AsyncGeneratorType)
-            frame, step = None, next((to for to in gc.get_referents(step) if isinstance(to, links)), None)
+            frame, step = None, next((link for link in gc.get_referents(step) if isinstance(link, links)), None)
         if frame is not None and frame.f_globals.get("__name__") not in _OURS:
             yield frame
 
@@ -146,25 +146,25 @@ def _awaited(inner: list[FrameType], future: object) -> str:
     return f"{call}: {_short(future)}"
 
 
-def _short(thing: object) -> str:
+def _short(value: object) -> str:
     try:
-        text = repr(thing)
+        text = repr(value)
     except Exception as error:  # noqa: BLE001  (a broken repr must not hide the deadlock)
-        text = f"<{type(thing).__qualname__}, whose repr raised {error!r}>"
+        text = f"<{type(value).__qualname__}, whose repr raised {error!r}>"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ..."
 
 
 def _tasks_in(inner: list[FrameType], future: Any) -> Iterator[asyncio.Task[Any]]:
     """Yield the unfinished tasks behind a future: itself, or those of `gather`, a task group or `asyncio.wait`."""
-    found: list[Any] = [future, *getattr(future, "_children", ())]
+    candidates: list[Any] = [future, *getattr(future, "_children", ())]
     for frame in inner:
         variables = frame.f_locals
-        found += [variables.get("fut"), *_collection(variables.get("fs"))]
-        found += _collection(getattr(variables.get("self"), "_tasks", None))
-    for thing in found:
-        if isinstance(thing, asyncio.Task) and not thing.done():
-            yield thing
+        candidates += [variables.get("fut"), *_collection(variables.get("fs"))]
+        candidates += _collection(getattr(variables.get("self"), "_tasks", None))
+    for candidate in candidates:
+        if isinstance(candidate, asyncio.Task) and not candidate.done():
+            yield candidate
 
 
-def _collection(thing: Any) -> Iterable[Any]:
-    return thing if isinstance(thing, (set, frozenset, list, tuple)) else ()
+def _collection(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, (set, frozenset, list, tuple)) else ()

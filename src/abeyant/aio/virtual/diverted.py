@@ -56,16 +56,16 @@ class Diverted:
         self._definition = ctypes.c_void_p.from_address(head)
         self._owner = ctypes.c_void_p.from_address(head + ctypes.sizeof(ctypes.c_void_p))
         self._stock = self._definition.value, self._owner.value
-        found = _Definition.from_address(self._stock[0] or 0) if self._stock[1] == id(function.__self__) else None
-        if found is None or found.name != function.__name__.encode() or found.flags not in _ENTRIES:
+        definition = _Definition.from_address(self._stock[0] or 0) if self._stock[1] == id(function.__self__) else None
+        if definition is None or definition.name != function.__name__.encode() or definition.flags not in _ENTRIES:
             raise RuntimeError(f"{function!r} cannot be redirected: this Python has another memory layout of functions")
         make = ctypes.pythonapi.PyCFunction_NewEx
         make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
         self.real: Callable[..., Any] = make(self._stock[0], function.__self__, function.__module__)
-        call = ctypes.cast(getattr(ctypes.pythonapi, _ENTRIES[found.flags]), ctypes.c_void_p).value
-        self._call = _Definition(found.name, call, found.flags, found.doc)
+        call = ctypes.cast(getattr(ctypes.pythonapi, _ENTRIES[definition.flags]), ctypes.c_void_p).value
+        self._call = _Definition(definition.name, call, definition.flags, definition.doc)
         # kept alive, as only C refers to them
-        self._function, self._instead = function, _ByItem(instead) if found.flags == _ONE_ARGUMENT else instead
+        self._function, self._instead = function, _ByItem(instead) if definition.flags == _ONE_ARGUMENT else instead
 
     def begin(self) -> None:
         """Redirect calls from now on, even if the function is redirected already."""

@@ -61,9 +61,9 @@ class Mount:
         _use_clock(loop, clock.time)
         if loop.get_debug() and not fresh:
             _allow_jump(loop)
-        for thing in everything():  # these were created with a clock that may have been ahead of this one
-            if isinstance(thing, (Timer, IdleDetector)):
-                thing._set_back(loop)
+        for instance in everything():  # these were created with a clock that may have been ahead of this one
+            if isinstance(instance, (Timer, IdleDetector)):
+                instance._set_back(loop)
         if self._pythons is not None:
             try:
                 self._pythons.begin()
@@ -102,12 +102,12 @@ class Mount:
 
 def _allow_jump(loop: Any) -> None:
     """Keep debug mode from taking a jump of the clock, in the callback that runs now, for a slow callback."""
-    allowed = loop.slow_callback_duration
+    duration = loop.slow_callback_duration
     loop.slow_callback_duration = math.inf
 
     def restore() -> None:
         if loop.slow_callback_duration == math.inf:  # nobody has set it since
-            loop.slow_callback_duration = allowed
+            loop.slow_callback_duration = duration
 
     loop.call_soon(restore)
 
@@ -120,17 +120,17 @@ def _offset_clock(begin: float, clock: Callable[[], float]) -> Callable[[], floa
     or from reads in another thread.
     """
     latest = clock()
-    ahead = begin - latest
-    shown = begin
+    offset = begin - latest
+    reading = begin
 
     def offset_clock() -> float:
-        nonlocal latest, ahead, shown
+        nonlocal latest, offset, reading
         now = clock()
         if now < latest - _STEP_BACK:
-            ahead = shown - now
+            offset = reading - now
         latest = now
-        shown = max(shown, now + ahead)
-        return shown
+        reading = max(reading, now + offset)
+        return reading
 
     return offset_clock
 
@@ -143,8 +143,8 @@ def _clock_of(loop: Any) -> Callable[[], float]:
     reference = weakref.ref(loop)
 
     def class_clock() -> float:
-        found = reference()
-        return time.monotonic() if found is None else float(type(found).time(found))
+        referent = reference()
+        return time.monotonic() if referent is None else float(type(referent).time(referent))
 
     return class_clock
 

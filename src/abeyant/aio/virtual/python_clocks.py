@@ -67,11 +67,11 @@ class PythonClocks:
         _require_unpatched()
         monotonic, monotonic_ns = _diverted()
         self._thread = threading.get_ident()
-        entered, began = time.time_ns(), nanoseconds(self._clock.time())
+        wall_start, clock_start = time.time_ns(), nanoseconds(self._clock.time())
         # Replace its own clock, which would stand still, or run in real time. Its start time does not matter then.
-        self._travel = time_machine.travel(entered // _NANOSECONDS, tick=False)
+        self._travel = time_machine.travel(wall_start // _NANOSECONDS, tick=False)
         self._traveller = self._travel.start()
-        self._traveller.time_ns = lambda: entered + nanoseconds(self._clock.time()) - began
+        self._traveller.time_ns = lambda: wall_start + nanoseconds(self._clock.time()) - clock_start
         _holder = self
         monotonic.begin()
         monotonic_ns.begin()
@@ -122,15 +122,15 @@ def check_installed() -> None:
 
 def nanoseconds(seconds: float) -> int:
     """Return seconds as nanoseconds, without the error of a float multiplication."""
-    whole = int(seconds)
-    return whole * _NANOSECONDS + round((seconds - whole) * _NANOSECONDS)
+    whole_seconds = int(seconds)
+    return whole_seconds * _NANOSECONDS + round((seconds - whole_seconds) * _NANOSECONDS)
 
 
 def _require_unpatched() -> None:
     for name in ("monotonic", "monotonic_ns", "time", "time_ns"):
-        found = getattr(time, name)
-        if getattr(found, "__module__", "") != "time":
-            owner = str(getattr(found, "__module__", None) or type(found).__module__).partition(".")[0]
+        function = getattr(time, name)
+        if getattr(function, "__module__", "") != "time":
+            owner = str(getattr(function, "__module__", None) or type(function).__module__).partition(".")[0]
             raise RuntimeError(
                 f"clocks=True: {owner} patches time.{name} at this moment: enter virtual time before it, or use only "
                 "one of the two"

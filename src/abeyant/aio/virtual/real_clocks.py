@@ -82,10 +82,10 @@ class RealClocks:
 
     def _judge(self) -> str | None:
         self.end()
-        found = self._seen.most_common(1)
-        if not found or found[0][1] < _NEARLY_ALL * (_WATCHED - 1):
+        most_common = self._seen.most_common(1)
+        if not most_common or most_common[0][1] < _NEARLY_ALL * (_WATCHED - 1):
             return None
-        (task, call), _ = found[0]
+        (task, call), _ = most_common[0]
         reason = (
             f"{task or 'a callback'} waits for the machine's clocks, which hardly move: {call} at each of the virtual "
             f"clock's {self._moves} moves; virtual_time(clocks=True) makes them follow it"

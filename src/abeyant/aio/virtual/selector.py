@@ -71,12 +71,12 @@ class VirtualSelector(selectors.BaseSelector):
         while True:
             # Look first, then select: a job that finishes wakes the loop first, and looks idle afterwards.
             outlook = self._outside.look(self._real.get_map(), target, pause)
-            left = (self.clock._patience if outlook.needs_patience(target) else outlook.grace) - waited
-            pause = min(max(left, 0), longest)
+            remaining = (self.clock._patience if outlook.needs_patience(target) else outlook.grace) - waited
+            pause = min(max(remaining, 0), longest)
             events = self._real.select(pause)
             if events or self._loop._ready:  # a signal handler may call the loop directly
                 return events
-            if left <= longest:
+            if remaining <= longest:
                 break
             waited += pause
             longest = min(2 * longest, _SLICE)
@@ -142,8 +142,8 @@ class VirtualSelector(selectors.BaseSelector):
         """Return the loop's earliest handle: from `_earliest()`, which our loop has, else from its heap."""
         earliest = getattr(self._loop, "_earliest", None)
         if earliest is not None:
-            ours: asyncio.TimerHandle | None = earliest()
-            return ours
+            handle: asyncio.TimerHandle | None = earliest()
+            return handle
         heap: list[asyncio.TimerHandle] = self._loop._scheduled
         if heap and heap[0].cancelled():
             heap = [handle for handle in heap if not handle.cancelled()]
@@ -167,9 +167,9 @@ class VirtualSelector(selectors.BaseSelector):
         reason = (
             f"nothing can run any more at {now}: no callback is ready, no timer pending, nothing open to the outside"
         )
-        others = self._outside.signals.ignored()
-        if others:
-            reason += f" (the handler of {', '.join(others)} was set before virtual time began, and is ignored)"
+        signals = self._outside.signals.ignored()
+        if signals:
+            reason += f" (the handler of {', '.join(signals)} was set before virtual time began, and is ignored)"
         return reason
 
     def _report(self, reason: str) -> None:

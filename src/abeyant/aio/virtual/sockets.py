@@ -55,7 +55,7 @@ class Sockets:
         """
         if not hasattr(socket, "TCP_INFO") or len(self._pairs) > _FEW:
             return bool(self._pairs)
-        return not all(_all_received(one, other) for one, other in self._pairs)
+        return not all(_all_received(sender, receiver) for sender, receiver in self._pairs)
 
     def retries(self, waited: float) -> bool:
         """Return whether to wait for the kernel to retransmit data to another socket of this machine.
@@ -73,21 +73,25 @@ class Sockets:
             waited_on.discard(waker.fileno())
         resting = set(getattr(self._loop, "_transports", ())) - waited_on  # those with paused reading
         ends = {fd: _ends(fd) for fd in waited_on | resting}
-        both = {addresses: fd for fd, addresses in ends.items() if addresses is not None}
-        self._pairs = [(fd, both[theirs, mine]) for (mine, theirs), fd in both.items() if (theirs, mine) in both]
+        by_addresses = {addresses: fd for fd, addresses in ends.items() if addresses is not None}
+        self._pairs = [
+            (fd, by_addresses[remote, local])
+            for (local, remote), fd in by_addresses.items()
+            if (remote, local) in by_addresses
+        ]
         elsewhere, listening, addresses = [], [], []
         self._nearby = []
         for fd in sorted(waited_on):
-            mine = ends[fd]
-            if mine is None:
+            pair = ends[fd]
+            if pair is None:
                 elsewhere.append(f"file descriptor {fd}")
-            elif mine[1] is None:
-                listening.append(f"the listening socket {_address(mine[0])}")
-                addresses.append(mine[0])
-            elif (mine[1], mine[0]) not in both:
-                if isinstance(mine[1], tuple) and is_this_machine(mine[1][0]):
+            elif pair[1] is None:
+                listening.append(f"the listening socket {_address(pair[0])}")
+                addresses.append(pair[0])
+            elif (pair[1], pair[0]) not in by_addresses:
+                if isinstance(pair[1], tuple) and is_this_machine(pair[1][0]):
                     self._nearby.append(fd)
-                elsewhere.append(f"the socket {_address(mine[0])} to {_address(mine[1])}")
+                elsewhere.append(f"the socket {_address(pair[0])} to {_address(pair[1])}")
         return Census(elsewhere, listening, addresses)
 
 
@@ -112,11 +116,11 @@ def _ends(fd: int) -> _Ends | None:
 def _all_received(sender: int, receiver: int) -> bool:
     """Return whether the receiver has received everything that was written, and neither end is closed."""
     try:
-        sent_state, _, waiting, sent, again = _tcp_info(sender)
+        sent_state, _, waiting, sent, retransmitted = _tcp_info(sender)
         received_state, received, *_ = _tcp_info(receiver)
     except (OSError, struct.error):  # closed by now, or an older Linux with fewer fields
         return False
-    return sent_state == received_state == _ESTABLISHED and not waiting and sent - again == received
+    return sent_state == received_state == _ESTABLISHED and not waiting and sent - retransmitted == received
 
 
 def _unacknowledged(fd: int) -> bool:

@@ -65,7 +65,7 @@ class BaseCluster:
 
     def _waiting_now(self, kind: str | None, client_id: str | None) -> list[Waiting]:
         """Return the pending requests, of one purgatory and client if given. Not for users."""
-        found = [
+        rows = [
             operation.describe(broker.id)
             for broker in self.brokers.values()
             for purgatory in broker.purgatories
@@ -73,16 +73,16 @@ class BaseCluster:
             if kind in (None, operation.kind) and client_id in (None, operation.client_id)
         ]
         unread = (waiting for broker in self.brokers.values() if broker.paused for waiting in broker.unread())
-        found += (one for one in unread if kind in (None, one.kind) and client_id in (None, one.client_id))
-        return sorted(found, key=lambda waiting: (waiting.since, waiting.broker))
+        rows += (row for row in unread if kind in (None, row.kind) and client_id in (None, row.client_id))
+        return sorted(rows, key=lambda waiting: (waiting.since, waiting.broker))
 
     def _check_awaited(self) -> None:
         """Complete the calls of `until_waiting` whose requests are pending now. Not for users."""
         for awaited in list(self._awaited):
-            found = self._waiting_now(awaited.kind, awaited.client_id)
-            if len(found) >= awaited.number:
+            requests = self._waiting_now(awaited.kind, awaited.client_id)
+            if len(requests) >= awaited.number:
                 self._awaited.remove(awaited)
-                awaited.found.set_result(found)
+                awaited.found.set_result(requests)
 
     def _broker_named(self, number: int) -> Broker:
         """Return the broker with this id. Raises AbeyantError for an unknown id. Not for users."""
@@ -94,10 +94,10 @@ class BaseCluster:
 
     def _topic_named(self, name: str) -> Topic:
         """Return the topic with this name. Raises AbeyantError for an unknown name. Not for users."""
-        found = self.controller.topics.get(name)
-        if found is None:
+        topic = self.controller.topics.get(name)
+        if topic is None:
             raise AbeyantError(f"there is no topic {name!r}{did_you_mean(str(name), self.controller.topics)}")
-        return found
+        return topic
 
     def _partition_state(self, topic: str, partition: int) -> PartitionState:
         """Return the controller's state of a partition. Raises AbeyantError for an unknown one. Not for users."""

@@ -51,9 +51,9 @@ Written = Record  # its former name
 def topic_settings(name: str, partitions: int, replicas: int, config: Mapping[str, object] | None) -> dict[str, str]:
     """Return a new topic's settings in Kafka's form. Raises AbeyantError for an invalid name, number or setting."""
     check_text("the topic's name", name)
-    for what, number in (("partitions", partitions), ("replicas", replicas)):
+    for parameter, number in (("partitions", partitions), ("replicas", replicas)):
         if type(number) is not int:
-            raise AbeyantError(f"cannot create topic {name!r}: {what} must be a whole number, not {number!r}")
+            raise AbeyantError(f"cannot create topic {name!r}: {parameter} must be a whole number, not {number!r}")
     try:
         return from_python(config or {})
     except ConfigError as error:
@@ -87,10 +87,10 @@ class ClusterApi(ContentsApi, Outages):
         cluster's `settings` are the brokers'), by Kafka's names with dots or underscores.
         Raises AbeyantError if the topic exists, if a setting is invalid, or with too few brokers.
         """
-        wanted = min(3, len(self.brokers)) if replicas is None else replicas
-        given = topic_settings(name, partitions, wanted, config)
+        replication_factor = min(3, len(self.brokers)) if replicas is None else replicas
+        settings = topic_settings(name, partitions, replication_factor, config)
         try:
-            self.controller.create_topic(name, partitions, wanted, {}, given)
+            self.controller.create_topic(name, partitions, replication_factor, {}, settings)
         except ApiError as error:
             raise AbeyantError(f"cannot create topic {name!r}: {error.message}") from None
         self.network.settle()
@@ -147,10 +147,10 @@ class ClusterApi(ContentsApi, Outages):
         Brokers also compact on their own, as the topic's settings say. Raises AbeyantError for an unknown topic, if
         its `cleanup.policy` has no `compact`, or if a partition has no leader that runs.
         """
-        found = self._topic_named(topic)
-        if "compact" not in found.settings["cleanup.policy"]:
+        topic_state = self._topic_named(topic)
+        if "compact" not in topic_state.settings["cleanup.policy"]:
             raise AbeyantError(f"topic {topic!r} has no cleanup.policy=compact")
-        for state in found.partitions:
+        for state in topic_state.partitions:
             leading(self, topic, state.partition, "compact")
         for broker in self.brokers.values():
             for partition in [] if broker.stopped else broker.partitions.values():
@@ -270,8 +270,8 @@ class ClusterApi(ContentsApi, Outages):
         """Close all open connections, or those of one broker or one client. Return how many."""
         check_choice("client_id", client_id)
         ended = 0
-        for one in self.brokers.values() if broker is None else [self._broker_named(broker)]:
-            for connection in list(one.connections):
+        for node in self.brokers.values() if broker is None else [self._broker_named(broker)]:
+            for connection in list(node.connections):
                 if client_id in (None, connection.client_id):
                     connection.abort()
                     ended += 1
@@ -307,8 +307,8 @@ class ClusterApi(ContentsApi, Outages):
             raise AbeyantError(f"count must be 1 or more, not {count!r}")
         if not isinstance(timeout, (int, float)) or not 0 <= timeout <= TIMEOUT_MAX:
             raise AbeyantError(f"timeout must be 0 seconds or more, and finite, not {timeout!r}")
-        found: Future[list[Waiting]] = Future()
-        awaited = Awaited(kind, count, client_id, found)
+        future: Future[list[Waiting]] = Future()
+        awaited = Awaited(kind, count, client_id, future)
 
         def begin() -> None:
             self._awaited.append(awaited)
@@ -325,7 +325,7 @@ class ClusterApi(ContentsApi, Outages):
             )
         self._settled(begin)
         try:
-            return found.result(timeout)
+            return future.result(timeout)
         except FutureTimeoutError:
             pending = len(self.waiting(kind, client_id=client_id))
             of = kind if client_id is None else f"{kind} of client {client_id!r}"
@@ -346,9 +346,9 @@ class ClusterApi(ContentsApi, Outages):
     def _end_waits(self) -> None:
         """End the blocked calls of `until_waiting` and of `Fault.wait`: the cluster closes."""
         awaited, self._awaited = self._awaited, []
-        for kind, number, client_id, found in awaited:
+        for kind, number, client_id, future in awaited:
             pending = f"{len(self._waiting_now(kind, client_id))} of {number} requests were pending in {kind}"
-            found.set_exception(AbeyantError(f"the cluster was closed: {pending}"))
+            future.set_exception(AbeyantError(f"the cluster was closed: {pending}"))
         for fault in self._faults.active:
             fault._end_waits()
 
@@ -360,24 +360,24 @@ class ClusterApi(ContentsApi, Outages):
 
     def _records(self, topic: str, partition: int | None, beyond: bool, committed: bool) -> list[Record]:
         states = self._topic_named(topic).partitions if partition is None else [self._partition_state(topic, partition)]
-        found = []
+        result = []
         for state in states:
             replica = leading(self, topic, state.partition, "read")
             end = replica.log.end_offset if beyond else replica.high_watermark
             end = replica.last_stable_offset if committed else end
             records = replica.log.records(end, aborted=not committed)
-            found += [Record(state.partition, *record) for record in records]
-        return found
+            result += [Record(state.partition, *record) for record in records]
+        return result
 
     def _remove_awaited(self, awaited: Awaited) -> None:
         if awaited in self._awaited:
             self._awaited.remove(awaited)
 
     def _require_kind(self, kind: str | None) -> None:
-        purgatories = {one.name for broker in self.brokers.values() for one in broker.purgatories} - {_HELD}
-        known = {*purgatories, *BY_NAME, REPLICA_FETCH}
-        if kind is not None and kind not in known:
-            hint = did_you_mean(str(kind), known)
+        purgatories = {purgatory.name for broker in self.brokers.values() for purgatory in broker.purgatories} - {_HELD}
+        kinds = {*purgatories, *BY_NAME, REPLICA_FETCH}
+        if kind is not None and kind not in kinds:
+            hint = did_you_mean(str(kind), kinds)
             raise AbeyantError(
                 f"there is no kind {kind!r} of requests{hint}; there are {sorted(purgatories)}, and APIs"
             )
@@ -385,8 +385,8 @@ class ClusterApi(ContentsApi, Outages):
 
 def _summary(waiting: list[Waiting]) -> str:
     """Describe the pending requests by kind and client, the most frequent first, for an error message."""
-    found = Counter((one.kind, one.client_id) for one in waiting)
-    if not found:
+    counts = Counter((request.kind, request.client_id) for request in waiting)
+    if not counts:
         return "nothing waits"
-    shown = ", ".join(f"{count} {kind} of {client!r}" for (kind, client), count in found.most_common(_SHOWN))
-    return f"there are {shown}{f' and {len(found) - _SHOWN} kinds and clients more' if len(found) > _SHOWN else ''}"
+    text = ", ".join(f"{count} {kind} of {client!r}" for (kind, client), count in counts.most_common(_SHOWN))
+    return f"there are {text}{f' and {len(counts) - _SHOWN} kinds and clients more' if len(counts) > _SHOWN else ''}"

@@ -95,7 +95,7 @@ class TransactionState(NamedTuple):
 
 def seed(cluster: BaseCluster, topic: str, partition: int, records: object) -> list[int]:
     """Append records as the leader. Return their offsets. Raises AbeyantError if it is impossible."""
-    where = f"{topic!r}, partition {partition}"
+    partition_name = f"{topic!r}, partition {partition}"
     replica = leading(cluster, topic, partition, "seed")
     batch = seed_batch(records, replica.broker.now_ms())
     if batch is None:
@@ -103,9 +103,9 @@ def seed(cluster: BaseCluster, topic: str, partition: int, records: object) -> l
     try:
         appended = replica.append(batch.data, all_in_sync=False)
     except ApiError as error:
-        raise AbeyantError(f"cannot seed {where}: {error.message or error.code.name.upper()}") from None
+        raise AbeyantError(f"cannot seed {partition_name}: {error.message or error.code.name.upper()}") from None
     except LogError as error:
-        raise AbeyantError(f"cannot seed {where}: {error}") from None
+        raise AbeyantError(f"cannot seed {partition_name}: {error}") from None
     cluster.network.settle()
     return list(range(appended.base_offset, appended.last_offset + 1))
 
@@ -114,7 +114,7 @@ def seed_batch(records: object, now_ms: int) -> Batch | None:
     """Return one batch of these records; None if there are none. Raises AbeyantError for an invalid record."""
     if not isinstance(records, Iterable) or isinstance(records, (bytes, str)):
         raise AbeyantError(f"records must be a list of bytes, None or NewRecord, not {records!r}")
-    rows = [_record(number, one, now_ms) for number, one in enumerate(records)]
+    rows = [_record(number, item, now_ms) for number, item in enumerate(records)]
     if not rows:
         return None
     base = rows[0].timestamp
@@ -124,23 +124,23 @@ def seed_batch(records: object, now_ms: int) -> Batch | None:
     )  # fmt: skip
 
 
-def _record(number: int, given: object, now: int) -> Record:
-    plain = isinstance(given, bytes) or given is None
-    one = given if isinstance(given, NewRecord) else NewRecord(given) if plain else None  # type: ignore[arg-type]
-    if one is None:
-        raise AbeyantError(f"record {number} must be bytes, None or a NewRecord, not {given!r}")
-    for name, value in (("value", one.value), ("key", one.key)):
+def _record(number: int, item: object, now: int) -> Record:
+    plain = isinstance(item, bytes) or item is None
+    record = item if isinstance(item, NewRecord) else NewRecord(item) if plain else None  # type: ignore[arg-type]
+    if record is None:
+        raise AbeyantError(f"record {number} must be bytes, None or a NewRecord, not {item!r}")
+    for name, value in (("value", record.value), ("key", record.key)):
         if value is not None and not isinstance(value, bytes):
             raise AbeyantError(f"record {number}: {name} must be bytes or None, not {value!r}")
-    timestamp = now if one.timestamp is None else one.timestamp
+    timestamp = now if record.timestamp is None else record.timestamp
     if type(timestamp) is not int or abs(timestamp) > _LATEST:
         raise AbeyantError(f"record {number}: timestamp must be milliseconds, an int of 64 bits, not {timestamp!r}")
-    return Record(number, timestamp, one.key, one.value, _headers(number, one.headers))
+    return Record(number, timestamp, record.key, record.value, _headers(number, record.headers))
 
 
-def _headers(number: int, given: object) -> tuple[tuple[str, bytes | None], ...]:
+def _headers(number: int, headers: object) -> tuple[tuple[str, bytes | None], ...]:
     """Return a record's headers. Raises AbeyantError unless each is a pair of a name and bytes or None."""
-    pairs = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    pairs = tuple(headers) if isinstance(headers, (list, tuple)) else (headers,)
     for pair in pairs:
         if (
             not isinstance(pair, (list, tuple))
@@ -148,7 +148,7 @@ def _headers(number: int, given: object) -> tuple[tuple[str, bytes | None], ...]
             or not isinstance(pair[0], str)
             or not isinstance(pair[1], (bytes, type(None)))
         ):
-            raise AbeyantError(f'record {number}: headers must be like (("name", b"value"),), not {given!r}')
+            raise AbeyantError(f'record {number}: headers must be like (("name", b"value"),), not {headers!r}')
         check_text(f"record {number}: header", pair[0])
     return tuple((name, value) for name, value in pairs)
 
@@ -183,8 +183,8 @@ def commit(cluster: BaseCluster, group: str, offsets: Mapping[tuple[str, int], i
     shard.commit({key: Offset(offset, -1, "", now) for key, offset in rows.items()}, results.append)
     cluster.network.settle()
     if results != [ErrorCode.none]:
-        why = results[0].name.upper() if results else "the in-sync replicas do not have it yet; is one paused?"
-        raise AbeyantError(f"cannot commit for group {group!r}: {why}")
+        reason = results[0].name.upper() if results else "the in-sync replicas do not have it yet; is one paused?"
+        raise AbeyantError(f"cannot commit for group {group!r}: {reason}")
 
 
 def leaders(cluster: BaseCluster) -> Counter[int]:
@@ -214,7 +214,8 @@ def _group_shards(cluster: BaseCluster, what: str, group: str | None = None) -> 
 
 def _group_state(cluster: BaseCluster, coordinator: int, shard: GroupShard, group: AnyGroup) -> GroupState:
     members = tuple(
-        GroupMember(one.id, one.instance_id, one.client_id, one.client_host) for one in group.members.values()
+        GroupMember(member.id, member.instance_id, member.client_id, member.client_host)
+        for member in group.members.values()
     )
     offsets = tuple(
         GroupOffset(topic, partition, offset.offset, offset.metadata, _lag(cluster, topic, partition, offset.offset))
@@ -226,8 +227,8 @@ def _group_state(cluster: BaseCluster, coordinator: int, shard: GroupShard, grou
 
 
 def _lag(cluster: BaseCluster, topic: str, partition: int, offset: int) -> int | None:
-    known = cluster.controller.topics.get(topic)
-    if known is None or partition >= len(known.partitions):
+    topic_state = cluster.controller.topics.get(topic)
+    if topic_state is None or partition >= len(topic_state.partitions):
         return None
     replica = leader_of(cluster, topic, partition)
     return None if replica is None else max(replica.high_watermark - offset, 0)
@@ -235,18 +236,25 @@ def _lag(cluster: BaseCluster, topic: str, partition: int, offset: int) -> int |
 
 def transactions(cluster: BaseCluster) -> list[TransactionState]:
     """Return all transactional ids, sorted. Raises AbeyantError if a partition of their topic has no coordinator."""
-    found = []
+    states = []
     shards = shards_of(cluster, TRANSACTIONS, lambda broker: broker.transaction_coordinator, "the transactional ids")
     for number, shard in shards:
         now_ms = cluster.brokers[number].now_ms()
-        for one in shard.transactions.values():
-            now = one.now
+        for transaction in shard.transactions.values():
+            now = transaction.now
             open_ = now.state is State.ONGOING
-            left = (now.started_ms + now.timeout_ms - now_ms) / 1000 if open_ else None
-            keys = tuple(sorted(shard.partitions_of(one)))
-            found.append(
+            remaining = (now.started_ms + now.timeout_ms - now_ms) / 1000 if open_ else None
+            keys = tuple(sorted(shard.partitions_of(transaction)))
+            states.append(
                 TransactionState(
-                    one.id, now.state.shown, now.producer_id, now.epoch, number, now.timeout_ms / 1000, left, keys
+                    transaction.id,
+                    now.state.shown,
+                    now.producer_id,
+                    now.epoch,
+                    number,
+                    now.timeout_ms / 1000,
+                    remaining,
+                    keys,
                 )
             )
-    return sorted(found)
+    return sorted(states)

@@ -34,7 +34,7 @@ def expire_member(cluster: BaseCluster, group: str, member: str) -> None:
 
 def known_groups(cluster: BaseCluster) -> list[str]:
     """Return the ids of the groups that brokers coordinate now. For suggestions only: some may be missing."""
-    shards = (shard for one in cluster.brokers.values() for shard in one.group_coordinator.loaded())
+    shards = (shard for broker in cluster.brokers.values() for shard in broker.group_coordinator.loaded())
     return [group.id for shard in shards for group in shard.all_groups()]
 
 
@@ -42,13 +42,15 @@ def _one_member(group: str, name: str, members: Mapping[str, tuple[str | None, s
     """Return the member id for a member id, instance id or client id. `members` has the latter two of each member."""
     if name in members:
         return name
-    found = [member for member, names in members.items() if name in names]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise AbeyantError(f"{len(found)} members of group {group!r} are called {name!r}: name one of {sorted(found)}")
-    known = {one for member, both in members.items() for one in (member, *both) if one}
-    hint = did_you_mean(name, known)
+    matches = [member for member, names in members.items() if name in names]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise AbeyantError(
+            f"{len(matches)} members of group {group!r} are called {name!r}: name one of {sorted(matches)}"
+        )
+    aliases = {alias for member, both in members.items() for alias in (member, *both) if alias}
+    hint = did_you_mean(name, aliases)
     raise AbeyantError(f"group {group!r} has no member {name!r}{hint}; there are {sorted(members)}")
 
 
@@ -66,8 +68,8 @@ def fence_producer(cluster: BaseCluster, transactional_id: str) -> None:
         raise AbeyantError(f"cannot fence {transactional_id!r}: {error.code.name.upper()}") from None
     transaction = shard.transactions.get(transactional_id)
     if transaction is None:
-        known = did_you_mean(transactional_id, shard.transactions)
-        raise UnknownNameError(f"there is no transactional id {transactional_id!r}{known}")
+        hint = did_you_mean(transactional_id, shard.transactions)
+        raise UnknownNameError(f"there is no transactional id {transactional_id!r}{hint}")
     epoch = transaction.now.epoch
     refused: list[ErrorCode] = []
 

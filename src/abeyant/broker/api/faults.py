@@ -123,12 +123,12 @@ class Fault:
             raise AbeyantError("wait blocks, so it cannot be called in an event loop: read hits there")
         if self.times is not None and hits > self.times:
             raise AbeyantError(f"hits is {hits}, but the fault ends after {self.times}: create it with more times")
-        found: Future[int] = Future()
-        awaited = hits, found
+        future: Future[int] = Future()
+        awaited = hits, future
         cluster = self._faults.cluster
         cluster._settled(self._await, awaited)
         try:
-            hit = found.result(timeout)
+            hit = future.result(timeout)
         except FutureTimeoutError:
             raise TimeoutError(f"after {timeout:g} s: {cluster._settled(self._so_far, hits)}") from None
         finally:
@@ -147,16 +147,16 @@ class Fault:
             self._awaited.remove(awaited)
 
     def _check_awaited(self) -> None:
-        for hits, found in list(self._awaited):
+        for hits, future in list(self._awaited):
             if self.hits >= hits or not self.active:
-                self._awaited.remove((hits, found))
-                found.set_result(self.hits)
+                self._awaited.remove((hits, future))
+                future.set_result(self.hits)
 
     def _end_waits(self) -> None:
         """End the blocked calls of `wait` with an AbeyantError, as the cluster closes."""
         awaited, self._awaited = self._awaited, []
-        for hits, found in awaited:
-            found.set_exception(AbeyantError(f"the cluster was closed: {self._so_far(hits)}"))
+        for hits, future in awaited:
+            future.set_exception(AbeyantError(f"the cluster was closed: {self._so_far(hits)}"))
 
     def _so_far(self, hits: int) -> str:
         nearest = "".join(f"; {miss}" for miss in self._ranked()[:1])
@@ -195,9 +195,9 @@ class Fault:
         if miss is None:
             return
         kind = miss.selector, miss.found, miss.api
-        known = self._misses.get(kind)
-        if known is not None:
-            self._misses[kind] = known._replace(requests=known.requests + 1)
+        previous = self._misses.get(kind)
+        if previous is not None:
+            self._misses[kind] = previous._replace(requests=previous.requests + 1)
         elif len(self._misses) < _MISSES:
             self._misses[kind] = miss
 
@@ -210,8 +210,8 @@ class Fault:
         self.end()
 
     def __repr__(self) -> str:
-        left = "" if self.times is None else f", {self.hits} of {self.times} times"
-        return f"<Fault: {self.what} {self.target!r}{left}{'' if self.active else ', ended'}>"
+        progress = "" if self.times is None else f", {self.hits} of {self.times} times"
+        return f"<Fault: {self.what} {self.target!r}{progress}{'' if self.active else ', ended'}>"
 
 
 class Faults:
@@ -246,10 +246,10 @@ class Faults:
 
         def later(call: Any) -> None:
             broker = call.broker
-            held = HeldRequest(
+            request = HeldRequest(
                 name_of(call), seconds, keys_of(call), call.client_id, broker.now(), lambda: broker.handle(call)
             )
-            broker.held_purgatory.try_complete_else_watch(held, [held])
+            broker.held_purgatory.try_complete_else_watch(request, [request])
 
         return self._add(Fault(self, target, f"{seconds:g} s more for", later, times, nth))
 
@@ -303,12 +303,12 @@ class Faults:
 
 def error_code(name: str) -> ErrorCode:
     """Return Kafka's error by its name, in upper or lower case. Raises AbeyantError with the nearest name."""
-    found = ErrorCode.__members__.get(str(name).lower())
-    if found is None:
-        known = [one.name.upper() for one in ErrorCode if one is not ErrorCode.none]
-        hint = did_you_mean(str(name).upper(), known) or ": take one of Kafka's names, for instance REQUEST_TIMED_OUT"
+    code = ErrorCode.__members__.get(str(name).lower())
+    if code is None:
+        names = [error.name.upper() for error in ErrorCode if error is not ErrorCode.none]
+        hint = did_you_mean(str(name).upper(), names) or ": take one of Kafka's names, for instance REQUEST_TIMED_OUT"
         raise AbeyantError(f"there is no error {name!r}{hint}")
-    return found
+    return code
 
 
 def _is_number(value: object) -> bool:

@@ -123,23 +123,23 @@ class Target:
         """Return the selectors that a `Call` or `ReplicaFetchCall` does not match, two at most; [] for a match."""
         if self.clients_only and not hasattr(call, "connection"):
             return ["api", "client_id"]  # a request between brokers is no near miss of a client's
-        found = []
+        names = []
         is_replica = name_of(call) == REPLICA_FETCH
         if self.api not in (None, name_of(call)):
-            found.append("api")
+            names.append("api")
         if self.broker not in (None, call.broker.id):
-            found.append("broker")
+            names.append("broker")
         if self.client_id not in (None, call.client_id):
-            found.append("client_id")
-        if len(found) < 2 and self.topic is not None and (is_replica or not is_about(call, self.topic, self.partition)):
-            other = self.partition is not None and not is_replica and is_about(call, self.topic, None)
-            found.append("partition" if other else "topic")
-        if len(found) < 2 and self.group is not None and (is_replica or self.group not in groups_of(call)):
-            found.append("group")
-        wanted = self.transactional_id
-        if len(found) < 2 and wanted is not None and (is_replica or wanted not in transactional_ids_of(call)):
-            found.append("transactional_id")
-        return found
+            names.append("client_id")
+        if len(names) < 2 and self.topic is not None and (is_replica or not is_about(call, self.topic, self.partition)):
+            topic_matches = self.partition is not None and not is_replica and is_about(call, self.topic, None)
+            names.append("partition" if topic_matches else "topic")
+        if len(names) < 2 and self.group is not None and (is_replica or self.group not in groups_of(call)):
+            names.append("group")
+        expected = self.transactional_id
+        if len(names) < 2 and expected is not None and (is_replica or expected not in transactional_ids_of(call)):
+            names.append("transactional_id")
+        return names
 
     def near_miss(self, call: Any, selector: str) -> NearMiss | None:
         """Return the near miss of a request that fails only `selector`; None if that is the fault's only selector."""

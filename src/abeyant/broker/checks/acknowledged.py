@@ -16,19 +16,19 @@ def acknowledged_is_readable(topic: str, dead_letters: str | None = None) -> Che
     """
 
     def look(history: History) -> Verdict:
-        places = {(one.partition, one.offset): one.item for one in history.stored if one.topic == topic}
-        dead = Counter(one.item.value for one in history.stored_committed if one.topic == dead_letters)
-        seen, wrong = 0, []
-        for made in history.produced:
-            if made.topic != topic or made.error != "NONE" or made.acks != -1:
+        places = {(record.partition, record.offset): record.item for record in history.stored if record.topic == topic}
+        dead = Counter(record.item.value for record in history.stored_committed if record.topic == dead_letters)
+        count, wrong = 0, []
+        for response in history.produced:
+            if response.topic != topic or response.error != "NONE" or response.acks != -1:
                 continue
-            for number, item in enumerate(made.items):
-                seen += 1
-                offset = made.offset + number
-                if places.get((made.partition, offset)) != item and not dead[item.value]:
-                    where = f"{topic}-{made.partition} offset {offset}"
-                    wrong.append(f"{_shown(item)} was acknowledged at {where}, and is not there")
-        return Verdict(seen, f"record acknowledged in {topic}", (), tuple(wrong))
+            for number, item in enumerate(response.items):
+                count += 1
+                offset = response.offset + number
+                if places.get((response.partition, offset)) != item and not dead[item.value]:
+                    location = f"{topic}-{response.partition} offset {offset}"
+                    wrong.append(f"{_shown(item)} was acknowledged at {location}, and is not there")
+        return Verdict(count, f"record acknowledged in {topic}", (), tuple(wrong))
 
     return Check(f"acknowledged is readable ({topic})", look)
 
@@ -41,17 +41,22 @@ def acknowledged_by_enough(topic: str) -> Check:
     """
 
     def look(history: History) -> Verdict:
-        seen, wrong = 0, []
-        for made in history.produced:
-            if made.topic == topic and made.error == "NONE" and made.acks == -1 and made.in_sync is not None:
-                seen += 1
-                number, needed = made.in_sync
-                if number < needed:
-                    where = f"{topic}-{made.partition} offset {made.offset}"
+        count, wrong = 0, []
+        for response in history.produced:
+            if (
+                response.topic == topic
+                and response.error == "NONE"
+                and response.acks == -1
+                and response.in_sync is not None
+            ):
+                count += 1
+                number, required = response.in_sync
+                if number < required:
+                    location = f"{topic}-{response.partition} offset {response.offset}"
                     wrong.append(
-                        f"{where} was acknowledged by {number} of {needed} in-sync replicas at {made.at:.3f} s"
+                        f"{location} was acknowledged by {number} of {required} in-sync replicas at {response.at:.3f} s"
                     )
-        return Verdict(seen, f"request acknowledged in {topic}", tuple(wrong))
+        return Verdict(count, f"request acknowledged in {topic}", tuple(wrong))
 
     return Check(f"acknowledged by enough ({topic})", look)
 
@@ -63,15 +68,17 @@ def aborted_is_never_seen(topic: str) -> Check:
     """
 
     def look(history: History) -> Verdict:
-        committed = {(one.partition, one.offset) for one in history.stored_committed if one.topic == topic}
-        seen, wrong = 0, []
-        for one in history.handed:
-            if one.topic == topic and one.committed_only:
-                seen += 1
-                if (one.partition, one.offset) not in committed:
-                    where = f"{topic}-{one.partition} offset {one.offset}"
-                    wrong.append(f"{one.client} was handed {_shown(one.item)} at {where}, which was not committed")
-        return Verdict(seen, f"record of {topic} handed to consumers of committed records", (), tuple(wrong))
+        committed = {(record.partition, record.offset) for record in history.stored_committed if record.topic == topic}
+        count, wrong = 0, []
+        for record in history.handed:
+            if record.topic == topic and record.committed_only:
+                count += 1
+                if (record.partition, record.offset) not in committed:
+                    location = f"{topic}-{record.partition} offset {record.offset}"
+                    wrong.append(
+                        f"{record.client} was handed {_shown(record.item)} at {location}, which was not committed"
+                    )
+        return Verdict(count, f"record of {topic} handed to consumers of committed records", (), tuple(wrong))
 
     return Check(f"aborted is never seen ({topic})", look)
 

@@ -24,29 +24,31 @@ def commits_are_not_ahead(group: str, topic: str) -> Check:
 
     def look(history: History) -> Verdict:
         commits = _commits(history, group, topic)
-        reads = [one for one in history.handed if (one.group, one.topic) == (group, topic)]
-        committed_only = all(one.committed_only for one in reads)
+        reads = [record for record in history.handed if (record.group, record.topic) == (group, topic)]
+        committed_only = all(record.committed_only for record in reads)
         stored = history.stored_committed if committed_only else history.stored
-        there = {(one.partition, one.offset) for one in stored if one.topic == topic}
-        passed = _passed_over(history, group, topic)
+        stored_places = {(record.partition, record.offset) for record in stored if record.topic == topic}
+        skipped = _passed_over(history, group, topic)
         first: dict[int, int] = {}
-        for one in reads:
-            first[one.partition] = min(one.offset, first.get(one.partition, one.offset))
+        for record in reads:
+            first[record.partition] = min(record.offset, first.get(record.partition, record.offset))
         seen: set[tuple[int, int]] = set()
         below = dict(first)  # by partition: the records below this offset were handed, or are reported already
         wrong = []
         moments: list[Handed | Committed] = [*reads, *commits]
-        for moment in sorted(moments, key=lambda one: (one.at, isinstance(one, Committed))):
+        for moment in sorted(moments, key=lambda moment: (moment.at, isinstance(moment, Committed))):
             partition, offset = moment.partition, moment.offset
             if isinstance(moment, Handed):
                 seen.add((partition, offset))
                 continue
             at = below.get(partition, offset)
-            while at < offset and ((partition, at) in seen or (partition, at) not in there or at in passed[partition]):
+            while at < offset and (
+                (partition, at) in seen or (partition, at) not in stored_places or at in skipped[partition]
+            ):
                 at += 1
             if at < offset:
-                what = f"{topic}-{partition} offset {offset} was committed, and no member was handed offset {at}"
-                wrong.append(f"at {moment.at:.3f} s {what}")
+                message = f"{topic}-{partition} offset {offset} was committed, and no member was handed offset {at}"
+                wrong.append(f"at {moment.at:.3f} s {message}")
             below[partition] = max(offset, at)
         return Verdict(len(commits), f"commit of {group} for {topic}", tuple(wrong))
 
@@ -70,20 +72,21 @@ def commits_follow_the_work(
     """
 
     def look(history: History) -> Verdict:
-        commits = [one for one in _commits(history, group, topic) if one.transactional_id is None]
+        commits = [commit for commit in _commits(history, group, topic) if commit.transactional_id is None]
         first: dict[int, int] = {}
-        for one in history.handed:
-            if (one.group, one.topic) == (group, topic):
-                first[one.partition] = min(one.offset, first.get(one.partition, one.offset))
-        done = ledger.first_times()
-        dead: dict[bytes | None, float] = {}
-        for made in history.produced:
-            if made.topic == dead_letters and made.error == "NONE":
-                for item in made.items:
-                    dead.setdefault(item.value, made.at)
-        passed = _passed_over(history, group, topic)
+        for read in history.handed:
+            if (read.group, read.topic) == (group, topic):
+                first[read.partition] = min(read.offset, first.get(read.partition, read.offset))
+        first_times = ledger.first_times()
+        dead_times: dict[bytes | None, float] = {}
+        for response in history.produced:
+            if response.topic == dead_letters and response.error == "NONE":
+                for item in response.items:
+                    dead_times.setdefault(item.value, response.at)
+        skipped = _passed_over(history, group, topic)
         records = sorted(
-            (one for one in history.stored_committed if one.topic == topic), key=lambda one: (one.partition, one.offset)
+            (record for record in history.stored_committed if record.topic == topic),
+            key=lambda record: (record.partition, record.offset),
         )
         wrong, complained = [], set()
         for commit in commits:
@@ -92,12 +95,12 @@ def commits_follow_the_work(
                 partition, offset = place = record.partition, record.offset
                 if partition != commit.partition or not first.get(partition, 0) <= offset < commit.offset:
                     continue
-                when = min(done.get(entry(record.item), _NEVER), dead.get(record.item.value, _NEVER))
-                if when > sent and offset not in passed[partition] and place not in complained:
+                time = min(first_times.get(entry(record.item), _NEVER), dead_times.get(record.item.value, _NEVER))
+                if time > sent and offset not in skipped[partition] and place not in complained:
                     complained.add(place)
-                    later = "later" if when < _NEVER else "never"
-                    what = f"{topic}-{commit.partition} offset {commit.offset} was committed"
-                    wrong.append(f"at {sent:.3f} s {what}, and offset {offset} was worked off {later}")
+                    later = "later" if time < _NEVER else "never"
+                    message = f"{topic}-{commit.partition} offset {commit.offset} was committed"
+                    wrong.append(f"at {sent:.3f} s {message}, and offset {offset} was worked off {later}")
         return Verdict(len(commits), f"commit of {group} for {topic}", tuple(wrong))
 
     return Check(f"commits follow the work ({group}, {topic})", look)
@@ -112,17 +115,17 @@ def commits_never_go_back(group: str, topic: str) -> Check:
 
     def look(history: History) -> Verdict:
         commits = _commits(history, group, topic)
-        assigned = {one.assignment for one in history.handed if one.group == group}
-        back = [one for one in history.sought if one.topic == topic and one.assignment in assigned]
-        at: dict[int, int] = {}
+        assigned = {record.assignment for record in history.handed if record.group == group}
+        seeks = [seek for seek in history.sought if seek.topic == topic and seek.assignment in assigned]
+        positions: dict[int, int] = {}
         wrong = []
-        for one in commits:
-            last = at.get(one.partition, -1)
-            at[one.partition] = one.offset
-            sought = any(seek.partition == one.partition and seek.at <= one.at for seek in back)
-            if one.offset < last and not sought:
-                what = f"{topic}-{one.partition} offset {one.offset} was committed"
-                wrong.append(f"at {one.at:.3f} s {what}, after {last}")
+        for commit in commits:
+            last = positions.get(commit.partition, -1)
+            positions[commit.partition] = commit.offset
+            sought = any(seek.partition == commit.partition and seek.at <= commit.at for seek in seeks)
+            if commit.offset < last and not sought:
+                message = f"{topic}-{commit.partition} offset {commit.offset} was committed"
+                wrong.append(f"at {commit.at:.3f} s {message}, after {last}")
         return Verdict(len(commits), f"commit of {group} for {topic}", tuple(wrong))
 
     return Check(f"commits never go back ({group}, {topic})", look)
@@ -137,16 +140,16 @@ def commits_are_kept(group: str) -> Check:
 
     def look(history: History) -> Verdict:
         last: dict[Place, int] = {}
-        back: set[Place] = set()
+        reset_places: set[Place] = set()
         wrong = []
         pending: dict[object, list[Committed]] = defaultdict(list)
         moments: list[Committed | Ended | Found] = [*history.committed, *history.ended, *history.found]
         for moment in sorted(moments, key=_moment):
             if isinstance(moment, Found):
                 place = moment.topic, moment.partition
-                if moment.group == group and moment.offset < last.get(place, -1) and place not in back:
-                    what = f"{group} fetched the offset {moment.offset} of {place[0]}-{place[1]}"
-                    wrong.append(f"at {moment.at:.3f} s {what}, but {last[place]} was committed")
+                if moment.group == group and moment.offset < last.get(place, -1) and place not in reset_places:
+                    message = f"{group} fetched the offset {moment.offset} of {place[0]}-{place[1]}"
+                    wrong.append(f"at {moment.at:.3f} s {message}, but {last[place]} was committed")
                 continue
             if moment.error != "NONE":
                 continue
@@ -155,32 +158,35 @@ def commits_are_kept(group: str) -> Check:
                 pending[writer].append(moment)
                 continue
             effective = [moment] if isinstance(moment, Committed) else pending.pop(writer, [])
-            for one in effective if isinstance(moment, Committed) or moment.committed else []:
-                if one.group == group:
-                    place = one.topic, one.partition
-                    if one.offset < last.get(place, -1) or one.transactional_id is not None:
-                        back.add(place)
-                    last[place] = one.offset
+            for commit in effective if isinstance(moment, Committed) or moment.committed else []:
+                if commit.group == group:
+                    place = commit.topic, commit.partition
+                    if commit.offset < last.get(place, -1) or commit.transactional_id is not None:
+                        reset_places.add(place)
+                    last[place] = commit.offset
         missing = []
         for (topic, partition), offset in sorted(last.items()):
-            now = history.offsets.get((group, topic, partition))
-            if (now is None or now < offset) and not _was_reset(history, group, (topic, partition)):
-                missing.append(f"{topic}-{partition} offset {offset} was committed, and {now or 'nothing'} is there")
+            current = history.offsets.get((group, topic, partition))
+            if (current is None or current < offset) and not _was_reset(history, group, (topic, partition)):
+                missing.append(
+                    f"{topic}-{partition} offset {offset} was committed, and {current or 'nothing'} is there"
+                )
         return Verdict(len(last), f"partition with a commit of {group}", tuple(wrong), tuple(missing))
 
     return Check(f"commits are kept ({group})", look)
 
 
-def _moment(one: Committed | Ended | Found) -> tuple[float, bool]:
+def _moment(moment: Committed | Ended | Found) -> tuple[float, bool]:
     """Return a sort key: when a commit was acknowledged or an OffsetFetch arrived; at equal times the latter first."""
-    return (one.since, False) if isinstance(one, Found) else (one.at, True)
+    return (moment.since, False) if isinstance(moment, Found) else (moment.at, True)
 
 
 def _was_reset(history: History, group: str, place: Place) -> bool:
     offsets = [
-        one.offset
-        for one in history.committed
-        if (one.group, one.error, (one.topic, one.partition)) == (group, "NONE", place) and one.transactional_id is None
+        commit.offset
+        for commit in history.committed
+        if (commit.group, commit.error, (commit.topic, commit.partition)) == (group, "NONE", place)
+        and commit.transactional_id is None
     ]
     return offsets != sorted(offsets)
 
@@ -190,9 +196,9 @@ def everything_is_committed(group: str, topic: str) -> Check:
 
     def look(history: History) -> Verdict:
         ends: dict[int, int] = {}
-        for one in history.stored_committed:
-            if one.topic == topic:
-                ends[one.partition] = one.offset + 1
+        for record in history.stored_committed:
+            if record.topic == topic:
+                ends[record.partition] = record.offset + 1
         missing = []
         for partition, end in sorted(ends.items()):
             at = history.offsets.get((group, topic, partition), 0)
@@ -204,27 +210,29 @@ def everything_is_committed(group: str, topic: str) -> Check:
 
 
 def _commits(history: History, group: str, topic: str) -> list[Committed]:
-    return [one for one in history.committed if (one.group, one.topic, one.error) == (group, topic, "NONE")]
+    return [
+        commit for commit in history.committed if (commit.group, commit.topic, commit.error) == (group, topic, "NONE")
+    ]
 
 
 def _passed_over(history: History, group: str, topic: str) -> dict[int, set[int]]:
     """Return, by partition, the offsets that members have skipped by seeking forward."""
-    found: dict[int, set[int]] = defaultdict(set)
-    at: dict[tuple[str, int, int], int] = {}  # the position of a member
-    sought: set[tuple[str, int, int]] = set()
-    assigned = {one.assignment for one in history.joined if one.group == group}
-    for one in in_order(history, topic):
-        key = one.client, one.assignment, one.partition
-        if one.assignment not in assigned:
+    skipped: dict[int, set[int]] = defaultdict(set)
+    positions: dict[tuple[str, int, int], int] = {}  # the position of a member
+    pending_seeks: set[tuple[str, int, int]] = set()
+    assigned = {start.assignment for start in history.joined if start.group == group}
+    for event in in_order(history, topic):
+        key = event.client, event.assignment, event.partition
+        if event.assignment not in assigned:
             continue
-        if isinstance(one, Handed):
-            if key in sought:  # the broker chose the offset
-                found[one.partition].update(range(at.get(key, 0), one.offset))
-                sought.discard(key)
-            at[key] = one.offset + 1
-        elif one.offset < 0:
-            sought.add(key)
+        if isinstance(event, Handed):
+            if key in pending_seeks:  # the broker chose the offset
+                skipped[event.partition].update(range(positions.get(key, 0), event.offset))
+                pending_seeks.discard(key)
+            positions[key] = event.offset + 1
+        elif event.offset < 0:
+            pending_seeks.add(key)
         else:
-            found[one.partition].update(range(at.get(key, 0), one.offset))
-            at[key] = one.offset
-    return found
+            skipped[event.partition].update(range(positions.get(key, 0), event.offset))
+            positions[key] = event.offset
+    return skipped

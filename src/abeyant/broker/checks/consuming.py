@@ -19,45 +19,45 @@ def consumer_never_skips(topic: str) -> Check:
 
     def look(history: History) -> Verdict:
         readable = _readable(history, topic)
-        at: dict[tuple[str, int, Place], int] = {}  # the position: the least offset to be handed next
-        seen, wrong = 0, []
-        for one in in_order(history, topic):
-            key = one.client, one.assignment, (one.topic, one.partition)
-            if isinstance(one, Sought):
-                at.pop(key, None)
-                if one.offset >= 0:
-                    at[key] = one.offset
+        positions: dict[tuple[str, int, Place], int] = {}  # the position: the least offset to be handed next
+        count, wrong = 0, []
+        for event in in_order(history, topic):
+            key = event.client, event.assignment, (event.topic, event.partition)
+            if isinstance(event, Sought):
+                positions.pop(key, None)
+                if event.offset >= 0:
+                    positions[key] = event.offset
                 continue
-            seen += 1
-            position = at.get(key)
-            at[key] = one.offset + 1
+            count += 1
+            position = positions.get(key)
+            positions[key] = event.offset + 1
             if position is None:
                 continue
-            offsets = readable[one.committed_only, one.partition]
-            skipped = next((offset for offset in range(position, one.offset) if offset in offsets), None)
-            where = f"{one.client} at {topic}-{one.partition}"
-            if one.offset < position:
-                wrong.append(f"{where} went back to offset {one.offset}, where {position} was next")
+            offsets = readable[event.committed_only, event.partition]
+            skipped = next((offset for offset in range(position, event.offset) if offset in offsets), None)
+            location = f"{event.client} at {topic}-{event.partition}"
+            if event.offset < position:
+                wrong.append(f"{location} went back to offset {event.offset}, where {position} was next")
             elif skipped is not None:
-                wrong.append(f"{where} skipped offset {skipped}, and was handed {one.offset}")
-        return Verdict(seen, f"record of {topic} handed to a consumer", tuple(wrong))
+                wrong.append(f"{location} skipped offset {skipped}, and was handed {event.offset}")
+        return Verdict(count, f"record of {topic} handed to a consumer", tuple(wrong))
 
     return Check(f"consumer never skips ({topic})", look)
 
 
 def _readable(history: History, topic: str) -> dict[tuple[bool, int], set[int]]:
     """Return the offsets that can be read now, by (whether with read_committed, partition)."""
-    found: dict[tuple[bool, int], set[int]] = defaultdict(set)
+    offsets: dict[tuple[bool, int], set[int]] = defaultdict(set)
     for committed, records in ((False, history.stored), (True, history.stored_committed)):
-        for one in records:
-            if one.topic == topic:
-                found[committed, one.partition].add(one.offset)
-    return found
+        for record in records:
+            if record.topic == topic:
+                offsets[committed, record.partition].add(record.offset)
+    return offsets
 
 
 def in_order(history: History, topic: str) -> Iterator[Handed | Sought]:
     """Yield the topic's records handed to consumers, and their seeks, in the order in which they happened."""
-    seeks = iter([one for one in history.sought if one.topic == topic])
+    seeks = iter([event for event in history.sought if event.topic == topic])
     seek = next(seeks, None)
     for number, handed in enumerate(history.handed):
         while seek is not None and seek.after <= number:

@@ -17,15 +17,15 @@ def each_effect_once(effects: Callable[[], Iterable[object]], inputs: Callable[[
     """
 
     def look(_: History) -> Verdict:
-        wanted, found = Counter(inputs()), Counter(effects())
+        expected, actual = Counter(inputs()), Counter(effects())
         wrong = []
-        for one, times in sorted(found.items(), key=repr):
-            if one not in wanted:
-                wrong.append(f"{one!r} took effect, and nobody asked for it")
-            elif times > wanted[one]:
-                wrong.append(f"{one!r} took effect {times} times")
-        missing = [f"{one!r} took no effect" for one in sorted(wanted - found, key=repr)]
-        return Verdict(wanted.total(), "input", tuple(wrong), tuple(missing))
+        for entry, times in sorted(actual.items(), key=repr):
+            if entry not in expected:
+                wrong.append(f"{entry!r} took effect, and nobody asked for it")
+            elif times > expected[entry]:
+                wrong.append(f"{entry!r} took effect {times} times")
+        missing = [f"{entry!r} took no effect" for entry in sorted(expected - actual, key=repr)]
+        return Verdict(expected.total(), "input", tuple(wrong), tuple(missing))
 
     return Check("each effect once", look)
 
@@ -34,8 +34,8 @@ def each_effect_at_least_once(effects: Callable[[], Iterable[object]], inputs: C
     """Check that each of `inputs` is among `effects`: for programs that may repeat effects, but must not lose any."""
 
     def look(_: History) -> Verdict:
-        wanted, found = set(inputs()), set(effects())
-        missing = [f"{one!r} took no effect" for one in sorted(wanted - found, key=repr)]
-        return Verdict(len(wanted), "input", (), tuple(missing))
+        expected, actual = set(inputs()), set(effects())
+        missing = [f"{entry!r} took no effect" for entry in sorted(expected - actual, key=repr)]
+        return Verdict(len(expected), "input", (), tuple(missing))
 
     return Check("each effect at least once", look)

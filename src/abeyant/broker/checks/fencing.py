@@ -23,17 +23,19 @@ def no_zombie_writes() -> Check:
     """
 
     def look(history: History) -> Verdict:
-        owners = [one for one in history.initialized if one.error == "NONE" and one.transactional_id is not None]
+        owners = [
+            owner for owner in history.initialized if owner.error == "NONE" and owner.transactional_id is not None
+        ]
         generations: dict[tuple[str, int], float] = {}  # when a generation first got its assignments
-        for one in history.memberships:
-            if one.api == "SyncGroup" and one.error == "NONE":
-                generations.setdefault((one.group, one.generation), one.at)
-        seen, wrong = 0, []
+        for response in history.memberships:
+            if response.api == "SyncGroup" and response.error == "NONE":
+                generations.setdefault((response.group, response.generation), response.at)
+        count, wrong = 0, []
         for write in _writes(history):
             if write.error != "NONE" or write.since is None:
                 continue
             if write.transactional_id is not None:
-                seen += 1
+                count += 1
                 fences = [
                     owner.at
                     for owner in owners
@@ -41,25 +43,27 @@ def no_zombie_writes() -> Check:
                     and owner.producer > write.producer
                     and owner.at < write.since
                 ]
-                by = f"producer {write.producer[0]} in epoch {write.producer[1]} of {write.transactional_id}"
+                writer = f"producer {write.producer[0]} in epoch {write.producer[1]} of {write.transactional_id}"
             elif isinstance(write, Committed) and (write.group, write.generation) in generations:
-                seen += 1
+                count += 1
                 fences = [
                     at
                     for (group, generation), at in generations.items()
                     if group == write.group and generation > write.generation and at < write.since
                 ]
-                by = f"a member of {write.group} in generation {write.generation}"
+                writer = f"a member of {write.group} in generation {write.generation}"
             else:
                 continue
             if fences:
-                wrong.append(f"at {write.since:.3f} s {_what(write)} of {by}, which was fenced at {min(fences):.3f} s")
+                wrong.append(
+                    f"at {write.since:.3f} s {_what(write)} of {writer}, which was fenced at {min(fences):.3f} s"
+                )
         for commit, fenced in _of_consumer_groups(history):
-            seen += 1
+            count += 1
             if fenced is not None:
-                by = f"{commit.member} of {commit.group} in epoch {commit.generation}"
-                wrong.append(f"at {commit.since:.3f} s {_what(commit)} of {by}, which was fenced at {fenced:.3f} s")
-        return Verdict(seen, "write with a producer's epoch or a group's generation", tuple(wrong))
+                writer = f"{commit.member} of {commit.group} in epoch {commit.generation}"
+                wrong.append(f"at {commit.since:.3f} s {_what(commit)} of {writer}, which was fenced at {fenced:.3f} s")
+        return Verdict(count, "write with a producer's epoch or a group's generation", tuple(wrong))
 
     return Check("no zombie writes", look)
 
@@ -79,18 +83,21 @@ class _Member:
 
 def _of_consumer_groups(history: History) -> Iterator[tuple[Committed, float | None]]:
     """Yield the acknowledged commits of consumer-protocol members, with the time of the member's fencing, or None."""
-    heartbeats = [one for one in history.memberships if one.api == "ConsumerGroupHeartbeat"]
+    heartbeats = [heartbeat for heartbeat in history.memberships if heartbeat.api == "ConsumerGroupHeartbeat"]
     groups: dict[str, dict[str, _Member]] = defaultdict(lambda: defaultdict(_Member))
     commits = [
-        (one.since, one)
-        for one in history.committed
-        if one.error == "NONE" and one.since is not None and one.transactional_id is None and one.generation >= 0
+        (commit.since, commit)
+        for commit in history.committed
+        if commit.error == "NONE"
+        and commit.since is not None
+        and commit.transactional_id is None
+        and commit.generation >= 0
     ]
-    done = 0
+    position = 0
     for since, commit in sorted(commits, key=lambda pair: pair[0]):
-        while done < len(heartbeats) and heartbeats[done].at < since:
-            _follow(groups[heartbeats[done].group], heartbeats[done])
-            done += 1
+        while position < len(heartbeats) and heartbeats[position].at < since:
+            _follow(groups[heartbeats[position].group], heartbeats[position])
+            position += 1
         member = groups[commit.group].get(commit.member) if commit.group in groups else None
         if member is not None:
             had_since = member.has.get((commit.topic, commit.partition), member.epoch)

@@ -16,25 +16,25 @@ def every_member_has_its_share(group: str, members: int | None = None) -> Check:
     """
 
     def look(history: History) -> Verdict:
-        found = history.groups.get(group)
-        if found is None:
+        description = history.groups.get(group)
+        if description is None:
             return Verdict(0, f"member of {group}")
-        missing = [] if found.state == "Stable" else [f"{group} is in {found.state}"]
-        if members is not None and len(found.members) != members:
-            missing.append(f"{group} has {len(found.members)} of {members} members")
-        owners = Counter(place for _, places in found.members.values() for place in places)
-        topics = sorted({topic for subscribed, _ in found.members.values() for topic in subscribed})
+        missing = [] if description.state == "Stable" else [f"{group} is in {description.state}"]
+        if members is not None and len(description.members) != members:
+            missing.append(f"{group} has {len(description.members)} of {members} members")
+        owners = Counter(place for _, places in description.members.values() for place in places)
+        topics = sorted({topic for subscribed, _ in description.members.values() for topic in subscribed})
         for topic in topics:
             count = history.partitions.get(topic, 0)
             for partition in range(count):
                 times = owners[topic, partition]
                 if times != 1:
                     missing.append(f"{topic}-{partition} has {times or 'none'} of the members of {group}")
-            subscribers = [member for member, (subscribed, _) in found.members.items() if topic in subscribed]
+            subscribers = [member for member, (subscribed, _) in description.members.items() if topic in subscribed]
             if len(topics) == 1 and len(subscribers) <= count:
-                idle = [member for member in subscribers if not found.members[member][1]]
+                idle = [member for member in subscribers if not description.members[member][1]]
                 missing += [f"{member} has no partition of {topic}" for member in idle]
-        return Verdict(len(found.members), f"member of {group}", (), tuple(missing))
+        return Verdict(len(description.members), f"member of {group}", (), tuple(missing))
 
     return Check(f"every member has its share ({group})", look)
 
@@ -47,35 +47,43 @@ def heartbeats_keep_members(group: str) -> Check:
     """
 
     def look(history: History) -> Verdict:
-        expired = [event.at for event in history.events if event.subject == group]
+        expirations = [event.at for event in history.events if event.subject == group]
         sessions: dict[str, float] = {}
         synced: dict[str, int] = {}
         alive: dict[str, tuple[float, int]] = {}  # when a member's heartbeat was answered, and its generation
-        latest, seen, wrong = 0, 0, []
-        for one in history.memberships:
-            if one.group != group:
+        latest, count, wrong = 0, 0, []
+        for response in history.memberships:
+            if response.group != group:
                 continue
-            if one.error == "NONE":
-                latest = max(latest, one.generation)
-            if one.api == "JoinGroup":
-                sessions[one.member] = one.session
-            elif one.api == "SyncGroup" and one.error == "NONE":
-                synced[one.member] = one.generation
-            elif one.api == "LeaveGroup":
-                alive.pop(one.member, None)
-            elif one.api == "Heartbeat" and one.error == "NONE" and synced.get(one.member) == one.generation:
-                seen += 1
-                alive[one.member] = one.at, one.generation
-            if one.error == "UNKNOWN_MEMBER_ID" and one.member in alive:
-                at, generation = alive.pop(one.member)
-                own_end = any(at <= when <= one.at for when in expired)
-                if one.since < at + sessions.get(one.member, 0.0) and generation == latest and not own_end:
-                    wrong.append(_forgotten(one, at))
-        return Verdict(seen, f"heartbeat of a member of {group}", tuple(wrong))
+            if response.error == "NONE":
+                latest = max(latest, response.generation)
+            if response.api == "JoinGroup":
+                sessions[response.member] = response.session
+            elif response.api == "SyncGroup" and response.error == "NONE":
+                synced[response.member] = response.generation
+            elif response.api == "LeaveGroup":
+                alive.pop(response.member, None)
+            elif (
+                response.api == "Heartbeat"
+                and response.error == "NONE"
+                and synced.get(response.member) == response.generation
+            ):
+                count += 1
+                alive[response.member] = response.at, response.generation
+            if response.error == "UNKNOWN_MEMBER_ID" and response.member in alive:
+                at, generation = alive.pop(response.member)
+                was_expired = any(at <= expiration <= response.at for expiration in expirations)
+                if (
+                    response.since < at + sessions.get(response.member, 0.0)
+                    and generation == latest
+                    and not was_expired
+                ):
+                    wrong.append(_forgotten(response, at))
+        return Verdict(count, f"heartbeat of a member of {group}", tuple(wrong))
 
     return Check(f"heartbeats keep members ({group})", look)
 
 
-def _forgotten(one: Membership, at: float) -> str:
-    after = f"{one.since - at:.1f} s after its heartbeat was answered"
-    return f"at {one.since:.3f} s {one.member} was unknown to {one.group}, {after}"
+def _forgotten(response: Membership, at: float) -> str:
+    after = f"{response.since - at:.1f} s after its heartbeat was answered"
+    return f"at {response.since:.3f} s {response.member} was unknown to {response.group}, {after}"

@@ -16,23 +16,27 @@ def order_per_key(topic: str) -> Check:
     """
 
     def look(history: History) -> Verdict:
-        there = {(one.partition, one.offset): one.item for one in history.stored if one.topic == topic}
+        stored_items = {
+            (record.partition, record.offset): record.item for record in history.stored if record.topic == topic
+        }
         last: dict[tuple[str, bytes | None, int], tuple[int, int]] = {}  # offset, and number of the record
-        seen, wrong = 0, []
-        for number, one in enumerate(history.sent):
-            place = one.result() if one.topic == topic else None
-            if place is None or there.get(place, one.item) != one.item:
+        count, wrong = 0, []
+        for number, record in enumerate(history.sent):
+            place = record.result() if record.topic == topic else None
+            if place is None or stored_items.get(place, record.item) != record.item:
                 continue
-            seen += 1
+            count += 1
             partition, offset = place
-            key = one.producer, one.item.key, partition
-            before, earlier = last.get(key, (-1, -1))
-            if offset <= before:
-                ahead = _value(history.sent[earlier].item.value)
-                what = f"{_value(one.item.value)} was sent after {ahead}, and is at {topic}-{partition} offset {offset}"
-                wrong.append(f"{what}, before offset {before}")
-            last[key] = max((before, earlier), (offset, number))
-        return Verdict(seen, f"acknowledged record of a producer in {topic}", tuple(wrong))
+            key = record.producer, record.item.key, partition
+            previous, previous_number = last.get(key, (-1, -1))
+            if offset <= previous:
+                ahead = _value(history.sent[previous_number].item.value)
+                message = (
+                    f"{_value(record.item.value)} was sent after {ahead}, and is at {topic}-{partition} offset {offset}"
+                )
+                wrong.append(f"{message}, before offset {previous}")
+            last[key] = max((previous, previous_number), (offset, number))
+        return Verdict(count, f"acknowledged record of a producer in {topic}", tuple(wrong))
 
     return Check(f"order per key ({topic})", look)
 
@@ -49,19 +53,19 @@ def effects_in_order(
     """
 
     def look(_: History) -> Verdict:
-        order = {one: number for number, one in enumerate(inputs())}
+        order = {entry: number for number, entry in enumerate(inputs())}
         last: dict[object, object] = {}
         seen: set[object] = set()
         wrong = []
-        for one in effects():
-            if one in seen or one not in order:
+        for effect in effects():
+            if effect in seen or effect not in order:
                 continue
-            seen.add(one)
-            before = last.get(key(one))
-            if before is not None and order[before] > order[one]:
-                wrong.append(f"{one!r} took effect after {before!r}, which is meant to come later")
+            seen.add(effect)
+            previous = last.get(key(effect))
+            if previous is not None and order[previous] > order[effect]:
+                wrong.append(f"{effect!r} took effect after {previous!r}, which is meant to come later")
             else:
-                last[key(one)] = one
+                last[key(effect)] = effect
         return Verdict(len(seen), "effect of an input", tuple(wrong))
 
     return Check("effects in order", look)

@@ -21,37 +21,39 @@ def transactions_are_atomic() -> Check:
     """
 
     def look(history: History) -> Verdict:
-        readable = {(one.topic, one.partition, one.offset) for one in history.stored_committed}
-        seen, wrong, missing = 0, [], []
+        readable = {(record.topic, record.partition, record.offset) for record in history.stored_committed}
+        count, wrong, missing = 0, [], []
         for transactional_id, records, ends in _transactions(history):
-            seen += 1
-            there = [place in readable for place in records]
-            if ends is not None and not ends.committed and any(there):
-                topic, partition, offset = records[there.index(True)]
+            count += 1
+            visible = [place in readable for place in records]
+            if ends is not None and not ends.committed and any(visible):
+                topic, partition, offset = records[visible.index(True)]
                 wrong.append(f"{transactional_id} aborted {topic}-{partition} offset {offset}, which can be read")
-            elif not all(there) and ((ends is not None and ends.committed) or any(there)):
-                topic, partition, offset = records[there.index(False)]
-                what = "committed" if ends is not None else "wrote, beside records that can be read,"
-                missing.append(f"{transactional_id} {what} {topic}-{partition} offset {offset}, which cannot be read")
-        return Verdict(seen, "transaction with an acknowledged record", tuple(wrong), tuple(missing))
+            elif not all(visible) and ((ends is not None and ends.committed) or any(visible)):
+                topic, partition, offset = records[visible.index(False)]
+                action = "committed" if ends is not None else "wrote, beside records that can be read,"
+                missing.append(f"{transactional_id} {action} {topic}-{partition} offset {offset}, which cannot be read")
+        return Verdict(count, "transaction with an acknowledged record", tuple(wrong), tuple(missing))
 
     return Check("transactions are atomic", look)
 
 
 def _transactions(history: History) -> list[tuple[str, list[tuple[str, int, int]], Ended | None]]:
     """Return each transaction's id, the places of its acknowledged records, and its acknowledged end, or None."""
-    found = []
+    transactions = []
     open_: dict[tuple[str, tuple[int, int]], list[tuple[str, int, int]]] = defaultdict(list)
     moments: list[Produced | Ended] = [*history.produced, *history.ended]
-    for one in sorted(moments, key=lambda one: (one.at, isinstance(one, Ended))):
-        if one.transactional_id is None or one.error != "NONE":
+    for response in sorted(moments, key=lambda response: (response.at, isinstance(response, Ended))):
+        if response.transactional_id is None or response.error != "NONE":
             continue
-        writer = one.transactional_id, one.producer
-        if isinstance(one, Produced):
-            open_[writer] += [(one.topic, one.partition, one.offset + number) for number in range(len(one.items))]
+        writer = response.transactional_id, response.producer
+        if isinstance(response, Produced):
+            open_[writer] += [
+                (response.topic, response.partition, response.offset + number) for number in range(len(response.items))
+            ]
         elif writer in open_:
-            found.append((one.transactional_id, open_.pop(writer), one))
-    return found + [(transactional_id, records, None) for (transactional_id, _), records in open_.items()]
+            transactions.append((response.transactional_id, open_.pop(writer), response))
+    return transactions + [(transactional_id, records, None) for (transactional_id, _), records in open_.items()]
 
 
 def replicas_agree() -> Check:
@@ -61,28 +63,30 @@ def replicas_agree() -> Check:
     """
 
     def look(history: History) -> Verdict:
-        seen, wrong, missing = 0, [], []
+        count, wrong, missing = 0, [], []
         for (topic, partition), replicas in sorted(history.replicas.items()):
-            leader = next((one for one in replicas if one.leads), None)
+            leader = next((replica for replica in replicas if replica.leads), None)
             if leader is None:
                 missing.append(f"{topic}-{partition} has no leader")
                 continue
             batches = set(leader.batches)
-            for one in replicas:
-                if one is leader:
+            for replica in replicas:
+                if replica is leader:
                     continue
-                seen += len(one.batches)
-                odd = next(
-                    (batch for batch in one.batches if batch[0] < leader.high_watermark and batch not in batches), None
+                count += len(replica.batches)
+                divergent = next(
+                    (batch for batch in replica.batches if batch[0] < leader.high_watermark and batch not in batches),
+                    None,
                 )
-                if odd is not None:
-                    what = (
-                        f"broker {one.broker} has another {topic}-{partition} than its leader, broker {leader.broker}"
+                if divergent is not None:
+                    message = (
+                        f"broker {replica.broker} has another {topic}-{partition} "
+                        f"than its leader, broker {leader.broker}"
                     )
-                    wrong.append(f"{what}: at offset {odd[0]}, of leader epoch {odd[1]}")
-                if not one.in_sync:
-                    missing.append(f"broker {one.broker} is not in sync for {topic}-{partition}")
-        return Verdict(seen, "batch of a follower", tuple(wrong), tuple(missing))
+                    wrong.append(f"{message}: at offset {divergent[0]}, of leader epoch {divergent[1]}")
+                if not replica.in_sync:
+                    missing.append(f"broker {replica.broker} is not in sync for {topic}-{partition}")
+        return Verdict(count, "batch of a follower", tuple(wrong), tuple(missing))
 
     return Check("replicas agree", look)
 
@@ -103,9 +107,9 @@ def state_is_consistent() -> Check:
             if group.state not in _GROUP_AT_REST:
                 missing.append(f"group {name} is in {group.state}")
             owners = Counter(place for _, places in group.members.values() for place in places)
-            twice = [f"{topic}-{partition}" for (topic, partition), times in owners.items() if times > 1]
-            if twice and group.state == "Stable":
-                wrong.append(f"group {name} has two members with {twice[0]}")
+            duplicates = [f"{topic}-{partition}" for (topic, partition), times in owners.items() if times > 1]
+            if duplicates and group.state == "Stable":
+                wrong.append(f"group {name} has two members with {duplicates[0]}")
         for name, transaction in history.transactions.items():
             if len(transaction.coordinators) > 1:
                 missing.append(f"transactional id {name} has the coordinators {transaction.coordinators}")
@@ -114,9 +118,9 @@ def state_is_consistent() -> Check:
             if transaction.left is not None and transaction.left < -_LATE:
                 missing.append(f"the transaction of {name} has been open for {-transaction.left:.0f} s too long")
         ends = {
-            place: max(one.high_watermark for one in replicas if one.leads)
+            place: max(replica.high_watermark for replica in replicas if replica.leads)
             for place, replicas in history.replicas.items()
-            if any(one.leads for one in replicas)
+            if any(replica.leads for replica in replicas)
         }
         for (name, topic, partition), offset in sorted(history.offsets.items()):
             end = ends.get((topic, partition))

@@ -44,15 +44,15 @@ _PUSHED = obj(
 )
 
 
-def _set_quotas(control: Control, given: Given) -> None:
-    body = given.body
+def _set_quotas(control: Control, request: Given) -> None:
+    body = request.body
     control.cluster.set_quotas(
         body["quotas"], user=body.get("user"), client_id=body.get("client_id"), ip=body.get("ip")
     )
 
 
-def _pushed(control: Control, given: Given) -> dict[str, Any]:
-    rows = [one._asdict() for one in control.cluster.pushed_metrics()]
+def _pushed(control: Control, request: Given) -> dict[str, Any]:
+    rows = [client._asdict() for client in control.cluster.pushed_metrics()]
     for row in rows:
         row["software"] = dict(zip(("name", "version"), row["software"], strict=True))
     return {"clients": rows}

@@ -51,13 +51,13 @@ _CLUSTER = obj(
 _PASSED = obj({"passed": nullable({"type": "number", "description": "Seconds that passed; null without a deadline."})})
 
 
-def _cluster(control: Control, given: Given) -> dict[str, Any]:
+def _cluster(control: Control, request: Given) -> dict[str, Any]:
     cluster = control.cluster
     return {
         "bootstrap": cluster.bootstrap,
         "ca_file": None if cluster.ca_file is None else str(cluster.ca_file),
         "brokers": _brokers(control),
-        "clock": _clock(control, given),
+        "clock": _clock(control, request),
     }
 
 
@@ -65,14 +65,14 @@ def _brokers(control: Control) -> list[dict[str, Any]]:
     cluster = control.cluster
 
     def read() -> list[dict[str, Any]]:
-        led = leaders(cluster)
+        counts = leaders(cluster)
         return [
             {
                 "id": number,
                 "address": broker.address,
                 "state": "stopped" if broker.stopped else "paused" if broker.paused else "running",
                 "connections": len(broker.connections),
-                "leads": led[number],
+                "leads": counts[number],
             }
             for number, broker in cluster.brokers.items()
         ]
@@ -80,55 +80,57 @@ def _brokers(control: Control) -> list[dict[str, Any]]:
     return cluster._settled(read)
 
 
-def _broker(control: Control, given: Given) -> dict[str, Any]:
-    known = _brokers(control)
-    for one in known:
-        if one["id"] == given.path["broker"]:
-            return one
-    raise HttpError(404, f"there is no broker {given.path['broker']}: there are {[one['id'] for one in known]}")
+def _broker(control: Control, request: Given) -> dict[str, Any]:
+    brokers = _brokers(control)
+    for broker in brokers:
+        if broker["id"] == request.path["broker"]:
+            return broker
+    raise HttpError(
+        404, f"there is no broker {request.path['broker']}: there are {[broker['id'] for broker in brokers]}"
+    )
 
 
-def _change(change: str, control: Control, given: Given) -> dict[str, Any]:
-    _broker(control, given)
-    getattr(control.cluster, change)(given.path["broker"])
-    return _broker(control, given)
+def _change(change: str, control: Control, request: Given) -> dict[str, Any]:
+    _broker(control, request)
+    getattr(control.cluster, change)(request.path["broker"])
+    return _broker(control, request)
 
 
-def _drop(control: Control, given: Given) -> dict[str, Any]:
-    body = given.body or {}
+def _drop(control: Control, request: Given) -> dict[str, Any]:
+    body = request.body or {}
     if "broker" in body:
-        _broker(control, given._replace(path={"broker": body["broker"]}))
+        _broker(control, request._replace(path={"broker": body["broker"]}))
     return {"closed": control.cluster.drop_connections(broker=body.get("broker"), client_id=body.get("client_id"))}
 
 
-def _clock(control: Control, given: Given) -> dict[str, Any]:
+def _clock(control: Control, request: Given) -> dict[str, Any]:
     clock = control.cluster.clock
 
     def read() -> dict[str, Any]:
         upcoming = clock.timer.next_expiration()
         now = clock.now()
-        left = None if upcoming is None else max(upcoming - now, 0.0)
-        return {"held": clock.held, "runs": clock.runs, "now": now, "now_ms": clock.now_ms(), "next": left}
+        remaining = None if upcoming is None else max(upcoming - now, 0.0)
+        return {"held": clock.held, "runs": clock.runs, "now": now, "now_ms": clock.now_ms(), "next": remaining}
 
     return control.cluster._settled(read)
 
 
-def _advance(control: Control, given: Given) -> dict[str, Any]:
-    control.cluster.clock.advance(given.body["seconds"])
-    return _clock(control, given)
+def _advance(control: Control, request: Given) -> dict[str, Any]:
+    control.cluster.clock.advance(request.body["seconds"])
+    return _clock(control, request)
 
 
-def _run_clock(control: Control, given: Given) -> dict[str, Any]:
+def _run_clock(control: Control, request: Given) -> dict[str, Any]:
     control.cluster.clock.run()
-    return _clock(control, given)
+    return _clock(control, request)
 
 
-def _hold(control: Control, given: Given) -> dict[str, Any]:
+def _hold(control: Control, request: Given) -> dict[str, Any]:
     control.cluster.clock.hold()
-    return _clock(control, given)
+    return _clock(control, request)
 
 
-def _next(control: Control, given: Given) -> dict[str, Any]:
+def _next(control: Control, request: Given) -> dict[str, Any]:
     return {"passed": control.cluster.clock.advance_to_next()}
 
 

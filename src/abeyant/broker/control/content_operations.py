@@ -113,36 +113,36 @@ _LOCKS = obj(
 )
 
 
-def _topic_of(control: Control, given: Given) -> str:
+def _topic_of(control: Control, request: Given) -> str:
     """Return the name of the topic in the path. Raises HttpError 404 if there is no such topic."""
-    name, known = given.path["topic"], control.cluster.topics()
-    if name not in known:
-        raise HttpError(404, f"there is no topic {name!r}{did_you_mean(name, known)}")
+    name, topics = request.path["topic"], control.cluster.topics()
+    if name not in topics:
+        raise HttpError(404, f"there is no topic {name!r}{did_you_mean(name, topics)}")
     return str(name)
 
 
-def _topics(control: Control, given: Given) -> dict[str, Any]:
+def _topics(control: Control, request: Given) -> dict[str, Any]:
     return {"topics": control.cluster.topics()}
 
 
-def _create(control: Control, given: Given) -> dict[str, Any]:
-    body = given.body
+def _create(control: Control, request: Given) -> dict[str, Any]:
+    body = request.body
     config = {
         name: str(value).lower() if isinstance(value, bool) else value for name, value in body.get("config", {}).items()
     }
     control.cluster.create_topic(body["name"], body.get("partitions", 1), body.get("replicas"), config)
-    return _topic(control, given._replace(path={"topic": body["name"]}))
+    return _topic(control, request._replace(path={"topic": body["name"]}))
 
 
-def _topic(control: Control, given: Given) -> dict[str, Any]:
-    name = _topic_of(control, given)
+def _topic(control: Control, request: Given) -> dict[str, Any]:
+    name = _topic_of(control, request)
     cluster = control.cluster
 
     def read() -> list[dict[str, Any]]:
-        found = []
+        rows = []
         for state in cluster._topic_named(name).partitions:
             replica = leader_of(cluster, name, state.partition)
-            found.append(
+            rows.append(
                 {
                     "partition": state.partition,
                     "leader": None if state.leader < 0 else state.leader,
@@ -153,39 +153,39 @@ def _topic(control: Control, given: Given) -> dict[str, Any]:
                     "log_end_offset": None if replica is None else replica.log.end_offset,
                 }
             )
-        return found
+        return rows
 
     return {"name": name, "partitions": cluster._settled(read)}
 
 
-def _delete(control: Control, given: Given) -> None:
-    control.cluster.delete_topic(_topic_of(control, given))
+def _delete(control: Control, request: Given) -> None:
+    control.cluster.delete_topic(_topic_of(control, request))
 
 
-def _compact(control: Control, given: Given) -> None:
-    control.cluster.compact(_topic_of(control, given))
+def _compact(control: Control, request: Given) -> None:
+    control.cluster.compact(_topic_of(control, request))
 
 
-def _records(control: Control, given: Given) -> dict[str, Any]:
-    query = given.query
+def _records(control: Control, request: Given) -> dict[str, Any]:
+    query = request.query
     isolation = query.get("isolation", "read_uncommitted")
-    found = control.cluster.records(
-        _topic_of(control, given), query.get("partition"), isolation=isolation,
+    records = control.cluster.records(
+        _topic_of(control, request), query.get("partition"), isolation=isolation,
         beyond_high_watermark=query.get("beyond_high_watermark", False),
     )  # fmt: skip
     first, limit = query.get("offset", 0), query.get("limit", 1000)
-    chosen = [one for one in found if one.offset >= first][:limit]
-    return {"records": [_shown(one) for one in chosen], "total": len(found)}
+    page = [record for record in records if record.offset >= first][:limit]
+    return {"records": [_shown(record) for record in page], "total": len(records)}
 
 
-def _shown(one: Record) -> dict[str, Any]:
-    parts = [one.key, one.value, *(value for _, value in one.headers)]
+def _shown(record: Record) -> dict[str, Any]:
+    parts = [record.key, record.value, *(value for _, value in record.headers)]
     encoding = "utf-8" if all(part is None or _is_text(part) for part in parts) else "base64"
-    say = _as_text if encoding == "utf-8" else _as_base64
+    encode = _as_text if encoding == "utf-8" else _as_base64
     return {
-        "partition": one.partition, "offset": one.offset, "timestamp": one.timestamp, "encoding": encoding,
-        "key": say(one.key), "value": say(one.value),
-        "headers": [{"name": name, "value": say(value)} for name, value in one.headers],
+        "partition": record.partition, "offset": record.offset, "timestamp": record.timestamp, "encoding": encoding,
+        "key": encode(record.key), "value": encode(record.value),
+        "headers": [{"name": name, "value": encode(value)} for name, value in record.headers],
     }  # fmt: skip
 
 
@@ -205,21 +205,21 @@ def _as_base64(data: bytes | None) -> str | None:
     return None if data is None else base64.b64encode(data).decode("ascii")
 
 
-def _seed(control: Control, given: Given) -> dict[str, Any]:
-    records = [_to_seed(f"body.records[{number}]", one) for number, one in enumerate(given.body["records"])]
-    topic = _topic_of(control, given)
-    return {"offsets": control.cluster.seed(topic, records, given.body.get("partition", 0))}
+def _seed(control: Control, request: Given) -> dict[str, Any]:
+    records = [_to_seed(f"body.records[{number}]", record) for number, record in enumerate(request.body["records"])]
+    topic = _topic_of(control, request)
+    return {"offsets": control.cluster.seed(topic, records, request.body.get("partition", 0))}
 
 
-def _to_seed(where: str, one: dict[str, Any]) -> NewRecord:
-    read: Callable[[str, str | None], bytes | None] = _from_base64 if one.get("encoding") == "base64" else _from_text
+def _to_seed(where: str, record: dict[str, Any]) -> NewRecord:
+    read: Callable[[str, str | None], bytes | None] = _from_base64 if record.get("encoding") == "base64" else _from_text
     headers = tuple(
         (_from_text(f"{where}.headers", header["name"]), read(f"{where}.headers", header["value"]))
-        for header in one.get("headers", ())
+        for header in record.get("headers", ())
     )
-    named = tuple((name.decode(), value) for name, value in headers if name is not None)
-    value, key = read(f"{where}.value", one["value"]), read(f"{where}.key", one.get("key"))
-    return NewRecord(value, key, named, one.get("timestamp"))
+    pairs = tuple((name.decode(), value) for name, value in headers if name is not None)
+    value, key = read(f"{where}.value", record["value"]), read(f"{where}.key", record.get("key"))
+    return NewRecord(value, key, pairs, record.get("timestamp"))
 
 
 def _from_text(where: str, value: str | None) -> bytes | None:
@@ -236,41 +236,41 @@ def _from_base64(where: str, value: str | None) -> bytes | None:
         raise HttpError(400, f"{where} is not base64: {error}") from None
 
 
-def _groups(control: Control, given: Given) -> dict[str, Any]:
+def _groups(control: Control, request: Given) -> dict[str, Any]:
     return {"groups": control.cluster.groups()}
 
 
-def _group(control: Control, given: Given) -> dict[str, Any]:
-    found = control.cluster.group(given.path["group"])
-    members, offsets = ([row._asdict() for row in rows] for rows in (found.members, found.offsets))
-    return {**found._asdict(), "members": members, "offsets": offsets}
+def _group(control: Control, request: Given) -> dict[str, Any]:
+    group = control.cluster.group(request.path["group"])
+    members, offsets = ([row._asdict() for row in rows] for rows in (group.members, group.offsets))
+    return {**group._asdict(), "members": members, "offsets": offsets}
 
 
-def _commit(control: Control, given: Given) -> dict[str, Any]:
-    rows = given.body["offsets"]
-    control.cluster.commit(given.path["group"], {(row["topic"], row["partition"]): row["offset"] for row in rows})
-    return _group(control, given)
+def _commit(control: Control, request: Given) -> dict[str, Any]:
+    rows = request.body["offsets"]
+    control.cluster.commit(request.path["group"], {(row["topic"], row["partition"]): row["offset"] for row in rows})
+    return _group(control, request)
 
 
-def _expire(control: Control, given: Given) -> None:
-    control.cluster.expire_member(given.path["group"], given.body["member"])
+def _expire(control: Control, request: Given) -> None:
+    control.cluster.expire_member(request.path["group"], request.body["member"])
 
 
-def _expire_locks(control: Control, given: Given) -> dict[str, Any]:
-    cluster, body = control.cluster, given.body
-    group = cluster.group(given.path["group"]).id
+def _expire_locks(control: Control, request: Given) -> dict[str, Any]:
+    cluster, body = control.cluster, request.body
+    group = cluster.group(request.path["group"]).id
     return {"expired": cluster.expire_lock(group, body["topic"], body.get("partition"), member=body.get("member"))}
 
 
-def _transactions(control: Control, given: Given) -> dict[str, Any]:
-    rows = [one._asdict() for one in control.cluster.transactions()]
+def _transactions(control: Control, request: Given) -> dict[str, Any]:
+    rows = [transaction._asdict() for transaction in control.cluster.transactions()]
     for row in rows:
         row["partitions"] = [{"topic": topic, "partition": partition} for topic, partition in row["partitions"]]
     return {"transactions": rows}
 
 
-def _fence(control: Control, given: Given) -> None:
-    control.cluster.fence(given.path["transaction"])
+def _fence(control: Control, request: Given) -> None:
+    control.cluster.fence(request.path["transaction"])
 
 
 OPERATIONS = (

@@ -46,9 +46,9 @@ _COUNTS: dict[str, Schema] = {
 }
 
 
-def _fault(action: str, about: str, **more: Schema) -> Schema:
-    properties = {"action": {"type": "string", "const": action}, **more, **_SELECTORS, **_COUNTS}
-    required = ("action", *(name for name in more if name != "response"))
+def _fault(action: str, about: str, **fields: Schema) -> Schema:
+    properties = {"action": {"type": "string", "const": action}, **fields, **_SELECTORS, **_COUNTS}
+    required = ("action", *(name for name in fields if name != "response"))
     return obj(properties, required, title=action, description=about)
 
 
@@ -120,8 +120,8 @@ def _shown(fault: Fault) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _order(control: Control, given: Given) -> dict[str, Any]:
-    body = given.body
+def _order(control: Control, request: Given) -> dict[str, Any]:
+    body = request.body
     selectors = {name: body[name] for name in (*_WHERE, "times", "nth", *_OWN[body["action"]]) if name in body}
     order: Callable[..., Fault] = getattr(control.cluster, body["action"])
     fault = order(body.get("api"), **selectors)
@@ -129,59 +129,59 @@ def _order(control: Control, given: Given) -> dict[str, Any]:
     return _shown(fault)
 
 
-def _list(control: Control, given: Given) -> dict[str, Any]:
+def _list(control: Control, request: Given) -> dict[str, Any]:
     return {"faults": [_shown(fault) for fault in control.faults().values()]}
 
 
-def _read(control: Control, given: Given) -> dict[str, Any]:
-    return _shown(_named(control, given))
+def _read(control: Control, request: Given) -> dict[str, Any]:
+    return _shown(_named(control, request))
 
 
-def _named(control: Control, given: Given) -> Fault:
-    known = control.faults()
-    fault = known.get(given.path["fault"])
+def _named(control: Control, request: Given) -> Fault:
+    faults = control.faults()
+    fault = faults.get(request.path["fault"])
     if fault is None:
-        raise HttpError(404, f"there is no fault {given.path['fault']}; there are {sorted(known) or 'none'}")
+        raise HttpError(404, f"there is no fault {request.path['fault']}; there are {sorted(faults) or 'none'}")
     return fault
 
 
-def _end(control: Control, given: Given) -> dict[str, Any]:
-    fault = _named(control, given)
+def _end(control: Control, request: Given) -> dict[str, Any]:
+    fault = _named(control, request)
     fault.end()
     return _shown(fault)
 
 
-def _end_all(control: Control, given: Given) -> dict[str, Any]:
-    ended = control.cluster.faults()
-    for fault in ended:
+def _end_all(control: Control, request: Given) -> dict[str, Any]:
+    faults = control.cluster.faults()
+    for fault in faults:
         fault.end()
-    return {"ended": len(ended)}
+    return {"ended": len(faults)}
 
 
-def _wait(control: Control, given: Given) -> dict[str, Any]:
-    fault = _named(control, given)
-    fault.wait(given.query.get("hits", 1), timeout=given.query.get("timeout", 10.0))
+def _wait(control: Control, request: Given) -> dict[str, Any]:
+    fault = _named(control, request)
+    fault.wait(request.query.get("hits", 1), timeout=request.query.get("timeout", 10.0))
     return _shown(fault)
 
 
-def _waiting(control: Control, given: Given) -> dict[str, Any]:
-    kind, client, count = (given.query.get(name) for name in ("kind", "client_id", "count"))
+def _waiting(control: Control, request: Given) -> dict[str, Any]:
+    kind, client, count = (request.query.get(name) for name in ("kind", "client_id", "count"))
     cluster = control.cluster
     if count is None:
-        found = cluster.waiting(kind, client_id=client)
+        operations = cluster.waiting(kind, client_id=client)
     elif kind is None:
         raise HttpError(409, "query.count needs query.kind, for instance Produce")
     else:
-        found = cluster.until_waiting(kind, count, client_id=client, timeout=given.query.get("timeout", 10.0))
+        operations = cluster.until_waiting(kind, count, client_id=client, timeout=request.query.get("timeout", 10.0))
     now = cluster.clock.now()
-    return {"waiting": [_row(one, now) for one in found]}
+    return {"waiting": [_row(operation, now) for operation in operations]}
 
 
-def _row(one: Waiting, now: float) -> dict[str, Any]:
-    left = None if math.isinf(one.deadline) else one.deadline - now
+def _row(operation: Waiting, now: float) -> dict[str, Any]:
+    remaining = None if math.isinf(operation.deadline) else operation.deadline - now
     return {
-        "broker": one.broker, "kind": one.kind, "keys": [list(key) for key in one.keys],
-        "client_id": one.client_id, "since": one.since, "left": left, "held_by": one.held_by,
+        "broker": operation.broker, "kind": operation.kind, "keys": [list(key) for key in operation.keys],
+        "client_id": operation.client_id, "since": operation.since, "left": remaining, "held_by": operation.held_by,
     }  # fmt: skip
 
 

@@ -36,8 +36,8 @@ def parameters_of(path: str) -> list[str]:
 def describe(operations: Iterable[Operation], version: str) -> dict[str, Any]:
     """Return the OpenAPI document."""
     paths: dict[str, dict[str, Any]] = {}
-    for one in operations:
-        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one)
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -55,23 +55,25 @@ def describe(operations: Iterable[Operation], version: str) -> dict[str, Any]:
     }
 
 
-def _operation(one: Operation) -> dict[str, Any]:
+def _operation(operation: Operation) -> dict[str, Any]:
     parameters = [
-        {"name": name, "in": "path", "required": True, "schema": PATHS[name]} for name in parameters_of(one.path)
+        {"name": name, "in": "path", "required": True, "schema": PATHS[name]} for name in parameters_of(operation.path)
     ]
-    parameters += [{"name": name, "in": "query", "schema": schema} for name, schema in one.query.items()]
-    done = {"200": _json("Done.", one.answer)} if one.answer is not None else {"204": {"description": "Done."}}
+    parameters += [{"name": name, "in": "query", "schema": schema} for name, schema in operation.query.items()]
+    success = (
+        {"200": _json("Done.", operation.answer)} if operation.answer is not None else {"204": {"description": "Done."}}
+    )
     refusals = {code: _json(about, {"$ref": "#/components/schemas/Error"}) for code, about in _REFUSALS.items()}
-    found: dict[str, Any] = {
-        "operationId": one.id,
-        "summary": one.about,
-        "tags": [one.path.split("/")[1]],
+    description: dict[str, Any] = {
+        "operationId": operation.id,
+        "summary": operation.about,
+        "tags": [operation.path.split("/")[1]],
         "parameters": parameters,
-        "responses": {**done, **refusals},
+        "responses": {**success, **refusals},
     }
-    if one.body is not None:
-        found["requestBody"] = {"required": bool(_required(one.body)), "content": _content(one.body)}
-    return found
+    if operation.body is not None:
+        description["requestBody"] = {"required": bool(_required(operation.body)), "content": _content(operation.body)}
+    return description
 
 
 def _required(body: Schema) -> bool:

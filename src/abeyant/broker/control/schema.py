@@ -42,9 +42,9 @@ def seconds(about: str, most: float, **more: Any) -> Schema:
 
 def obj(properties: Mapping[str, Schema], required: tuple[str, ...] | None = None, **more: Any) -> Schema:
     """Return the schema of an object with exactly these properties; by default all are required."""
-    needed = list(properties) if required is None else list(required)
-    found = {"type": "object", "properties": properties, "additionalProperties": False, **more}
-    return {**found, "required": needed} if needed else found
+    required_names = list(properties) if required is None else list(required)
+    schema = {"type": "object", "properties": properties, "additionalProperties": False, **more}
+    return {**schema, "required": required_names} if required_names else schema
 
 
 def several(items: Schema, **more: Any) -> Schema:
@@ -67,9 +67,9 @@ def check(schema: Schema, value: Any, where: str) -> None:
     if "const" in schema and value != schema["const"]:
         raise HttpError(400, f"{where} must be {schema['const']!r}, not {_shown(value)}")
     if "enum" in schema and value not in schema["enum"]:
-        known = [one for one in schema["enum"] if isinstance(one, str)]
-        more = f", ... ({len(known)} in all: GET /openapi.json)" if len(known) > _SHOWN_CHOICES else ""
-        hint = did_you_mean(str(value), known) or f": one of {', '.join(known[:_SHOWN_CHOICES])}{more}"
+        choices = [choice for choice in schema["enum"] if isinstance(choice, str)]
+        suffix = f", ... ({len(choices)} in all: GET /openapi.json)" if len(choices) > _SHOWN_CHOICES else ""
+        hint = did_you_mean(str(value), choices) or f": one of {', '.join(choices[:_SHOWN_CHOICES])}{suffix}"
         raise HttpError(400, f"{where} cannot be {_shown(value)}{hint}")
     if isinstance(value, str) and len(value) < schema.get("minLength", 0):
         raise HttpError(400, f"{where} must not be empty")
@@ -80,24 +80,24 @@ def check(schema: Schema, value: Any, where: str) -> None:
             raise HttpError(
                 400, f"{where} has {len(value)} entries, but must have {_range(schema, 'minItems', 'maxItems')}"
             )
-        for number, one in enumerate(value):
-            check(schema["items"], one, f"{where}[{number}]")
+        for number, item in enumerate(value):
+            check(schema["items"], item, f"{where}[{number}]")
     if isinstance(value, dict):
         _check_object(schema, value, where)
 
 
 def _variant(schema: Schema, value: Any, where: str) -> Schema:
     """Return the variant of a `oneOf` that its discriminator chooses."""
-    by = schema["discriminator"]["propertyName"]
-    variants = {one["properties"][by]["const"]: one for one in schema["oneOf"]}
+    name = schema["discriminator"]["propertyName"]
+    variants = {option["properties"][name]["const"]: option for option in schema["oneOf"]}
     if not isinstance(value, dict):
         raise HttpError(400, f"{where} must be an object, not {_shown(value)}")
-    chosen = value.get(by)
-    if not isinstance(chosen, str) or chosen not in variants:
-        hint = did_you_mean(str(chosen), variants) if isinstance(chosen, str) else ""
-        raise HttpError(400, f"{where}.{by} must be one of {', '.join(variants)}, not {_shown(chosen)}{hint}")
-    found: Schema = variants[chosen]
-    return found
+    choice = value.get(name)
+    if not isinstance(choice, str) or choice not in variants:
+        hint = did_you_mean(str(choice), variants) if isinstance(choice, str) else ""
+        raise HttpError(400, f"{where}.{name} must be one of {', '.join(variants)}, not {_shown(choice)}{hint}")
+    variant: Schema = variants[choice]
+    return variant
 
 
 def _check_range(schema: Schema, value: float, where: str) -> None:
@@ -114,16 +114,16 @@ def _range(schema: Schema, least: str, most: str) -> str:
 
 
 def _check_object(schema: Schema, value: Mapping[str, Any], where: str) -> None:
-    known = schema.get("properties", {})
-    rest = schema.get("additionalProperties", True)
-    for name, one in value.items():
-        if name in known:
-            check(known[name], one, f"{where}.{name}")
-        elif rest is False:
-            hint = did_you_mean(name, known) or (f": it may have {', '.join(known)}" if known else "")
+    properties = schema.get("properties", {})
+    additional = schema.get("additionalProperties", True)
+    for name, item in value.items():
+        if name in properties:
+            check(properties[name], item, f"{where}.{name}")
+        elif additional is False:
+            hint = did_you_mean(name, properties) or (f": it may have {', '.join(properties)}" if properties else "")
             raise HttpError(400, f"{where} cannot have {_shown(name)}{hint}")
-        elif rest is not True:
-            check(rest, one, f"{where}.{name}")
+        elif additional is not True:
+            check(additional, item, f"{where}.{name}")
     for name in schema.get("required", ()):
         if name not in value:
             raise HttpError(400, f"{where} lacks {name}")
@@ -142,25 +142,25 @@ def with_integers(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, list):
-        return [with_integers(one) for one in value]
+        return [with_integers(item) for item in value]
     if isinstance(value, dict):
-        return {name: with_integers(one) for name, one in value.items()}
+        return {name: with_integers(item) for name, item in value.items()}
     return value
 
 
 def _shown(value: Any) -> str:
     """Return a value as JSON for a message, cut if long; strings get single quotes, as the message is JSON itself."""
-    found = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return found if len(found) <= _LONG else f"{found[:_LONG]}..."
+    literal = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return literal if len(literal) <= _LONG else f"{literal[:_LONG]}..."
 
 
 def from_text(schema: Schema, value: str, where: str) -> Any:
     """Convert a parameter of the query or path to its schema's type. Raises HttpError 400."""
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    found: Any = value
+    result: Any = value
     if "integer" in types or "number" in types:
         try:
-            found = int(value) if "integer" in types else float(value)
+            result = int(value) if "integer" in types else float(value)
         except ValueError:
             raise HttpError(400, f"{where} must be {types[0]}, not {_shown(value)}") from None
         if not value.isascii() or "_" in value or value != value.strip():
@@ -168,6 +168,6 @@ def from_text(schema: Schema, value: str, where: str) -> Any:
     elif "boolean" in types:
         if value not in ("true", "false"):
             raise HttpError(400, f"{where} must be true or false, not {_shown(value)}")
-        found = value == "true"
-    check(schema, found, where)
-    return found
+        result = value == "true"
+    check(schema, result, where)
+    return result

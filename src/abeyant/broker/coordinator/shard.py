@@ -76,17 +76,17 @@ class Shard:
         if not self.loading or not self.partition.leads:
             return
         log = self.partition.log
-        left = _AT_ONCE
+        remaining = _AT_ONCE
         while self._next < log.end_offset:
-            if left <= 0:
+            if remaining <= 0:
                 asyncio.get_running_loop().call_soon(self.broker.run, self.load)
                 return
-            batches = log.read_batches(self._next, left, log.end_offset, min_one=True)
+            batches = log.read_batches(self._next, remaining, log.end_offset, min_one=True)
             if not batches:
                 break  # compaction left a gap at the end
             for batch in batches:
                 self._replay_batch(batch)
-            left -= sum(batch.size for batch in batches)
+            remaining -= sum(batch.size for batch in batches)
             self._next = batches[-1].next_offset
         self.loading = False
         self.begin()
@@ -129,7 +129,7 @@ class Shard:
             producer_id=producer_id, producer_epoch=epoch, attributes=_TRANSACTIONAL if producer else 0,
         )  # fmt: skip
         try:
-            appended = self.partition.append(batch.data, all_in_sync=True, from_client=False)
+            append_info = self.partition.append(batch.data, all_in_sync=True, from_client=False)
         except ApiError as error:
             then(coordinator_error(error.code))
             return
@@ -137,12 +137,12 @@ class Shard:
             then(coordinator_error(ErrorCode(error.code)))
             return
         if replayed:
-            stored = batch.at_offset(appended.base_offset, self.partition.state.leader_epoch)
+            stored = batch.at_offset(append_info.base_offset, self.partition.state.leader_epoch)
             for record in records:
-                self.replay(record._replace(offset=appended.base_offset + record.offset), stored)
-        acked = PendingAck(self.partition, appended.last_offset + 1)
+                self.replay(record._replace(offset=append_info.base_offset + record.offset), stored)
+        ack = PendingAck(self.partition, append_info.last_offset + 1)
         now = self.broker.now()
-        wait_for_acks(self.broker, [acked], timeout, client_id, now, lambda: then(coordinator_error(acked.error)))
+        wait_for_acks(self.broker, [ack], timeout, client_id, now, lambda: then(coordinator_error(ack.error)))
 
 
 def ignore(_: ErrorCode) -> None:

@@ -48,9 +48,11 @@ class Admin:
         """Create a topic. Raises AbeyantError with Kafka's message."""
         configs = [Message(name=key, value=value) for key, value in config.items()]
         topic = Message(name=name, num_partitions=partitions, replication_factor=replicas, configs=configs)
-        [made] = self._send(_CREATE_TOPICS, Message(topics=[topic], timeout=_TIMEOUT)).topics
-        if made.error_code != _NONE:
-            raise AbeyantError(f"cannot create topic {name!r}: {made.error_message or made.error_code.name.upper()}")
+        [result] = self._send(_CREATE_TOPICS, Message(topics=[topic], timeout=_TIMEOUT)).topics
+        if result.error_code != _NONE:
+            raise AbeyantError(
+                f"cannot create topic {name!r}: {result.error_message or result.error_code.name.upper()}"
+            )
 
     def delete_topics(self, names: Iterable[str]) -> None:
         """Delete these topics. Ignores unknown ones."""
@@ -70,18 +72,18 @@ class Admin:
         """Yield all records of a partition as a consumer sees them; with `committed`, as a read_committed one does."""
         offset = 0
         while True:
-            wanted = Message(partition=partition, fetch_offset=offset, partition_max_bytes=_BYTES)
-            fetch = Message(isolation_level=int(committed), topics=[Message(topic=topic, partitions=[wanted])])
-            [[got]] = [found.partitions for found in self._send(_FETCH, fetch, leader).responses]
-            if got.error_code == ErrorCode.offset_out_of_range and got.log_start_offset > offset:
-                offset = got.log_start_offset
+            query = Message(partition=partition, fetch_offset=offset, partition_max_bytes=_BYTES)
+            fetch = Message(isolation_level=int(committed), topics=[Message(topic=topic, partitions=[query])])
+            [[row]] = [entry.partitions for entry in self._send(_FETCH, fetch, leader).responses]
+            if row.error_code == ErrorCode.offset_out_of_range and row.log_start_offset > offset:
+                offset = row.log_start_offset
                 continue
-            if got.error_code != _NONE:
-                raise AbeyantError(f"cannot read {topic}-{partition}: {got.error_code.name.upper()}")
-            batches = split(got.records or b"")
+            if row.error_code != _NONE:
+                raise AbeyantError(f"cannot read {topic}-{partition}: {row.error_code.name.upper()}")
+            batches = split(row.records or b"")
             if not batches:
                 return
-            for batch in _without_aborted(batches, got.aborted_transactions or ()):
+            for batch in _without_aborted(batches, row.aborted_transactions or ()):
                 yield from (record for record in records_of(batch) if record.offset >= offset)
             offset = batches[-1].next_offset
 
@@ -89,29 +91,29 @@ class Admin:
         """Append a batch with acks=all and return its first offset. Raises AbeyantError with Kafka's message."""
         data = [Message(index=partition, records=batch.data)]
         request = Message(acks=-1, timeout=_TIMEOUT, topic_data=[Message(name=topic, partition_data=data)])
-        [[got]] = [found.partition_responses for found in self._send(_PRODUCE, request, leader).responses]
-        if got.error_code != _NONE:
+        [[row]] = [entry.partition_responses for entry in self._send(_PRODUCE, request, leader).responses]
+        if row.error_code != _NONE:
             raise AbeyantError(
-                f"cannot seed {topic!r}, partition {partition}: {got.error_message or got.error_code.name.upper()}"
+                f"cannot seed {topic!r}, partition {partition}: {row.error_message or row.error_code.name.upper()}"
             )
-        return int(got.base_offset)
+        return int(row.base_offset)
 
-    def _send(self, what: tuple[int, int], request: Message, broker: int | None = None) -> Any:
+    def _send(self, api: tuple[int, int], request: Message, broker: int | None = None) -> Any:
         """Send a request to one broker, or to the first that responds. Raises AbeyantError if none does."""
         unreachable: OSError | None = None
         running = self._addresses()
         for address in running.values() if broker is None else [running[broker]] if broker in running else []:
             try:
-                return _exchange(address, what, request)
+                return _exchange(address, api, request)
             except OSError as error:
                 unreachable = error
-        which = "no broker of genuine Kafka responds" if broker is None else f"broker {broker} does not respond"
-        raise AbeyantError(f"{which}: {unreachable or 'stopped, or paused'}")
+        problem = "no broker of genuine Kafka responds" if broker is None else f"broker {broker} does not respond"
+        raise AbeyantError(f"{problem}: {unreachable or 'stopped, or paused'}")
 
 
 def _without_aborted(batches: Iterable[Batch], aborted: Iterable[Any]) -> Iterator[Batch]:
     """Yield the batches without those of aborted transactions, each of which ends with its producer's next marker."""
-    to_come = sorted((one.first_offset, one.producer_id) for one in aborted)
+    to_come = sorted((transaction.first_offset, transaction.producer_id) for transaction in aborted)
     open_: set[int] = set()
     for batch in batches:
         while to_come and to_come[0][0] <= batch.last_offset:
@@ -122,8 +124,8 @@ def _without_aborted(batches: Iterable[Batch], aborted: Iterable[Any]) -> Iterat
             yield batch
 
 
-def _exchange(address: tuple[str, int], what: tuple[int, int], request: Message) -> Any:
-    key, version = what
+def _exchange(address: tuple[str, int], api: tuple[int, int], request: Message) -> Any:
+    key, version = api
     codec = Codec(key, version, {})
     entity: Any = codec.request_entity
     head, frame = entity.__header_schema__, BytesIO()

@@ -84,9 +84,9 @@ class GenuineKafka(Outages):
         self, name: str, partitions: int = 1, replicas: int | None = None, config: Mapping[str, object] | None = None
     ) -> None:
         """Create a topic, by default with three replicas."""
-        wanted = len(NODES) if replicas is None else replicas
-        given = topic_settings(name, partitions, wanted, config)
-        self._admin.create_topic(name, partitions, wanted, given)
+        replication_factor = len(NODES) if replicas is None else replicas
+        settings = topic_settings(name, partitions, replication_factor, config)
+        self._admin.create_topic(name, partitions, replication_factor, settings)
         self._created.append(name)
 
     def delete_topic(self, name: str) -> None:
@@ -120,15 +120,15 @@ class GenuineKafka(Outages):
         committed = reads_committed(isolation, beyond_high_watermark)
         if beyond_high_watermark:
             self._skip("--kafka=genuine: only abeyant.broker returns records beyond the high watermark")
-        every = self._partitions(topic)
-        chosen = sorted(every.items()) if partition is None else [(partition, self._partition(topic, partition))]
-        for index, found in chosen:
-            if found.leader < 0:
+        partitions = self._partitions(topic)
+        selected = sorted(partitions.items()) if partition is None else [(partition, self._partition(topic, partition))]
+        for index, description in selected:
+            if description.leader < 0:
                 raise AbeyantError(f"cannot read {topic!r}, partition {index}: it has no leader that runs")
         return [
             Record(index, *record)
-            for index, found in chosen
-            for record in self._admin.records(topic, index, found.leader, committed)
+            for index, description in selected
+            for record in self._admin.records(topic, index, description.leader, committed)
         ]
 
     def seed(self, topic: str, records: Iterable[bytes | NewRecord | None], partition: int = 0) -> list[int]:

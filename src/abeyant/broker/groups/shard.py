@@ -121,12 +121,12 @@ class GroupShard(GroupsState):
 
         Raises ApiError: INCONSISTENT_GROUP_PROTOCOL for a share group, and if another has members.
         """
-        other = self.find(group_id)
-        if isinstance(other, ConsumerGroup | StreamsGroup) and not other.members:
+        existing = self.find(group_id)
+        if isinstance(existing, ConsumerGroup | StreamsGroup) and not existing.members:
             self.write_and_replay(self.tombstones(group_id, offsets=False), ignore)
             self.consumers.pop(group_id, None)
             self.streams.pop(group_id, None)
-        elif other is not None and not isinstance(other, ClassicGroup):
+        elif existing is not None and not isinstance(existing, ClassicGroup):
             raise ApiError(ErrorCode.inconsistent_group_protocol)
         group = self.groups.get(group_id)
         if group is None:
@@ -188,25 +188,25 @@ class GroupShard(GroupsState):
         self.streams_protocol.heartbeat(group, request, then)
 
     def _downgrade_without(
-        self, group: ConsumerGroup, gone: Collection[str], then: Callable[[ErrorCode], object]
+        self, group: ConsumerGroup, member_ids: Collection[str], then: Callable[[ErrorCode], object]
     ) -> bool:
         """Downgrade the group if removing these members requires it. Return whether it did."""
-        if not self.migration.downgrades(group, gone):
+        if not self.migration.downgrades(group, member_ids):
             return False
-        self._downgrade(group, gone, then)
+        self._downgrade(group, member_ids, then)
         return True
 
     def _downgrade(
         self,
         group: ConsumerGroup,
-        gone: Collection[str],
+        member_ids: Collection[str],
         then: Callable[[ErrorCode], object],
         joins: ConsumerMember | None = None,
         *,
         rebalance: bool = True,
     ) -> None:
         """Downgrade the group without these members. The classic member `joins` replaces the last consumer member."""
-        classic, entries = self.migration.downgrade(group, gone, joins, rebalance=rebalance)
+        classic, entries = self.migration.downgrade(group, member_ids, joins, rebalance=rebalance)
         members = list(group.members)
         self.write_and_replay(entries, then)
         if group.id in self.consumers:
@@ -226,23 +226,23 @@ class GroupShard(GroupsState):
     def delete(self, group_ids: Iterable[str], then: Callable[[dict[str, ErrorCode]], object]) -> None:
         """Delete groups with their offsets and states. `then` gets an error, or NONE, for each."""
         group_ids = list(group_ids)
-        empty = [one for one in group_ids if one in self.shares and not self.shares[one].members]
-        states = {one: found for one in empty if (found := self.share_states.of(one).all)}
+        empty = [group for group in group_ids if group in self.shares and not self.shares[group].members]
+        states = {group: partitions for group in empty if (partitions := self.share_states.of(group).all)}
         failed: dict[str, ErrorCode] = {}
-        left = len(states)
+        remaining = len(states)
 
         def deleted(group_id: str, results: Results) -> None:
-            nonlocal left
+            nonlocal remaining
             failed.update((group_id, error.code) for error, _ in results.values() if error is not None)
-            left -= 1
-            if not left:
-                rest = [one for one in group_ids if one not in failed]
+            remaining -= 1
+            if not remaining:
+                rest = [group for group in group_ids if group not in failed]
                 self._delete(rest, lambda errors: then(errors | failed))
 
         if not states:
             self._delete(group_ids, then)
-        for group_id, found in states.items():
-            self.share_states.delete(group_id, found, partial(deleted, group_id))
+        for group_id, partitions in states.items():
+            self.share_states.delete(group_id, partitions, partial(deleted, group_id))
 
     def _delete(self, group_ids: Iterable[str], then: Callable[[dict[str, ErrorCode]], object]) -> None:
         results: dict[str, ErrorCode] = {}

@@ -66,9 +66,9 @@ class GroupsState(Shard):
         elif kind == classic_records.GROUP:
             group_id = classic_records.read_group_key(record.key)
             if record.value is None:
-                gone = self.groups.pop(group_id, None)
-                if gone is not None:
-                    self._classic_ended(gone)
+                group = self.groups.pop(group_id, None)
+                if group is not None:
+                    self._classic_ended(group)
             else:
                 self.consumers.pop(group_id, None)
                 self.groups[group_id] = classic_records.read_group_value(group_id, record.value)
@@ -180,10 +180,10 @@ class GroupsState(Shard):
         kinds: tuple[dict[str, Any], ...] = (self.groups, self.consumers, self.shares, self.streams)
         return next((groups[group_id] for groups in kinds if group_id in groups), None)
 
-    def _require(self, groups: dict[str, GroupT], group_id: str, what: str) -> GroupT:
+    def _require(self, groups: dict[str, GroupT], group_id: str, kind: str) -> GroupT:
         if group_id not in groups:
             is_another = self.find(group_id) is not None
-            problem = f"is not {what}" if is_another else "not found"
+            problem = f"is not {kind}" if is_another else "not found"
             raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} {problem}.")
         return groups[group_id]
 
@@ -230,6 +230,6 @@ class GroupsState(Shard):
     def forget_topic(self, topic: str, topic_id: uuid.UUID) -> None:
         """Delete the offsets of a deleted topic, and remove it from the records of share groups."""
         self.share_states.forget_topic(topic_id)
-        gone = [key for group in self.all_groups() for key in self.offsets.every_key(group.id) if key.topic == topic]
-        if gone:
-            self.forget_offsets(gone, ignore)
+        keys = [key for group in self.all_groups() for key in self.offsets.every_key(group.id) if key.topic == topic]
+        if keys:
+            self.forget_offsets(keys, ignore)

@@ -75,11 +75,13 @@ class Compaction:
         for segment in self._segments[:count]:
             for batch in segment.batches(segment.index_of(self._first_dirty)):
                 if not batch.is_control and not self._is_aborted(batch):
-                    self._last.update((one.key, one.offset) for one in records_of(batch) if one.key is not None)
+                    self._last.update(
+                        (record.key, record.offset) for record in records_of(batch) if record.key is not None
+                    )
         groups: list[list[Segment]] = []
         for segment in self._segments[:count]:
             group = groups[-1] if groups else []
-            size = segment.size + sum(one.size for one in group)
+            size = segment.size + sum(part.size for part in group)
             span = segment.next_offset - group[0].base_offset if group else 0
             if not group or size > self._config.segment_bytes or span > LARGEST_OFFSET_DELTA:
                 groups.append([segment])
@@ -91,9 +93,9 @@ class Compaction:
         """Append the group's batches, compacted, to an empty segment."""
         for segment in group:
             for batch in segment.batches():
-                kept = self._compact_marker(batch) if batch.is_control else self._compact_data(batch)
-                if kept.record_count or self._is_last_of_producer(batch):
-                    target.append(kept, segment.modified_ms)
+                result = self._compact_marker(batch) if batch.is_control else self._compact_data(batch)
+                if result.record_count or self._is_last_of_producer(batch):
+                    target.append(result, segment.modified_ms)
 
     def _is_last_of_producer(self, batch: Batch) -> bool:
         if batch.is_control:
@@ -120,8 +122,9 @@ class Compaction:
 
     def _is_aborted(self, batch: Batch) -> bool:
         return batch.is_transactional and any(
-            one.producer_id == batch.producer_id and one.first_offset <= batch.base_offset <= one.last_offset
-            for one in self._producers.aborted_between(batch.base_offset, batch.next_offset)
+            transaction.producer_id == batch.producer_id
+            and transaction.first_offset <= batch.base_offset <= transaction.last_offset
+            for transaction in self._producers.aborted_between(batch.base_offset, batch.next_offset)
         )
 
 
@@ -130,18 +133,18 @@ def compact_batch(batch: Batch, last: Mapping[bytes, int], now_ms: int, delete_r
     horizon = batch.delete_horizon
     expired = horizon is not None and now_ms >= horizon
     records = records_of(batch)
-    kept = [
+    remaining = [
         record
         for record in records
         if record.key is not None
         and last.get(record.key, -1) <= record.offset
         and not (expired and record.value is None)
     ]
-    if horizon is None and any(record.value is None for record in kept):
+    if horizon is None and any(record.value is None for record in remaining):
         horizon = now_ms + delete_retention_ms
-    elif len(kept) == len(records):
+    elif len(remaining) == len(records):
         return batch
-    return _with(batch, kept, horizon)
+    return _with(batch, remaining, horizon)
 
 
 def _with(batch: Batch, records: list[Record], horizon: int | None) -> Batch:

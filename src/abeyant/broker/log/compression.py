@@ -57,30 +57,30 @@ def compress(codec: int, data: bytes) -> bytes:
     return bytes((cramjam.lz4 if codec == LZ4 else cramjam.zstd).compress(data))
 
 
-def _gunzip(data: memoryview, most: int) -> bytes:
+def _gunzip(data: memoryview, limit: int) -> bytes:
     out = []
-    left = most
+    remaining = limit
     rest: bytes | memoryview = data
     while rest:  # a gzip stream may have several members
         decoder = zlib.decompressobj(_GZIP_FORMAT)
         try:
-            out.append(decoder.decompress(rest, left + 1))
+            out.append(decoder.decompress(rest, remaining + 1))
         except zlib.error as error:
             raise UndecodableError(f"Failed to decompress record stream: gzip: {error}") from None
-        left -= len(out[-1])
-        if left < 0:
-            raise _too_large(most)
+        remaining -= len(out[-1])
+        if remaining < 0:
+            raise _too_large(limit)
         if not decoder.eof:
             raise UndecodableError("Failed to decompress record stream: gzip: truncated")
         rest = decoder.unused_data
     return out[0] if len(out) == 1 else b"".join(out)
 
 
-def _unsnap(data: memoryview, most: int) -> bytes:
+def _unsnap(data: memoryview, limit: int) -> bytes:
     if data[: len(_XERIAL)] != _XERIAL:
-        return _unsnap_block(data, most)
+        return _unsnap_block(data, limit)
     out = []
-    left = most
+    remaining = limit
     position = _XERIAL_HEADER
     while position < len(data):
         if len(data) - position < _BLOCK.size:
@@ -89,8 +89,8 @@ def _unsnap(data: memoryview, most: int) -> bytes:
         position += _BLOCK.size
         if not 0 <= size <= len(data) - position:
             raise UndecodableError(f"Failed to decompress record stream: snappy: invalid block size {size}")
-        out.append(_unsnap_block(data[position : position + size], left))
-        left -= len(out[-1])
+        out.append(_unsnap_block(data[position : position + size], remaining))
+        remaining -= len(out[-1])
         position += size
     return b"".join(out)
 
@@ -107,12 +107,12 @@ def _unsnap_block(data: memoryview, limit: int) -> bytes:
         raise UndecodableError(f"Failed to decompress record stream: snappy: {error}") from None
 
 
-def _decompress_into(name: str, data: memoryview, most: int) -> bytes:
+def _decompress_into(name: str, data: memoryview, limit: int) -> bytes:
     import cramjam
 
-    # `most` is only allocated if the likely size was too small; pages that stay zero take no memory.
+    # `limit` is only allocated if the likely size was too small; pages that stay zero take no memory.
     decoder: Callable[[bytes, bytearray], int] = getattr(cramjam, name).decompress_into
-    for capacity in (min(most, _SMALLEST_BUFFER + _LIKELY_RATIO * len(data)), most):
+    for capacity in (min(limit, _SMALLEST_BUFFER + _LIKELY_RATIO * len(data)), limit):
         out = bytearray(capacity)
         try:
             size = decoder(bytes(data), out)
@@ -122,11 +122,11 @@ def _decompress_into(name: str, data: memoryview, most: int) -> bytes:
                 raise UndecodableError(f"Failed to decompress record stream: {name}: {reason}") from None
             continue
         return bytes(memoryview(out)[:size])
-    raise _too_large(most)
+    raise _too_large(limit)
 
 
-def _too_large(most: int) -> UndecodableError:
-    return UndecodableError(f"Failed to decompress record stream: it exceeds {most:,} bytes")
+def _too_large(limit: int) -> UndecodableError:
+    return UndecodableError(f"Failed to decompress record stream: it exceeds {limit:,} bytes")
 
 
 _DECODERS: dict[int, Callable[[memoryview, int], bytes]] = {

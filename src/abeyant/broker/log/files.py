@@ -181,22 +181,22 @@ class FileSegment(Segment):
         start = 0  # of `data` in the file
         place = 0  # in `data`, of the next batch
         while True:
-            there = len(data) - place
-            length = int.from_bytes(data[place + 8 : place + LENGTH_END], signed=True) if there >= LENGTH_END else 0
-            wanted = max(length + LENGTH_END, HEADER_SIZE)
-            if there < wanted:
+            available = len(data) - place
+            length = int.from_bytes(data[place + 8 : place + LENGTH_END], signed=True) if available >= LENGTH_END else 0
+            size = max(length + LENGTH_END, HEADER_SIZE)
+            if available < size:
                 start += place
-                if os.fstat(self._fd).st_size - start < wanted:
+                if os.fstat(self._fd).st_size - start < size:
                     return
-                data = data[place:] + os.pread(self._fd, max(wanted - there, _CHUNK), start + there)
+                data = data[place:] + os.pread(self._fd, max(size - available, _CHUNK), start + available)
                 place = 0
                 continue
             try:
-                batch = Batch(data[place : place + wanted])
+                batch = Batch(data[place : place + size])
             except CorruptRecordError:
                 return
             yield batch
-            place += wanted
+            place += size
 
 
 def _big_endian(column: array[int]) -> bytes:

@@ -81,8 +81,8 @@ class Log(ReadableLog):
             )
         marker = None
         if batch.producer_id != NO_PRODUCER:
-            if from_client and (known := self.producers.duplicate_of(batch)) is not None:
-                return Appended(known.base_offset, known.last_offset, known.timestamp, True, 0)
+            if from_client and (duplicate := self.producers.duplicate_of(batch)) is not None:
+                return Appended(duplicate.base_offset, duplicate.last_offset, duplicate.timestamp, True, 0)
             if batch.is_control:
                 marker = marker_of(batch)
                 self.producers.check_marker(batch, marker)
@@ -206,17 +206,17 @@ class Log(ReadableLog):
             self.truncate_fully(offset, now_ms)
             return
         keep = self._segment_index(offset)
-        gone = self._segments[keep + 1 :]
-        for segment in gone:
+        segments = self._segments[keep + 1 :]
+        for segment in segments:
             self._snapshots.pop(segment.base_offset, None)
-        self._remove(gone, now_ms)
+        self._remove(segments, now_ms)
         del self._segments[keep + 1 :], self._bases[keep + 1 :]
         segment = self._segments[keep]
         count = segment.index_of(offset)
         straddles = count < len(segment) and segment.first_offset(count) < offset
         self.end_offset = segment.first_offset(count) if straddles else offset
         segment.truncate(count)
-        self.size = sum(one.size for one in self._segments)
+        self.size = sum(segment.size for segment in self._segments)
         self.start_offset = min(self.start_offset, self.end_offset)
         self._compacted_to = min(self._compacted_to, self._bases[-1])
         self.epochs.truncate_from(self.end_offset)
@@ -315,12 +315,12 @@ class Log(ReadableLog):
         self._remove(group, now_ms)
 
     def _remove_first(self, count: int, now_ms: int) -> None:
-        gone = self._segments[:count]
-        for segment in gone:
+        segments = self._segments[:count]
+        for segment in segments:
             self._snapshots.pop(segment.base_offset, None)
             self.size -= segment.size
         del self._segments[:count], self._bases[:count]
-        self._remove(gone, now_ms)
+        self._remove(segments, now_ms)
 
     def _remove(self, segments: Sequence[Segment], now_ms: int) -> None:
         """Discard segments that are no longer part of the log."""

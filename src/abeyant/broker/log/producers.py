@@ -109,9 +109,9 @@ class Producers:
         if state is None or state.epoch != batch.producer_epoch:
             return None
         first, last = batch.base_sequence, batch.last_sequence
-        for known in reversed(state.batches):
-            if known.first_sequence == first and known.last_sequence == last:
-                return known
+        for earlier in reversed(state.batches):
+            if earlier.first_sequence == first and earlier.last_sequence == last:
+                return earlier
         return None
 
     def check_data(self, batch: Batch, *, sequenced: bool) -> None:
@@ -215,13 +215,13 @@ class Producers:
 
     def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
         """Return the aborted transactions that have a record in [start, end)."""
-        found = []
-        for aborted in self._aborted[bisect_left(self._aborted, start, key=_marker_offset) :]:
-            if aborted.first_offset < end:
-                found.append(aborted)
-            if aborted.last_stable_offset >= end:
+        transactions = []
+        for transaction in self._aborted[bisect_left(self._aborted, start, key=_marker_offset) :]:
+            if transaction.first_offset < end:
+                transactions.append(transaction)
+            if transaction.last_stable_offset >= end:
                 break
-        return found
+        return transactions
 
     def in_transaction(self, producer_id: int, epoch: int) -> bool:
         """Return whether a producer has an open transaction here in this epoch."""
@@ -229,14 +229,14 @@ class Producers:
 
     def expire(self, now_ms: int, after_ms: int) -> int:
         """Forget producers without an open transaction that wrote nothing for `after_ms`; return how many."""
-        gone = [
+        producer_ids = [
             state.producer_id
             for state in self._states.values()
             if state.transaction_start is None and now_ms - state.last_timestamp >= after_ms
         ]
-        for producer_id in gone:
+        for producer_id in producer_ids:
             del self._states[producer_id]
-        return len(gone)
+        return len(producer_ids)
 
     def forget_before(self, start: int) -> None:
         """Forget transactions that ended before `start`, the new start of the log. Keep the producers."""

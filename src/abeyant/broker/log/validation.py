@@ -72,21 +72,21 @@ def validate(batch: Batch, config: LogConfig, now_ms: int) -> Batch:
     codec = attributes & COMPRESSION
     payload = batch.payload()
     try:
-        found = survey(payload, batch.record_count)
+        summary = survey(payload, batch.record_count)
     except MalformedRecordsError as error:
         raise InvalidRecordError(str(error)) from None
     append_time = config.message_timestamp_type == "LogAppendTime"
     times_from_header = attributes & APPEND_TIME
-    least = batch.max_timestamp if times_from_header else batch.base_timestamp + found.least_delta
-    greatest = batch.max_timestamp if times_from_header else batch.base_timestamp + found.greatest_delta
+    least = batch.max_timestamp if times_from_header else batch.base_timestamp + summary.least_delta
+    greatest = batch.max_timestamp if times_from_header else batch.base_timestamp + summary.greatest_delta
     if (
-        (found.without_key and config.compact)
-        or (codec and not found.plain)
+        (summary.without_key and config.compact)
+        or (codec and not summary.plain)
         or (not append_time and (times_from_header or _has_invalid_time(least, greatest, config, now_ms)))
     ):
         _check_each(batch, payload, config, now_ms)
     target = compression.NAMES.get(config.compression_type, codec)
-    if target != codec or (target and not found.in_order):
+    if target != codec or (target and not summary.in_order):
         records = decode(payload, batch.record_count, batch.base_offset, batch.base_timestamp)
         records = [record._replace(offset=batch.base_offset + index) for index, record in enumerate(records)]
         batch = batch.with_records(records, target)
@@ -150,9 +150,9 @@ def _check_each(batch: Batch, payload: bytes, config: LogConfig, now_ms: int) ->
     if invalid_time:
         raise InvalidTimestampError("One or more records have been rejected due to invalid timestamp", errors)
     if errors:
-        shown = ", ".join(f"record {index}: {reason}" for index, reason in errors[:3])
+        details = ", ".join(f"record {index}: {reason}" for index, reason in errors[:3])
         raise InvalidRecordError(
             f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing"
-            f" the first three errors at most: {shown}",
+            f" the first three errors at most: {details}",
             errors,
         )

@@ -35,12 +35,12 @@ class _Recent(Generic[T]):
 
     def get(self, key: tuple[str, ...], now: float) -> T:
         """Return the measure of `key`, created on first use. O(1), amortized."""
-        known = self._known.pop(key, None)
+        entry = self._known.pop(key, None)
         while self._known and now - next(iter(self._known.values()))[0] > _IDLE:
             self._known.popitem(last=False)
-        found = self._make() if known is None else known[1]
-        self._known[key] = now, found
-        return found
+        measure = self._make() if entry is None else entry[1]
+        self._known[key] = now, measure
+        return measure
 
 
 class ClientQuotas:

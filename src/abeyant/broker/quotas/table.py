@@ -66,48 +66,48 @@ class QuotaTable:
 
     def alter(self, entity: Entity, changes: Sequence[tuple[str, float | None]], *, validate_only: bool) -> None:
         """Set an entity's quotas, and remove those that are None. Raises ApiError, and changes nothing then."""
-        after = dict(self._quotas.get(entity, {}))
+        values = dict(self._quotas.get(entity, {}))
         if len(dict(changes)) < len(changes):
             text = f"Ignoring duplicate entity {shown(entity)}"  # Kafka's message, although a key is repeated
             raise ApiError(ErrorCode.invalid_request, text)
-        known = _keys(entity, self._look_up)
+        quota_types = _keys(entity, self._look_up)
         for key, value in changes:
             if value is None:
-                after.pop(key, None)
+                values.pop(key, None)
             else:
-                _check(known, key, value)
-                after[key] = value
+                _check(quota_types, key, value)
+                values[key] = value
         if validate_only:
             return
-        self._store.put_quotas(entity, after)
-        self._quotas[entity] = after
-        if not after:
+        self._store.put_quotas(entity, values)
+        self._quotas[entity] = values
+        if not values:
             del self._quotas[entity]
         self._limits.clear()
         self.enabled = bool(self._quotas)
 
     def describe(self, filters: Iterable[Filter], *, strict: bool) -> list[tuple[Entity, dict[str, float]]]:
         """Return the entities that match all filters; if `strict`, only those without other types. Raises ApiError."""
-        wanted = _by_type(filters)
+        by_type = _by_type(filters)
         return [
             (entity, values)
             for entity, values in self._quotas.items()
-            if _matches(dict(entity), wanted) and not (strict and len(entity) != len(wanted))
+            if _matches(dict(entity), by_type) and not (strict and len(entity) != len(by_type))
         ]
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
         """Return the most specific quota `key` of a client; None if there is none. O(1)."""
         if not self.enabled:
             return None
-        of = key, user, client_id
-        if of not in self._limits:
+        cache_key = key, user, client_id
+        if cache_key not in self._limits:
             if len(self._limits) > 10_000:  # clients may give any id
                 self._limits.clear()
-            self._limits[of] = self._find(key, user, client_id)
-        return self._limits[of]
+            self._limits[cache_key] = self._find(key, user, client_id)
+        return self._limits[cache_key]
 
     def _find(self, key: str, user: str, client_id: str) -> Limit | None:
-        for names, of in (
+        for names, limit_key in (
             ({USER: user, CLIENT_ID: client_id}, (user, client_id)),
             ({USER: user, CLIENT_ID: None}, (user, client_id)),
             ({USER: user}, (user, "")),
@@ -119,28 +119,28 @@ class QuotaTable:
         ):
             value = self._quotas.get(entity_of(names), {}).get(key)
             if value is not None:
-                return Limit(value, of)
+                return Limit(value, limit_key)
         return None
 
     def _look_up(self, name: str) -> str | None:
         """Resolve a host name and cache the address, since a name server is slow; None if it does not resolve."""
-        self._addresses[name] = found = address_of(name)
-        return found
+        self._addresses[name] = address = address_of(name)
+        return address
 
     def connection_rate(self, address: str) -> float | None:
         """Return the number of connections per second that an address may make; None for no limit."""
         if not self.enabled:
             return None
-        of_all = None
+        default = None
         for entity, values in self._quotas.items():
             (kind, name), *_ = entity
             if kind != IP or CONNECTION not in values:
                 continue
             if name is None:
-                of_all = values[CONNECTION]
+                default = values[CONNECTION]
             elif (self._addresses[name] if name in self._addresses else self._look_up(name)) == address:
                 return values[CONNECTION]
-        return of_all
+        return default
 
 
 def entity_of(names: Mapping[str, str | None]) -> Entity:
@@ -172,9 +172,9 @@ def _keys(entity: Entity, look_up: Callable[[str], str | None]) -> Mapping[str, 
     return _IP_KEYS
 
 
-def _check(known: Mapping[str, str], key: str, value: float) -> None:
-    """Raise ApiError unless the quota `key` is in `known` and may have this value."""
-    kind = known.get(key)
+def _check(quota_types: Mapping[str, str], key: str, value: float) -> None:
+    """Raise ApiError unless the quota `key` is in `quota_types` and may have this value."""
+    kind = quota_types.get(key)
     if kind is None:
         raise ApiError(ErrorCode.invalid_request, f"Invalid configuration key {key}")
     if not value > 0:  # also refuses NaN
@@ -189,36 +189,39 @@ def _check(known: Mapping[str, str], key: str, value: float) -> None:
 
 def _by_type(filters: Iterable[Filter]) -> dict[str, Filter]:
     """Return the filters by type. Raises ApiError for those that contradict each other."""
-    found: dict[str, Filter] = {}
-    for one in filters:
-        if not one.entity_type:
+    by_type: dict[str, Filter] = {}
+    for component in filters:
+        if not component.entity_type:
             raise ApiError(ErrorCode.invalid_request, "Invalid empty entity type.")
-        if one.entity_type in found:
-            text = f"Entity type {one.entity_type} cannot appear more than once in the filter."
+        if component.entity_type in by_type:
+            text = f"Entity type {component.entity_type} cannot appear more than once in the filter."
             raise ApiError(ErrorCode.invalid_request, text)
-        if one.entity_type not in _TYPES:
-            raise ApiError(ErrorCode.unsupported_version, f"Unsupported entity type {one.entity_type}")
-        if one.match_type not in (_EXACT, _DEFAULT, _ANY):
-            raise ApiError(ErrorCode.invalid_request, f"Unknown match type {one.match_type}")
-        if one.match_type == _EXACT and one.match is None:
+        if component.entity_type not in _TYPES:
+            raise ApiError(ErrorCode.unsupported_version, f"Unsupported entity type {component.entity_type}")
+        if component.match_type not in (_EXACT, _DEFAULT, _ANY):
+            raise ApiError(ErrorCode.invalid_request, f"Unknown match type {component.match_type}")
+        if component.match_type == _EXACT and component.match is None:
             text = "Request specified MATCH_TYPE_EXACT, but set match string to null."
             raise ApiError(ErrorCode.invalid_request, text)
-        if one.match_type != _EXACT and one.match is not None:
-            kind = "DEFAULT" if one.match_type == _DEFAULT else "SPECIFIED"
+        if component.match_type != _EXACT and component.match is not None:
+            kind = "DEFAULT" if component.match_type == _DEFAULT else "SPECIFIED"
             text = f"Request specified MATCH_TYPE_{kind}, but also specified a match string."
             raise ApiError(ErrorCode.invalid_request, text)
-        found[one.entity_type] = one
-    if IP in found and len(found) > 1:
+        by_type[component.entity_type] = component
+    if IP in by_type and len(by_type) > 1:
         text = (
             "Invalid entity filter component combination. IP filter component should not be used with user or clientId "
             "filter component."
         )
         raise ApiError(ErrorCode.invalid_request, text)
-    return found
+    return by_type
 
 
-def _matches(names: Mapping[str, str | None], wanted: Mapping[str, Filter]) -> bool:
-    return all(kind in names and (one.match_type == _ANY or names[kind] == one.match) for kind, one in wanted.items())
+def _matches(names: Mapping[str, str | None], filters: Mapping[str, Filter]) -> bool:
+    return all(
+        kind in names and (component.match_type == _ANY or names[kind] == component.match)
+        for kind, component in filters.items()
+    )
 
 
 def shown(entity: Entity) -> str:

@@ -110,8 +110,8 @@ class Partition:
         name = f"{side}.replication.throttled.replicas"
         if name not in topic.settings.own:
             return False
-        listed = topic.settings[name]
-        return "*" in listed or f"{self.index}:{self.broker.id}" in listed
+        replicas = topic.settings[name]
+        return "*" in replicas or f"{self.index}:{self.broker.id}" in replicas
 
     def close(self) -> None:
         """Stop replicating and check pending operations, as the replica is being removed from this broker."""
@@ -218,13 +218,13 @@ class Partition:
         """Advance the log start to `offset`, or to the high watermark for -1. Return that offset. Raises ApiError."""
         if not self.leads:
             raise ApiError(ErrorCode.not_leader_or_follower)
-        wanted = self.high_watermark if offset == -1 else offset
-        if wanted < 0 or wanted > self.high_watermark:
+        target = self.high_watermark if offset == -1 else offset
+        if target < 0 or target > self.high_watermark:
             raise ApiError(ErrorCode.offset_out_of_range)
-        if wanted > self.log.start_offset:
-            self.log.advance_start(wanted, self.broker.now_ms())
+        if target > self.log.start_offset:
+            self.log.advance_start(target, self.broker.now_ms())
             self.start_moved()
-        return wanted
+        return target
 
     def start_moved(self) -> None:
         """Announce a new log start to followers, waiting fetches and watchers."""
@@ -336,15 +336,15 @@ class Partition:
 
     def _propose_isr(self, isr: tuple[int, ...]) -> None:
         before = self.state
-        changed = self.broker.cluster.controller.leaders.alter_isr(before, isr)
-        if changed is None:
+        new_state = self.broker.cluster.controller.leaders.alter_isr(before, isr)
+        if new_state is None:
             return
         self.broker.answered["AlterPartition"] += 1
         observer = self.broker.cluster._observer
         if observer is not None:
-            observer.log_isr_change(self.broker, before, changed)
-        if self.broker.id in changed.replicas:
-            self.become(changed)
+            observer.log_isr_change(self.broker, before, new_state)
+        if self.broker.id in new_state.replicas:
+            self.become(new_state)
 
     def _watch_lag(self) -> None:
         """Schedule the lag check at the first scan that can find a follower lagging for too long.
@@ -352,7 +352,7 @@ class Partition:
         Kafka scans all partitions every half of `replica.lag.time.max.ms`, counted from the broker's start.
         """
         end = self.log.end_offset
-        behind = [
+        catch_up_times = [
             remote.last_caught_up(end)
             for remote in self.remotes.values()
             if remote.end < end and (remote.broker in self.state.isr or self._is_joining(remote, end))
@@ -360,10 +360,10 @@ class Partition:
         if self._lag_check is not None:
             self._lag_check.cancel()
             self._lag_check = None
-        if behind:
+        if catch_up_times:
             broker = self.broker
             now_ms = broker.now_ms()
-            due_ms = now_ms + int((min(behind) + broker.lag_max - broker.now()) * 1000)
+            due_ms = now_ms + int((min(catch_up_times) + broker.lag_max - broker.now()) * 1000)
             interval_ms = max(int(broker.lag_max * 1000) // 2, 1)
             delay = until_scan(broker.started_ms, interval_ms, due_ms, now_ms)
             self._lag_check = broker.timer.call_later(delay, self._check_lag)
@@ -375,13 +375,13 @@ class Partition:
             return
         end = self.log.end_offset
         latest = self.broker.now() - self.broker.lag_max
-        out = {
+        lagging = {
             remote.broker
             for remote in self.remotes.values()
             if remote.end < end and remote.broker in self.state.isr and remote.last_caught_up(end) <= latest
         }
-        if out:
-            self._propose_isr(tuple(broker for broker in self.state.isr if broker not in out))
+        if lagging:
+            self._propose_isr(tuple(broker for broker in self.state.isr if broker not in lagging))
         if self.raise_high_watermark():  # it may have waited for a joining replica
             self._check_all()
         if self._lag_check is None:
@@ -389,13 +389,13 @@ class Partition:
 
     # -- helpers
 
-    def _notify_followers(self, but: Mapping[Remote, Partition] = _NONE) -> None:
+    def _notify_followers(self, exempt: Mapping[Remote, Partition] = _NONE) -> None:
         for remote in self.remotes.values():
-            if remote.session is not None and remote not in but:
+            if remote.session is not None and remote not in exempt:
                 remote.session.ready[self] = None
 
-    def _set_min_isr(self, wanted: int) -> None:
-        self.min_isr = min(wanted, len(self.state.replicas))
+    def _set_min_isr(self, setting: int) -> None:
+        self.min_isr = min(setting, len(self.state.replicas))
 
     def _check_all(self) -> None:
         """Check all pending operations of this partition."""
@@ -406,5 +406,5 @@ class Partition:
             self._call_watchers()
 
     def _call_watchers(self) -> None:
-        for changed in list(self.watchers.values()):
-            changed()
+        for callback in list(self.watchers.values()):
+            callback()

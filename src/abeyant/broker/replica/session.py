@@ -183,7 +183,7 @@ class Session:
         if number != self._number or self._operation is not None:
             return  # the follower has started a new session meanwhile
         responses, self.errors = self.errors, []
-        left = self._broker.replica_fetch_bytes
+        remaining = self._broker.replica_fetch_bytes
         ready, self.ready = self.ready, {}
         for partition in ready:
             remote = partition.remotes.get(self.follower)
@@ -196,17 +196,17 @@ class Session:
                 if remote.sent_high_watermark >= partition.high_watermark and remote.sent_start >= log.start_offset:
                     continue
             elif remote.end < log.end_offset:
-                if left <= 0:
+                if remaining <= 0:
                     self.ready[partition] = None
                     continue
                 try:
-                    most = min(left, self._broker.replica_partition_bytes)
-                    records = log.read_batches(remote.end, most, log.end_offset, min_one=True)
+                    limit = min(remaining, self._broker.replica_partition_bytes)
+                    records = log.read_batches(remote.end, limit, log.end_offset, min_one=True)
                 except LogError as error:
                     responses.append(PartitionResponse(*partition.key, epoch, ErrorCode(error.code)))
                     continue
                 size = sum(batch.size for batch in records)
-                left -= size
+                remaining -= size
                 if partition.leader_throttled:
                     self._broker.leader_throttle.record(size)
             mark = remote.sent_high_watermark = partition.high_watermark

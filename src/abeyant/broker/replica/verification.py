@@ -34,11 +34,11 @@ class Verifications:
         """Return the verification that a batch needs before it is appended; None if it needs none."""
         if self._log.producers.in_transaction(producer_id, epoch):
             return None
-        known = self._by_producer.get(producer_id)
-        if known is None or known.epoch != epoch:
-            known = self._by_producer[producer_id] = Verification(producer_id, epoch, sequence, bumps)
-        known.first_sequence = min(known.first_sequence, sequence)
-        return known
+        verification = self._by_producer.get(producer_id)
+        if verification is None or verification.epoch != epoch:
+            verification = self._by_producer[producer_id] = Verification(producer_id, epoch, sequence, bumps)
+        verification.first_sequence = min(verification.first_sequence, sequence)
+        return verification
 
     def check(self, batch: Batch, verification: Verification | None) -> None:
         """Check that a client's batch is part of a verified transaction, or is its first.

@@ -16,24 +16,24 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 def handle(call: Call) -> None:
     """Change each entity's quotas, all or none of an entity's. Answer with a result for each."""
     quotas = call.broker.cluster.controller.quotas
-    found: dict[Entity, Message] = {}
+    results: dict[Entity, Message] = {}
     for entry in call.request.entries:
-        entity = entity_of({one.entity_type: one.entity_name for one in entry.entity})
+        entity = entity_of({part.entity_type: part.entity_name for part in entry.entity})
         try:
-            if entity in found:
+            if entity in results:
                 text = f"Ignoring duplicate entity {shown(entity)}"
                 raise ApiError(ErrorCode.invalid_request, text)
-            changes = [(one.key, None if one.remove else one.value) for one in entry.ops]
+            changes = [(op.key, None if op.remove else op.value) for op in entry.ops]
             quotas.alter(entity, changes, validate_only=call.request.validate_only)
-            found[entity] = _result(entity)
+            results[entity] = _result(entity)
         except ApiError as error:
-            found[entity] = _result(entity, error.code, error.message)
-    call.answer(Message(entries=list(found.values())))
+            results[entity] = _result(entity, error.code, error.message)
+    call.answer(Message(entries=list(results.values())))
 
 
 def error_response(request: Any, error: ErrorCode) -> Message:
     """Return the response with this error for everything in the request."""
-    entities = [entity_of({one.entity_type: one.entity_name for one in entry.entity}) for entry in request.entries]
+    entities = [entity_of({part.entity_type: part.entity_name for part in entry.entity}) for entry in request.entries]
     return Message(entries=[_result(entity, error) for entity in entities])
 
 

@@ -32,29 +32,29 @@ def handle(call: Call) -> None:
         raise ApiError(ErrorCode.non_empty_group, "The group is not empty.")
     topics = call.broker.cluster.controller.topics
     offsets: dict[tuple[uuid.UUID, int], int] = {}
-    wanted: dict[uuid.UUID, tuple[str, frozenset[int]]] = {}
+    partitions: dict[uuid.UUID, tuple[str, frozenset[int]]] = {}
     for topic in request.topics:
-        known = topics.get(topic.topic_name)
-        for row in topic.partitions if known is not None else ():
-            if known is not None and 0 <= row.partition_index < len(known.partitions):
-                offsets[known.id, row.partition_index] = row.start_offset
-                indexes = wanted[known.id][1] if known.id in wanted else frozenset()
-                wanted[known.id] = (known.name, indexes | {row.partition_index})
+        existing = topics.get(topic.topic_name)
+        for row in topic.partitions if existing is not None else ():
+            if existing is not None and 0 <= row.partition_index < len(existing.partitions):
+                offsets[existing.id, row.partition_index] = row.start_offset
+                indexes = partitions[existing.id][1] if existing.id in partitions else frozenset()
+                partitions[existing.id] = (existing.name, indexes | {row.partition_index})
 
     def answer(results: Results) -> None:
         call.answer(Message(responses=[_topic(call, topic, results) for topic in request.topics]))
 
     def begun(error: ErrorCode) -> None:
         if error is ErrorCode.none:
-            shard.share_states.initialize(request.group_id, epoch, wanted, offsets, answer)
+            shard.share_states.initialize(request.group_id, epoch, partitions, offsets, answer)
         else:
             call.answer(Message(error_code=error, responses=[]))
 
-    if not wanted:
+    if not partitions:
         answer({})
         return
     epoch = shard.shares[request.group_id].epoch if request.group_id in shard.shares else 1
-    shard.write_and_replay([shard.share_states.begin(request.group_id, wanted)], begun)
+    shard.write_and_replay([shard.share_states.begin(request.group_id, partitions)], begun)
 
 
 def error_response(request: Any, error: ErrorCode) -> Message:
@@ -64,11 +64,11 @@ def error_response(request: Any, error: ErrorCode) -> Message:
 
 def refused_rows(call: Call, request: Any, error: ErrorCode) -> Message:
     """Return the topics of the request with this error."""
-    known = call.broker.cluster.controller.topics
+    topics = call.broker.cluster.controller.topics
     rows = [
         Message(
             topic_name=topic.topic_name,
-            topic_id=known[topic.topic_name].id if topic.topic_name in known else None,
+            topic_id=topics[topic.topic_name].id if topic.topic_name in topics else None,
             partitions=[Message(partition_index=row.partition_index, error_code=error) for row in topic.partitions],
         )
         for topic in request.topics
@@ -77,10 +77,10 @@ def refused_rows(call: Call, request: Any, error: ErrorCode) -> Message:
 
 
 def _topic(call: Call, topic: Any, results: Results) -> Message:
-    known = call.broker.cluster.controller.topics.get(topic.topic_name)
+    existing = call.broker.cluster.controller.topics.get(topic.topic_name)
     rows = []
     for row in topic.partitions:
-        error = _UNKNOWN if known is None else results.get((known.id, row.partition_index), (_UNKNOWN, None))[0]
+        error = _UNKNOWN if existing is None else results.get((existing.id, row.partition_index), (_UNKNOWN, None))[0]
         rows.append(
             Message(
                 partition_index=row.partition_index,
@@ -88,4 +88,4 @@ def _topic(call: Call, topic: Any, results: Results) -> Message:
                 error_message=None if error is None else error.message,
             )
         )
-    return Message(topic_name=topic.topic_name, topic_id=None if known is None else known.id, partitions=rows)
+    return Message(topic_name=topic.topic_name, topic_id=None if existing is None else existing.id, partitions=rows)

@@ -19,8 +19,8 @@ def handle(call: Call) -> None:
     """Add the partitions. Answer with a result for each topic."""
     mutations = call.mutations(strict_since=3)
     create = partial(_create, call, mutations.record)
-    found = results(call.request.topics, create, _failed, key="name", repeated="Duplicate topic name.")
-    call.answer_mutations(Message(results=found), mutations)
+    topics = results(call.request.topics, create, _failed, key="name", repeated="Duplicate topic name.")
+    call.answer_mutations(Message(results=topics), mutations)
 
 
 def error_response(request: Any, error: ErrorCode) -> Message:
@@ -32,12 +32,16 @@ def _failed(topic: Any, error: ErrorCode) -> Message:
     return Message(name=topic.name, error_code=error)
 
 
-def _create(call: Call, quota: Record, wanted: Any) -> Message:
+def _create(call: Call, quota: Record, new_partitions: Any) -> Message:
     controller = call.broker.cluster.controller
-    topic = controller.topics.get(wanted.name)
+    topic = controller.topics.get(new_partitions.name)
     if topic is None:
         raise ApiError(ErrorCode.unknown_topic_or_partition)
-    assignments = None if wanted.assignments is None else [one.broker_ids for one in wanted.assignments]
+    assignments = (
+        None
+        if new_partitions.assignments is None
+        else [assignment.broker_ids for assignment in new_partitions.assignments]
+    )
     validate_only = call.request.validate_only
-    controller.create_partitions(topic, wanted.count, assignments, validate_only=validate_only, quota=quota)
-    return Message(name=wanted.name)
+    controller.create_partitions(topic, new_partitions.count, assignments, validate_only=validate_only, quota=quota)
+    return Message(name=new_partitions.name)

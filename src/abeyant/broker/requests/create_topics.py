@@ -21,8 +21,8 @@ def handle(call: Call) -> None:
     """Create the topics. Answer with a result for each."""
     mutations = call.mutations(strict_since=6)
     create = partial(_create, call, mutations.record)
-    found = results(call.request.topics, create, _failed, key="name", repeated="Duplicate topic name.")
-    call.answer_mutations(Message(topics=found), mutations)
+    topics = results(call.request.topics, create, _failed, key="name", repeated="Duplicate topic name.")
+    call.answer_mutations(Message(topics=topics), mutations)
 
 
 def error_response(request: Any, error: ErrorCode) -> Message:
@@ -34,9 +34,9 @@ def _failed(topic: Any, error: ErrorCode) -> Message:
     return Message(name=topic.name, error_code=error)
 
 
-def _create(call: Call, quota: Record, wanted: Any) -> Message:
+def _create(call: Call, quota: Record, new_topic: Any) -> Message:
     assignments: dict[int, tuple[int, ...]] = {}
-    for assignment in wanted.assignments:
+    for assignment in new_topic.assignments:
         if assignment.partition_index in assignments:
             raise ApiError(
                 ErrorCode.invalid_replica_assignment,
@@ -45,8 +45,9 @@ def _create(call: Call, quota: Record, wanted: Any) -> Message:
         assignments[assignment.partition_index] = assignment.broker_ids
     controller = call.broker.cluster.controller
     topic = controller.create_topic(
-        wanted.name, wanted.num_partitions, wanted.replication_factor, assignments,
-        {config.name: config.value for config in wanted.configs}, validate_only=call.request.validate_only, quota=quota,
+        new_topic.name, new_topic.num_partitions, new_topic.replication_factor, assignments,
+        {config.name: config.value for config in new_topic.configs}, validate_only=call.request.validate_only,
+        quota=quota,
     )  # fmt: skip
     return Message(
         name=topic.name,

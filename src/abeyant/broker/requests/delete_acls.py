@@ -25,16 +25,16 @@ def handle(call: Call) -> None:
         return
     filters = [
         Acl(
-            one.resource_type_filter, one.resource_name_filter, one.pattern_type_filter, one.principal_filter,
-            one.host_filter, one.operation, one.permission_type,
+            entry.resource_type_filter, entry.resource_name_filter, entry.pattern_type_filter, entry.principal_filter,
+            entry.host_filter, entry.operation, entry.permission_type,
         )
-        for one in call.request.filters
+        for entry in call.request.filters
     ]  # fmt: skip
     if not all_known(call, filters):
         return
-    matched = [acls.matching(one) for one in filters]
-    acls.delete(chain.from_iterable(matched))  # only now: filters of one request do not hide ACLs from one another
-    call.answer(Message(filter_results=[_result(found) for found in matched]))
+    matches = [acls.matching(acl_filter) for acl_filter in filters]
+    acls.delete(chain.from_iterable(matches))  # only now: filters of one request do not hide ACLs from one another
+    call.answer(Message(filter_results=[_result(match) for match in matches]))
 
 
 def error_response(request: Any, error: ErrorCode, message: str | None = None) -> Message:
@@ -42,12 +42,12 @@ def error_response(request: Any, error: ErrorCode, message: str | None = None) -
     return Message(filter_results=[Message(error_code=error, error_message=message) for _ in request.filters])
 
 
-def _result(found: list[Acl]) -> Message:
+def _result(acls: list[Acl]) -> Message:
     rows = [
         Message(
             resource_type=acl.resource_type, resource_name=acl.name, pattern_type=acl.pattern,
             principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission,
         )
-        for acl in found
+        for acl in acls
     ]  # fmt: skip
     return Message(matching_acls=rows)

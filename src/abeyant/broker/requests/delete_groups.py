@@ -24,13 +24,13 @@ def handle(call: Call) -> None:
             shards.setdefault(shard, []).append(group_id)
         except ApiError as error:
             results[group_id] = error.code
-    left = len(shards)
+    remaining = len(shards)
 
     def deleted(of_shard: dict[str, ErrorCode]) -> None:
-        nonlocal left
-        left -= 1
+        nonlocal remaining
+        remaining -= 1
         results.update(of_shard)
-        if not left:
+        if not remaining:
             call.answer(_response(results))
 
     if not shards:

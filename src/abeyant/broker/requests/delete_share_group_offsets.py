@@ -24,30 +24,32 @@ def handle(call: Call) -> None:
         raise ApiError(ErrorCode.non_empty_group, "The group is not empty.")
     controller = call.broker.cluster.controller
     states = shard.share_states.of(request.group_id)
-    named = [topic.topic_name for topic in request.topics]
-    ids = {name: controller.topics[name].id for name in named if name in controller.topics}
-    wanted = {topic: states.initialized[topic] for topic in ids.values() if topic in states.initialized}
+    names = [topic.topic_name for topic in request.topics]
+    ids = {name: controller.topics[name].id for name in names if name in controller.topics}
+    partitions = {topic: states.initialized[topic] for topic in ids.values() if topic in states.initialized}
 
     def answer(results: Results) -> None:
         rows = []
-        for name in named:
+        for name in names:
             topic = ids.get(name)
-            row = Message(topic_name=name, topic_id=topic if topic in wanted else None)
+            row = Message(topic_name=name, topic_id=topic if topic in partitions else None)
             if topic is None:
                 row.error_code = ErrorCode.unknown_topic_or_partition
                 row.error_message = "This server does not host this topic-partition."
-            elif topic not in wanted:
+            elif topic not in partitions:
                 row.error_code = ErrorCode.unknown_topic_or_partition
                 row.error_message = "There is no offset information to delete."
             else:
-                errors = [error for (found, _), (error, _) in results.items() if found == topic and error is not None]
+                errors = [
+                    error for (topic_id, _), (error, _) in results.items() if topic_id == topic and error is not None
+                ]
                 if errors:
                     row.error_code, row.error_message = errors[0].code, errors[0].message
             rows.append(row)
         call.answer(Message(responses=rows))
 
-    if wanted:
-        shard.share_states.delete(request.group_id, wanted, answer)
+    if partitions:
+        shard.share_states.delete(request.group_id, partitions, answer)
     else:
         answer({})
 

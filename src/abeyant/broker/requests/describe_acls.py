@@ -20,18 +20,18 @@ def handle(call: Call) -> None:
     if not acls.enabled:
         raise ApiError(ErrorCode.security_disabled, "No Authorizer is configured on the broker")
     request = call.request
-    wanted = Acl(
+    acl_filter = Acl(
         request.resource_type_filter, request.resource_name_filter, request.pattern_type_filter,
         request.principal_filter, request.host_filter, request.operation, request.permission_type,
     )  # fmt: skip
-    if not all_known(call, [wanted]):
+    if not all_known(call, [acl_filter]):
         return
     resources: dict[tuple[int, str | None, int], list[Message]] = {}
-    for acl in acls.matching(wanted):
+    for acl in acls.matching(acl_filter):
         row = Message(principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission)
         resources.setdefault(acl[:3], []).append(row)
     rows = [
-        Message(resource_type=kind, resource_name=name, pattern_type=pattern, acls=found)
-        for (kind, name, pattern), found in resources.items()
+        Message(resource_type=kind, resource_name=name, pattern_type=pattern, acls=rules)
+        for (kind, name, pattern), rules in resources.items()
     ]
     call.answer(Message(error_message="", resources=rows))

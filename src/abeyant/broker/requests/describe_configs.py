@@ -41,9 +41,9 @@ def error_response(request: Any, error: ErrorCode) -> Message:
 
 
 def _describe(call: Call, resource: Any) -> Message:
-    found = failed(resource, ErrorCode.none, "")
-    found.configs = [_entry(call.request, entry) for entry in _entries(call, resource)]
-    return found
+    result = failed(resource, ErrorCode.none, "")
+    result.configs = [_entry(call.request, entry) for entry in _entries(call, resource)]
+    return result
 
 
 def _entries(call: Call, resource: Any) -> list[ConfigEntry]:
@@ -74,11 +74,11 @@ def _entries(call: Call, resource: Any) -> list[ConfigEntry]:
 
 
 def _entry(request: Any, entry: ConfigEntry) -> Message:
-    found = describe(entry)
-    found.config_type = entry.type
-    found.documentation = entry.documentation if request.include_documentation or not entry.documentation else None
-    found.synonyms = [
+    config = describe(entry)
+    config.config_type = entry.type
+    config.documentation = entry.documentation if request.include_documentation or not entry.documentation else None
+    config.synonyms = [
         Message(name=synonym.name, value=synonym.value, source=synonym.source)
         for synonym in (entry.synonyms if request.include_synonyms else ())
     ]
-    return found
+    return config

@@ -21,12 +21,12 @@ def handle(call: Call) -> None:
     if not tokens.enabled:
         raise ApiError(ErrorCode.delegation_token_auth_disabled)
     owners = call.request.owners
-    wanted = None if owners is None else [principal(one.principal_type, one.principal_name) for one in owners]
-    call.answer(Message(tokens=[_describe(one) for one in tokens.all() if _is_shown(call, one, wanted)]))
+    principals = None if owners is None else [principal(owner.principal_type, owner.principal_name) for owner in owners]
+    call.answer(Message(tokens=[_describe(token) for token in tokens.all() if _is_shown(call, token, principals)]))
 
 
-def _is_shown(call: Call, token: DelegationToken, wanted: list[str] | None) -> bool:
-    if wanted is not None and not any(map(token.concerns, wanted)):
+def _is_shown(call: Call, token: DelegationToken, principals: list[str] | None) -> bool:
+    if principals is not None and not any(map(token.concerns, principals)):
         return False
     if token.concerns(client_of(call).principal):
         return True
@@ -37,5 +37,6 @@ def _describe(token: DelegationToken) -> Message:
     return Message(
         **principal_fields(token.owner), **principal_fields(token.requester, "token_requester_"),
         issue_timestamp=token.issued_ms, expiry_timestamp=token.expires_ms, max_timestamp=token.last_ms,
-        token_id=token.id, hmac=token.hmac, renewers=[Message(**principal_fields(one)) for one in token.renewers],
+        token_id=token.id, hmac=token.hmac,
+        renewers=[Message(**principal_fields(renewer)) for renewer in token.renewers],
     )  # fmt: skip

@@ -18,10 +18,10 @@ def handle(call: Call) -> None:
     """Describe the partitions of the request that this broker has, or all of them."""
     broker = call.broker
     filters = call.request.topics
-    wanted = None if filters is None else {(topic.topic, index) for topic in filters for index in topic.partitions}
+    keys = None if filters is None else {(topic.topic, index) for topic in filters for index in topic.partitions}
     topics: dict[str, list[Message]] = {}
     for key, partition in broker.partitions.items():
-        if wanted is None or key in wanted:
+        if keys is None or key in keys:
             topics.setdefault(partition.topic, []).append(_partition(partition))
     directory = broker.cluster.directory
     total, usable = _UNKNOWN, _UNKNOWN
@@ -29,10 +29,8 @@ def handle(call: Call) -> None:
         from abeyant.broker.log.directory import disk_space
 
         total, usable = disk_space(directory.path)
-    found = [Message(name=name, partitions=partitions) for name, partitions in topics.items()]
-    call.answer(
-        Message(results=[Message(log_dir=broker.log_dir, topics=found, total_bytes=total, usable_bytes=usable)])
-    )
+    rows = [Message(name=name, partitions=partitions) for name, partitions in topics.items()]
+    call.answer(Message(results=[Message(log_dir=broker.log_dir, topics=rows, total_bytes=total, usable_bytes=usable)]))
 
 
 def error_response(_: Any, error: ErrorCode) -> Message:

@@ -26,13 +26,13 @@ _LATEST = -1  # a timestamp
 def handle(call: Call) -> None:
     """Answer once every group is described."""
     require_shares(call)
-    described: dict[int, Message] = {}
+    responses: dict[int, Message] = {}
     groups = call.request.groups
 
     def done(number: int, group: Message) -> None:
-        described[number] = group
-        if len(described) == len(groups):
-            call.answer(Message(groups=[described[number] for number in range(len(groups))]))
+        responses[number] = group
+        if len(responses) == len(groups):
+            call.answer(Message(groups=[responses[number] for number in range(len(groups))]))
 
     if not groups:
         call.answer(Message(groups=[]))
@@ -40,9 +40,9 @@ def handle(call: Call) -> None:
         try:
             _describe(call, group, partial(done, number))
         except ApiError as error:
-            failed = _failed(group.group_id, error.code)
-            failed.error_message = error.message
-            done(number, failed)
+            response = _failed(group.group_id, error.code)
+            response.error_message = error.message
+            done(number, response)
 
 
 def error_response(request: Any, error: ErrorCode) -> Message:
@@ -52,13 +52,13 @@ def error_response(request: Any, error: ErrorCode) -> Message:
 
 def refused_topics(topics: list[Any], error: ErrorCode, message: str) -> list[Message]:
     """Return the rows, with this error, of a group's topics that the client may not describe."""
-    found = []
+    responses = []
     for topic in topics:
         rows = [_row(index) for index in topic.partitions]
         for row in rows:
             row.error_code, row.error_message = error, message
-        found.append(Message(topic_name=topic.topic_name, topic_id=None, partitions=rows))
-    return found
+        responses.append(Message(topic_name=topic.topic_name, topic_id=None, partitions=rows))
+    return responses
 
 
 def _failed(group_id: str, error: ErrorCode) -> Message:
@@ -73,12 +73,14 @@ def _describe(call: Call, group: Any, done: Callable[[Message], object]) -> None
     states = group_shard(call, group_id).share_states
     controller = call.broker.cluster.controller
     unknown: list[Message] = []
-    wanted: Partitions
+    partitions: Partitions
     if group.topics is None:
-        wanted = {topic: found for topic, found in states.of(group_id).initialized.items() if topic in controller.by_id}
+        partitions = {
+            topic: entry for topic, entry in states.of(group_id).initialized.items() if topic in controller.by_id
+        }
     else:
         known = [topic for topic in group.topics if topic.topic_name in controller.topics]
-        wanted = {
+        partitions = {
             controller.topics[topic.topic_name].id: (topic.topic_name, frozenset(topic.partitions)) for topic in known
         }
         unknown = [
@@ -88,9 +90,9 @@ def _describe(call: Call, group: Any, done: Callable[[Message], object]) -> None
         ]
 
     def read(results: Results) -> None:
-        _add_lags(call, wanted, results, lambda topics: done(Message(group_id=group_id, topics=topics + unknown)))
+        _add_lags(call, partitions, results, lambda topics: done(Message(group_id=group_id, topics=topics + unknown)))
 
-    states.read(group_id, wanted, read)
+    states.read(group_id, partitions, read)
 
 
 def _row(index: int) -> Message:
@@ -98,10 +100,10 @@ def _row(index: int) -> Message:
     return Message(partition_index=index, start_offset=-1, leader_epoch=0, lag=-1)
 
 
-def _add_lags(call: Call, wanted: Partitions, results: Results, done: Callable[[list[Message]], object]) -> None:
+def _add_lags(call: Call, partitions: Partitions, results: Results, done: Callable[[list[Message]], object]) -> None:
     """Request the latest offsets of partitions whose start is known, set their lag, and call `done` with the topics."""
-    topics = {topic: Message(topic_name=name, topic_id=topic, partitions=[]) for topic, (name, _) in wanted.items()}
-    asked: dict[tuple[uuid.UUID, int], Message] = {}
+    topics = {topic: Message(topic_name=name, topic_id=topic, partitions=[]) for topic, (name, _) in partitions.items()}
+    pending: dict[tuple[uuid.UUID, int], Message] = {}
     for (topic, index), (error, state) in results.items():
         row = _row(index)
         topics[topic].partitions.append(row)
@@ -109,25 +111,25 @@ def _add_lags(call: Call, wanted: Partitions, results: Results, done: Callable[[
             row.start_offset, row.leader_epoch = state.start_offset, state.leader_epoch
             if state.start_offset != -1 and state.delivery_complete_count != -1:
                 row.lag = -state.start_offset - state.delivery_complete_count
-                asked[topic, index] = row
-    left = len(asked)
-    if not left:
+                pending[topic, index] = row
+    remaining = len(pending)
+    if not remaining:
         done(list(topics.values()))
 
     def receive(row: Message, response: Any) -> None:
-        nonlocal left
-        found = None if response is None else response.topics[0].partitions[0]
-        error = ErrorCode.request_timed_out if found is None else found.error_code
-        if found is not None and error is ErrorCode.none:
-            row.lag += found.offset
+        nonlocal remaining
+        partition = None if response is None else response.topics[0].partitions[0]
+        error = ErrorCode.request_timed_out if partition is None else partition.error_code
+        if partition is not None and error is ErrorCode.none:
+            row.lag += partition.offset
         else:
             row.start_offset, row.leader_epoch, row.lag, row.error_code = 0, 0, -1, error
-        left -= 1
-        if not left:
+        remaining -= 1
+        if not remaining:
             done(list(topics.values()))
 
     controller = call.broker.cluster.controller
-    for (topic, index), row in asked.items():
+    for (topic, index), row in pending.items():
         state = controller.by_id[topic].partitions[index]
         query = Message(partition_index=index, timestamp=_LATEST, current_leader_epoch=-1)
         request = Message(replica_id=-1, isolation_level=0, topics=[Message(name=state.topic, partitions=[query])])

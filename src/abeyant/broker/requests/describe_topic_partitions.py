@@ -20,34 +20,34 @@ def handle(call: Call) -> None:
     """Describe as many partitions as the limit allows. `next_cursor` is the first one left."""
     request = call.request
     controller = call.broker.cluster.controller
-    most = call.broker.cluster.settings["max.request.partition.size.limit"]
-    left = max(1, min(request.response_partition_limit, most))
+    limit = call.broker.cluster.settings["max.request.partition.size.limit"]
+    remaining = max(1, min(request.response_partition_limit, limit))
     cursor = request.cursor
     if cursor is not None and not _is_within(cursor, request):
         raise ApiError(ErrorCode.invalid_request)
     every = not request.topics
-    known = (name for name in controller.topics if may_describe(call, name))  # else a cursor could name a hidden one
-    names = sorted(known if every else {topic.name for topic in request.topics})
+    visible = (name for name in controller.topics if may_describe(call, name))  # else a cursor could name a hidden one
+    names = sorted(visible if every else {topic.name for topic in request.topics})
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
     topics = []
     next_cursor = None
     for name in names:
-        if not left:
+        if not remaining:
             next_cursor = Message(topic_name=name, partition_index=0)
             break
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
         topic = controller.topics.get(name)
         if topic is None:
-            unknown = ErrorCode.invalid_topic_exception if invalid_name(name) else ErrorCode.unknown_topic_or_partition
-            topics.append(Message(name=name, error_code=unknown, topic_authorized_operations=TOPIC_OPERATIONS))
+            error = ErrorCode.invalid_topic_exception if invalid_name(name) else ErrorCode.unknown_topic_or_partition
+            topics.append(Message(name=name, error_code=error, topic_authorized_operations=TOPIC_OPERATIONS))
             continue
         states = topic.partitions[max(first, 0) :]
-        topics.append(describe_topic(topic, states[:left], controller, TOPIC_OPERATIONS))
-        if len(states) > left:
-            next_cursor = Message(topic_name=name, partition_index=states[left].partition)
+        topics.append(describe_topic(topic, states[:remaining], controller, TOPIC_OPERATIONS))
+        if len(states) > remaining:
+            next_cursor = Message(topic_name=name, partition_index=states[remaining].partition)
             break
-        left -= len(states)
+        remaining -= len(states)
     call.answer(Message(topics=topics, next_cursor=next_cursor))
 
 

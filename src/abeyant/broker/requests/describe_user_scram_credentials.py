@@ -17,20 +17,20 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 def handle(call: Call) -> None:
     """Describe the users of the request, or all of them."""
-    known = call.broker.cluster.security.credentials.iterations()
+    iterations = call.broker.cluster.security.credentials.iterations()
     names = Counter(user.name for user in call.request.users or ())
 
     def describe(name: str) -> Message:
         if names[name] > 1:
             text = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
             raise ApiError(ErrorCode.duplicate_resource, text)
-        if name not in known:
+        if name not in iterations:
             text = f"Attempt to describe a user credential that does not exist: {name}"
             raise ApiError(ErrorCode.resource_not_found, text)
-        infos = [Message(mechanism=SCRAM[one], iterations=count) for one, count in known[name].items()]
+        infos = [Message(mechanism=SCRAM[mechanism], iterations=count) for mechanism, count in iterations[name].items()]
         return Message(user=name, error_message="", credential_infos=infos)
 
-    call.answer(Message(error_message="", results=results(names or known, describe, _failed)))
+    call.answer(Message(error_message="", results=results(names or iterations, describe, _failed)))
 
 
 def error_response(request: Any, error: ErrorCode) -> Message:

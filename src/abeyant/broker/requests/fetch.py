@@ -129,13 +129,13 @@ class FetchReader:
 
         After a wait (`again`) and in a fetch session, a deleted topic gets the error for names even if it has an id.
         """
-        left = self.max_bytes
+        remaining = self.max_bytes
         min_one = True
         results = []
         for query in self.queries:
             result = PartitionResult(query)
             try:
-                self._read(result, min(query.max_bytes, left), min_one)
+                self._read(result, min(query.max_bytes, remaining), min_one)
             except ApiError as error:
                 result.error = error.code
                 if (again or in_session) and error.code is ErrorCode.unknown_topic_id:
@@ -146,7 +146,7 @@ class FetchReader:
                 result.error = ErrorCode(error.code)
             if result.records:
                 min_one = False
-                left = max(left - len(result.records), 0)
+                remaining = max(remaining - len(result.records), 0)
             results.append(result)
         return results
 
@@ -222,8 +222,8 @@ class FetchReader:
         if not log.producers.has_aborted:
             return []
         return [
-            Message(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-            for aborted in log.producers.aborted_between(start, log.end_of_read(start, size))
+            Message(producer_id=transaction.producer_id, first_offset=transaction.first_offset)
+            for transaction in log.producers.aborted_between(start, log.end_of_read(start, size))
         ]
 
 
@@ -251,7 +251,7 @@ def handle(call: Call) -> None:
         call.since,
         lambda: _answer_waited(call, reader, pending, session),
     )
-    call.broker.fetch_purgatory.try_complete_else_watch(operation, [one.partition for one in pending])
+    call.broker.fetch_purgatory.try_complete_else_watch(operation, [fetch.partition for fetch in pending])
 
 
 def _answer_waited(call: Call, reader: FetchReader, pending: list[PendingFetch], session: FetchSession | None) -> None:
@@ -260,14 +260,14 @@ def _answer_waited(call: Call, reader: FetchReader, pending: list[PendingFetch],
         index = _only_news(call, reader, pending, session)
         records = None if index is None else pending[index].read(reader.max_bytes)
         if index is not None and records is not None:
-            one = pending[index]
-            partition = one.partition
+            fetch = pending[index]
+            partition = fetch.partition
             mark, start = partition.high_watermark, partition.log.start_offset
             number = NO_SESSION
             if session is not None:
                 number = session.id
                 session.keep(reader.queries[index].key, (mark, start), moves=True)
-            _send_single(call, partition, number, (mark, mark, start), records, one.committed)
+            _send_single(call, partition, number, (mark, mark, start), records, fetch.committed)
             return
     _answer(call, reader.read(again=True), session)
 
@@ -280,25 +280,32 @@ def _only_news(
         return 0 if session is None or reader.queries[0].key in session.partitions else None
     if session is None or call.request.session_epoch <= 0:  # a full fetch gets all partitions
         return None
-    found = None
-    for index, one in enumerate(pending):
-        kept = session.partitions.get(reader.queries[index].key)
-        if kept is None:
+    only_index = None
+    for index, fetch in enumerate(pending):
+        cached_partition = session.partitions.get(reader.queries[index].key)
+        if cached_partition is None:
             return None
-        partition = one.partition
-        if not one.has_nothing or kept.last_marks != (partition.high_watermark, partition.log.start_offset):
-            if found is not None:
+        partition = fetch.partition
+        if not fetch.has_nothing or cached_partition.last_marks != (
+            partition.high_watermark,
+            partition.log.start_offset,
+        ):
+            if only_index is not None:
                 return None
-            found = index
-    return found
+            only_index = index
+    return only_index
 
 
 def _session_and_queries(call: Call) -> tuple[FetchSession | None, list[PartitionQuery]]:
     """Return the session, if any, and the partitions to read. Raises ApiError."""
     request = call.request
-    queries = [PartitionQuery(topic.topic, topic.topic_id, one) for topic in request.topics for one in topic.partitions]
+    queries = [
+        PartitionQuery(topic.topic, topic.topic_id, partition)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
     if len(queries) > 1:  # if a partition is repeated, its last query counts
-        queries = list({one.key: one for one in queries}.values())
+        queries = list({query.key: query for query in queries}.values())
     forgotten = [
         (topic.topic, topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions
     ]
@@ -307,7 +314,7 @@ def _session_and_queries(call: Call) -> tuple[FetchSession | None, list[Partitio
         request, queries, forgotten, broker.now(), uses_ids=call.version >= _WITH_IDS
     )
     if session is not None:
-        queries = [kept.query for kept in session.partitions.values()]
+        queries = [partition.query for partition in session.partitions.values()]
     return session, queries
 
 
@@ -375,7 +382,9 @@ def _is_throttled(call: Call, results: list[PartitionResult], number: int) -> bo
     """Charge the response's bytes and the time. Return whether a quota or fault throttles the client."""
     quotas = call.broker.client_quotas
     if quotas.table.enabled:
-        size = call.size_of(Message(session_id=number, responses=_by_topic([_response(one, None) for one in results])))
+        size = call.size_of(
+            Message(session_id=number, responses=_by_topic([_response(result, None) for result in results]))
+        )
         call.charge(FETCH, size)
         call.charge_time()
         if call.throttle_seconds:

@@ -18,19 +18,19 @@ FILL: dict[str, dict[str, object]] = {"ListConfigResourcesRequest": {"resource_t
 
 def handle(call: Call) -> None:
     """List the resources of the requested kinds, by default of all kinds."""
-    wanted = call.request.resource_types or _KINDS
-    if not set(_KINDS).issuperset(wanted):
+    kinds = call.request.resource_types or _KINDS
+    if not set(_KINDS).issuperset(kinds):
         raise ApiError(ErrorCode.unsupported_version)
     cluster = call.broker.cluster
     brokers = [str(member) for member in cluster.controller.members]
-    named = {
+    names = {
         TOPIC: list(cluster.controller.topics),
         BROKER: brokers,
         BROKER_LOGGER: brokers,
         CLIENT_METRICS: cluster.controller.client_metrics.names(),
         GROUP: cluster.controller.groups.names(),
     }
-    found = [
-        Message(resource_name=name, resource_type=kind) for kind in named if kind in wanted for name in named[kind]
+    resources = [
+        Message(resource_name=name, resource_type=kind) for kind in names if kind in kinds for name in names[kind]
     ]
-    call.answer(Message(config_resources=found))
+    call.answer(Message(config_resources=resources))

@@ -68,7 +68,7 @@ def _look_up(call: Call, name: str, query: Any) -> _Found:
         return -1, log.start_offset, -1 if epoch is None else epoch
     if query.timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1  # no tiered storage
-    found = log.max_timestamp() if query.timestamp == _MAX_TIMESTAMP else log.offset_for_time(query.timestamp)
-    if found is None or found.offset >= end:
+    entry = log.max_timestamp() if query.timestamp == _MAX_TIMESTAMP else log.offset_for_time(query.timestamp)
+    if entry is None or entry.offset >= end:
         return -1, -1, -1
-    return found.timestamp, found.offset, -1 if found.leader_epoch is None else found.leader_epoch
+    return entry.timestamp, entry.offset, -1 if entry.leader_epoch is None else entry.leader_epoch

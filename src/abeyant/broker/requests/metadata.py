@@ -39,14 +39,14 @@ def handle(call: Call) -> None:
     """List the requested topics, or all."""
     request = call.request
     controller = call.broker.cluster.controller
-    wanted = request.topics
-    _check(call, wanted or ())
-    if any(one.topic_id is not None for one in wanted or ()):
-        wanted = [one for one in wanted if one.topic_id is not None]  # as Kafka does
-    if wanted is None or (call.version == 0 and not wanted):
+    queries = request.topics
+    _check(call, queries or ())
+    if any(query.topic_id is not None for query in queries or ()):
+        queries = [query for query in queries if query.topic_id is not None]  # as Kafka does
+    if queries is None or (call.version == 0 and not queries):
         topics = [_describe(topic, call) for topic in controller.topics.values()]
     else:
-        topics = list(_find(call, wanted))
+        topics = list(_find(call, queries))
     operations = CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS
     call.answer(
         Message(
@@ -59,11 +59,11 @@ def handle(call: Call) -> None:
     )
 
 
-def _check(call: Call, wanted: Any) -> None:
+def _check(call: Call, queries: Any) -> None:
     """Raise ApiError for a topic id before version 12, and for a topic without name and id."""
-    if call.version < _IDS_SINCE and any(one.topic_id is not None for one in wanted):
+    if call.version < _IDS_SINCE and any(query.topic_id is not None for query in queries):
         raise ApiError(ErrorCode.invalid_request)
-    if any(one.name is None and one.topic_id is None for one in wanted):
+    if any(query.name is None and query.topic_id is None for query in queries):
         raise ApiError(ErrorCode.invalid_request if call.version < _IDS_SINCE else ErrorCode.unknown_server_error)
 
 
@@ -80,25 +80,25 @@ def error_response(request: Any, error: ErrorCode) -> Message:
     return Message(error_code=error, topics=topics, cluster_id=None)
 
 
-def _find(call: Call, wanted: Any) -> Iterator[Message]:
+def _find(call: Call, queries: Any) -> Iterator[Message]:
     controller = call.broker.cluster.controller
     seen = set()
-    for one in wanted:
-        if (one.name, one.topic_id) in seen:
+    for query in queries:
+        if (query.name, query.topic_id) in seen:
             continue
-        seen.add((one.name, one.topic_id))
-        if one.topic_id is not None:
-            topic = controller.by_id.get(one.topic_id)
+        seen.add((query.name, query.topic_id))
+        if query.topic_id is not None:
+            topic = controller.by_id.get(query.topic_id)
             error = ErrorCode.unknown_topic_id
         else:
-            topic = controller.topics.get(one.name or "")
+            topic = controller.topics.get(query.name or "")
             error = ErrorCode.none
             if topic is None:
-                error = _create(call, controller, one.name or "")
+                error = _create(call, controller, query.name or "")
         if topic is not None:
             yield _describe(topic, call)
         else:
-            yield Message(name=one.name, topic_id=one.topic_id, error_code=error)
+            yield Message(name=query.name, topic_id=query.topic_id, error_code=error)
 
 
 def _create(call: Call, controller: Controller, name: str) -> ErrorCode:

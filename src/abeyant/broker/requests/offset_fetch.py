@@ -36,15 +36,15 @@ def handle(call: Call) -> None:
     them, as in Kafka, which treats this as a write.
     """
     request = call.request
-    found = [_group(call, query) for query in ([request] if request.groups is None else request.groups)]
-    waiting = [acked for _, _, acked in found if acked is not None]
+    results = [_group(call, query) for query in ([request] if request.groups is None else request.groups)]
+    waiting = [ack for _, _, ack in results if ack is not None]
 
     def answer() -> None:
         rows = [
             message
-            if acked is None or acked.error is ErrorCode.none
-            else _failed(query, coordinator_error(acked.error), request)
-            for query, message, acked in found
+            if ack is None or ack.error is ErrorCode.none
+            else _failed(query, coordinator_error(ack.error), request)
+            for query, message, ack in results
         ]
         if request.groups is None:
             call.answer(rows[0])
@@ -69,11 +69,11 @@ def _group(call: Call, query: Any) -> tuple[Any, Message, PendingAck | None]:
         _require_member(shard, query)
     except ApiError as error:
         return query, _failed(query, error.code, call.request), None
-    acked = None
+    ack = None
     replicated = shard.replicated
     if call.request.require_stable and replicated < shard.partition.log.end_offset:
         replicated = shard.partition.log.end_offset
-        acked = PendingAck(shard.partition, replicated)
+        ack = PendingAck(shard.partition, replicated)
 
     def committed(name: str, index: int) -> Message:
         key = OffsetKey(query.group_id, name, index)
@@ -86,19 +86,19 @@ def _group(call: Call, query: Any) -> tuple[Any, Message, PendingAck | None]:
         topics = _all_topics(call, keys, committed)
     else:
         topics = [_topic(call, topic, committed) for topic in query.topics]
-    return query, Message(group_id=query.group_id, topics=topics), acked
+    return query, Message(group_id=query.group_id, topics=topics), ack
 
 
 def _topic(call: Call, topic: Any, committed: Callable[[str, int], Message]) -> Message:
     """Return a requested topic with its offsets."""
     name = topic.name
     if call.version >= _IDS_SINCE:
-        known = call.broker.cluster.controller.by_id.get(topic.topic_id)
-        if known is None:
-            unknown = ErrorCode.unknown_topic_id
-            partitions = [_partition(index, _NONE, unknown) for index in topic.partition_indexes]
+        existing = call.broker.cluster.controller.by_id.get(topic.topic_id)
+        if existing is None:
+            error = ErrorCode.unknown_topic_id
+            partitions = [_partition(index, _NONE, error) for index in topic.partition_indexes]
             return Message(topic_id=topic.topic_id, partitions=partitions)
-        name = known.name
+        name = existing.name
     partitions = [committed(name, index) for index in topic.partition_indexes]
     return Message(name=name, topic_id=topic.topic_id, partitions=partitions)
 

@@ -38,18 +38,18 @@ def handle(call: Call) -> None:
     partition = shard.partition
     adds = call.version >= _ADDS_SINCE
     producer_id, epoch = request.producer_id, request.producer_epoch
-    needed = partition.verifications.needed(producer_id, epoch, 0, bumps=adds)
-    wanted = call.broker.cluster.settings.value("transaction.partition.verification.enable", call.broker.id)
-    if needed is None or not wanted:
+    guard = partition.verifications.needed(producer_id, epoch, 0, bumps=adds)
+    enabled = call.broker.cluster.settings.value("transaction.partition.verification.enable", call.broker.id)
+    if guard is None or not enabled:
         _commit(call, shard, commit)
         return
     key = partition.topic, partition.index
     knows_abortable = call.version >= _KNOWS_ABORTABLE_SINCE
     verification = VerificationRequest(request.transactional_id, producer_id, epoch, [key], adds, knows_abortable)
 
-    def verified(found: dict[Key, ErrorCode]) -> None:
-        error = found.get(key, ErrorCode.none)
-        if error is ErrorCode.none and not partition.verifications.holds(needed):
+    def verified(errors: dict[Key, ErrorCode]) -> None:
+        error = errors.get(key, ErrorCode.none)
+        if error is ErrorCode.none and not partition.verifications.holds(guard):
             error = ErrorCode.invalid_txn_state  # the transaction ended meanwhile
         if error is not ErrorCode.none:
             partition.verifications.forget(producer_id)

@@ -23,12 +23,12 @@ def handle(call: Call) -> None:
     answer_each(call, _one)
 
 
-def _one(shard: ShareStateShard, key: ShareKey, asked: Any, row: Message, finish: Finish) -> None:
+def _one(shard: ShareStateShard, key: ShareKey, partition: Any, row: Message, finish: Finish) -> None:
     batches = [
-        StateBatch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count)
-        for one in asked.state_batches
+        StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
+        for batch in partition.state_batches
     ]
     shard.update(
-        key, state_epoch=asked.state_epoch, leader_epoch=asked.leader_epoch, start=asked.start_offset,
-        complete=asked.delivery_complete_count, batches=batches, then=finish,
+        key, state_epoch=partition.state_epoch, leader_epoch=partition.leader_epoch, start=partition.start_offset,
+        complete=partition.delivery_complete_count, batches=batches, then=finish,
     )  # fmt: skip

@@ -27,7 +27,7 @@ _Result = PendingAck | ErrorCode
 def handle(call: Call) -> None:
     """Append the markers, then wait for the replicas."""
     results = [(marker, {key: _write(call, marker, key) for key in _keys(marker)}) for marker in call.request.markers]
-    waiting = [one for _, found in results for one in found.values() if isinstance(one, PendingAck)]
+    waiting = [result for _, by_key in results for result in by_key.values() if isinstance(result, PendingAck)]
     timeout = call.broker.request_timeout
     wait_for_acks(call.broker, waiting, timeout, call.client_id, call.since, lambda: call.answer(_response(results)))
 
@@ -49,7 +49,7 @@ def _write(call: Call, marker: Any, key: _Key) -> _Result:
     end = Marker(marker.transaction_result, marker.coordinator_epoch)
     batch = marker_batch(marker.producer_id, marker.producer_epoch, end, broker.now_ms())
     try:
-        appended = partition.end_transaction(batch, newer_epoch=marker.transaction_version >= _EPOCH_GROWS)
+        append_info = partition.end_transaction(batch, newer_epoch=marker.transaction_version >= _EPOCH_GROWS)
     except ApiError as error:
         return error.code
     except LogError as error:
@@ -57,8 +57,8 @@ def _write(call: Call, marker: Any, key: _Key) -> _Result:
     if partition.topic == OFFSETS.name:
         group_shard = broker.group_coordinator.shards.get(partition.index)
         if group_shard is not None and not group_shard.loading:  # else it will read the marker from the log
-            group_shard.end_transaction(marker.producer_id, appended.base_offset, commits=end.commits)
-    return PendingAck(partition, appended.last_offset + 1)
+            group_shard.end_transaction(marker.producer_id, append_info.base_offset, commits=end.commits)
+    return PendingAck(partition, append_info.last_offset + 1)
 
 
 def _error(result: _Result) -> ErrorCode:
@@ -74,13 +74,13 @@ def _response(results: list[tuple[Any, dict[_Key, Any]]]) -> Message:
                     Message(
                         name=topic.name,
                         partitions=[
-                            Message(partition_index=index, error_code=_error(found[topic.name, index]))
+                            Message(partition_index=index, error_code=_error(by_key[topic.name, index]))
                             for index in topic.partition_indexes
                         ],
                     )
                     for topic in marker.topics
                 ],
             )
-            for marker, found in results
+            for marker, by_key in results
         ]
     )

@@ -87,11 +87,11 @@ class Credentials:
 
     def iterations(self) -> dict[str, dict[str, int]]:
         """Return the number of hash iterations by user and mechanism."""
-        found: dict[str, dict[str, int]] = {}
-        for mechanism, known in self._known.items():
-            for user, credential in known.items():
-                found.setdefault(user, {})[mechanism] = credential.iterations
-        return found
+        counts: dict[str, dict[str, int]] = {}
+        for mechanism, credentials in self._known.items():
+            for user, credential in credentials.items():
+                counts.setdefault(user, {})[mechanism] = credential.iterations
+        return counts
 
 
 def _algorithm(mechanism: str) -> str:

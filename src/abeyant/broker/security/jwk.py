@@ -33,20 +33,20 @@ def read_keys(text: str) -> dict[str | None, Key]:
 
     Raises ValueError for an invalid set, AbeyantError if a key needs `cryptography` and it is not installed.
     """
-    found: dict[str | None, Key] = {}
+    keys: dict[str | None, Key] = {}
     try:
-        for one in json.loads(text)["keys"]:
-            if one.get("use", "sig") != "sig":
+        for key in json.loads(text)["keys"]:
+            if key.get("use", "sig") != "sig":
                 continue  # issuers list their keys for encryption, too
-            number = one.get("kid")
-            if number in found:
+            number = key.get("kid")
+            if number in keys:
                 raise ValueError(f"several keys have the id {number!r}: give each its own kid")
-            found[number] = _key(one)
+            keys[number] = _key(key)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a part is missing or wrong: {error}") from None
-    if not found:
+    if not keys:
         raise ValueError("it has no key for signatures")
-    return found
+    return keys
 
 
 def _key(key: Mapping[str, Any]) -> Key:

@@ -42,10 +42,10 @@ class Keys:
         """
         if number is not None and not isinstance(number, str):
             return None
-        found = self.found.get(number)
-        if found is None and len(self.found) == 1 and (number is None or None in self.found):
-            [found] = self.found.values()
-        return found
+        key = self.found.get(number)
+        if key is None and len(self.found) == 1 and (number is None or None in self.found):
+            [key] = self.found.values()
+        return key
 
 
 class _ServedKeys(Keys):
@@ -64,16 +64,16 @@ class _ServedKeys(Keys):
 
     def key(self, number: object, now_ms: int) -> Key | None:
         """Return the key as `Keys` does. Refresh the keys for later tokens if that is due, or the id is unknown."""
-        found = super().key(number, now_ms)
+        key = super().key(number, now_ms)
         if self._next_ms is None:
             self._next_ms = now_ms + self._refresh_ms
-        unknown = found is None and isinstance(number, str) and self._is_newly_missing(number, now_ms)
-        if (unknown or now_ms >= self._next_ms) and (self._thread is None or not self._thread.is_alive()):
+        is_unknown = key is None and isinstance(number, str) and self._is_newly_missing(number, now_ms)
+        if (is_unknown or now_ms >= self._next_ms) and (self._thread is None or not self._thread.is_alive()):
             wait = min(self._backoff_ms << min(self._failures, 20), self._longest_backoff_ms)
             self._next_ms = now_ms + (wait if self._failures else self._refresh_ms)
             self._thread = threading.Thread(target=self._refresh, args=(now_ms,), name="abeyant-jwks", daemon=True)
             self._thread.start()
-        return found
+        return key
 
     def _is_newly_missing(self, number: str, now_ms: int) -> bool:
         if len(number) > _LONGEST_ID or now_ms < self._missing.get(number, now_ms):
@@ -119,8 +119,8 @@ def _fetched(url: str, authorities: str | None) -> Found:
 
     try:
         context = ssl.create_default_context(cafile=authorities) if url.startswith("https:") else None
-        with urllib.request.urlopen(url, timeout=_PATIENCE, context=context) as answer:
-            data: bytes = answer.read(_MOST_BYTES + 1)
+        with urllib.request.urlopen(url, timeout=_PATIENCE, context=context) as response:
+            data: bytes = response.read(_MOST_BYTES + 1)
         if len(data) > _MOST_BYTES:
             raise ValueError(f"it has more than {_MOST_BYTES} bytes")
         return read_keys(data.decode("utf-8"))

@@ -61,10 +61,10 @@ def validator(values: Values, options: Mapping[str, str] = _NO_OPTIONS) -> Valid
     `options` are those of the login module. Raises AbeyantError for unreadable keys, and for options without effect.
     """
     url = values(URL)
-    known = _OF_UNSECURED if url is None else (_TRUST,)
+    option_names = _OF_UNSECURED if url is None else (_TRUST,)
     for name in options:
-        if name not in known and not name.startswith(_OF_LOGIN):
-            raise AbeyantError(f"sasl.jaas.config: {name} has no effect here, only {', '.join(known)}")
+        if name not in option_names and not name.startswith(_OF_LOGIN):
+            raise AbeyantError(f"sasl.jaas.config: {name} has no effect here, only {', '.join(option_names)}")
     if url is not None:
         return _Signed(keys_of(url, values, options), values)
     for name in (_AUDIENCE, _ISSUER):
@@ -79,8 +79,8 @@ class _Unsecured:
     def __init__(self, options: Mapping[str, str]) -> None:
         subject, scope, required, skew = (options.get(name, "").strip() for name in _OF_UNSECURED)
         self._subject, self._scope, self._required = subject or "sub", scope or "scope", tuple(required.split())
-        if wrong := [one for one in self._required if not _SCOPE.fullmatch(one)]:
-            raise AbeyantError(f"sasl.jaas.config: {_PREFIX}RequiredScope: {wrong[0]!r} is not a valid scope")
+        if invalid := [value for value in self._required if not _SCOPE.fullmatch(value)]:
+            raise AbeyantError(f"sasl.jaas.config: {_PREFIX}RequiredScope: {invalid[0]!r} is not a valid scope")
         if not (skew or "0").isdecimal():
             raise AbeyantError(f"sasl.jaas.config: {_PREFIX}AllowableClockSkewMs is {skew!r}, not a number of ms")
         self._skew_ms = int(skew or 0)
@@ -95,11 +95,11 @@ class _Unsecured:
             raise InvalidTokenError("it has expired")
         if issued is not None and (issued > now_ms + self._skew_ms or ends <= issued):
             raise InvalidTokenError("it was issued in the future, or after its expiry")
-        found = claims.get(self._scope)
-        if found is not None and not isinstance(found, (str, list)):
-            raise InvalidTokenError(f"its claim {self._scope} is {found!r}, not a scope or a list of them")
-        scope = {str(one).strip() for one in ([found] if isinstance(found, str) else found or ())}
-        if missing := [one for one in self._required if one not in scope]:
+        claim = claims.get(self._scope)
+        if claim is not None and not isinstance(claim, (str, list)):
+            raise InvalidTokenError(f"its claim {self._scope} is {claim!r}, not a scope or a list of them")
+        scope = {str(value).strip() for value in ([claim] if isinstance(claim, str) else claim or ())}
+        if missing := [value for value in self._required if value not in scope]:
             raise InvalidTokenError(f"its scope lacks {missing[0]}", self._required)
         return Token(principal, ends)
 
@@ -130,8 +130,8 @@ class _Signed:
         if ends <= now_ms - self._skew_ms or (begins is not None and begins > now_ms + self._skew_ms):
             raise InvalidTokenError("it has expired, or is not valid yet")
         audience = claims.get("aud")
-        given = audience if isinstance(audience, list) else [audience]
-        if self._audience and not any(one in self._audience for one in given):
+        audiences = audience if isinstance(audience, list) else [audience]
+        if self._audience and not any(name in self._audience for name in audiences):
             raise InvalidTokenError(f"its audience is {audience!r}, not one of {', '.join(self._audience)}")
         if self._issuer is not None and claims.get("iss") != self._issuer:
             raise InvalidTokenError(f"its issuer is {claims.get('iss')!r}, not {self._issuer!r}")
@@ -149,32 +149,32 @@ def _parts(text: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
 
 
 def _json(text: str) -> dict[str, Any]:
-    found = json.loads(decode(text))
-    if not isinstance(found, dict):
+    value = json.loads(decode(text))
+    if not isinstance(value, dict):
         raise ValueError("no object")
-    return found
+    return value
 
 
 def _check_scope(claim: str, scope: object) -> None:
     """Raise InvalidTokenError for a signed token's scope that Kafka refuses: blank, or named twice."""
-    given = scope if isinstance(scope, list) else [scope] if isinstance(scope, str) else []
-    names = [one.strip() if isinstance(one, str) else "" for one in given]
+    values = scope if isinstance(scope, list) else [scope] if isinstance(scope, str) else []
+    names = [value.strip() if isinstance(value, str) else "" for value in values]
     if not all(names) or len(set(names)) < len(names):
         raise InvalidTokenError(f"its claim {claim} is {scope!r}: a scope is blank or repeated")
 
 
 def _name(claims: dict[str, Any], claim: str) -> str:
-    found = claims.get(claim)
-    if not isinstance(found, str) or not found.strip():
-        raise InvalidTokenError(f"its claim {claim} is {found!r}, not a name")
-    return found
+    value = claims.get(claim)
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidTokenError(f"its claim {claim} is {value!r}, not a name")
+    return value
 
 
 def _time(claims: dict[str, Any], claim: str, *, required: bool = True) -> Any:
     """Return a claim's time in ms since 1970; None if it is missing and not required. Raises InvalidTokenError."""
-    found = claims.get(claim)
-    if found is None and not required:
+    value = claims.get(claim)
+    if value is None and not required:
         return None
-    if isinstance(found, bool) or not isinstance(found, (int, float)) or not abs(found) < 1 << 50:
-        raise InvalidTokenError(f"its claim {claim} is {found!r}, not a time in seconds")
-    return int(found * 1000)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1 << 50:
+        raise InvalidTokenError(f"its claim {claim} is {value!r}, not a time in seconds")
+    return int(value * 1000)

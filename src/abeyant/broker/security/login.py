@@ -91,19 +91,19 @@ class Users:
 
     def with_mechanisms(self, mechanisms: tuple[str, ...], validate: Validator | None) -> Users:
         """Return the same users, who authenticate by these mechanisms. Raises AbeyantError if a library is missing."""
-        other = copy(self)
-        other.mechanisms, other._validate = mechanisms, validate
-        other._prepare()
-        return other
+        users = copy(self)
+        users.mechanisms, users._validate = mechanisms, validate
+        users._prepare()
+        return users
 
     def _prepare(self) -> None:
         """Hash the passwords for each SCRAM mechanism that is enabled for the first time."""
         for mechanism in self.mechanisms:
             if mechanism in SCRAM and mechanism not in self._scram:
-                known = self._credentials.of(mechanism)
+                credentials = self._credentials.of(mechanism)
                 for name, password in self.passwords.items():
-                    known[name] = Credential.of_password(mechanism, password)
-                self._scram[mechanism] = _scramp().ScramMechanism(mechanism), known
+                    credentials[name] = Credential.of_password(mechanism, password)
+                self._scram[mechanism] = _scramp().ScramMechanism(mechanism), credentials
 
     def conversation(self, mechanism: str) -> Conversation:
         """Start one client's authentication with a mechanism."""
@@ -112,8 +112,8 @@ class Users:
         if mechanism == OAUTHBEARER:
             assert self._validate is not None
             return OAuthBearer(self._validate)
-        scram, known = self._scram[mechanism]
-        return _Scram(mechanism, scram.make_server, known, self._credentials)
+        scram, credentials = self._scram[mechanism]
+        return _Scram(mechanism, scram.make_server, credentials, self._credentials)
 
 
 class Login:
@@ -167,9 +167,9 @@ class Login:
         """Return the response to a token, and the session once authenticated. Raises AuthenticationError."""
         conversation, before = self._conversation, self._before
         assert conversation is not None
-        answer = conversation.answer(token, now_ms)
+        response = conversation.answer(token, now_ms)
         if not conversation.ended:
-            return answer, None
+            return response, None
         if before is not None and conversation.user != before.user:
             change = f"User.{before.user}: User.{conversation.user}"
             raise AuthenticationError(f"Cannot change principals during re-authentication from {change}")
@@ -181,7 +181,7 @@ class Login:
             conversation.user, self._mechanism, conversation.by_token, before is not None, now_ms,
             min(ends, default=None),
         )  # fmt: skip
-        return answer, session
+        return response, session
 
 
 class _Plain(Conversation):
@@ -191,14 +191,14 @@ class _Plain(Conversation):
         self._passwords = passwords
 
     def answer(self, token: bytes, now_ms: int) -> bytes:
-        wrong = "Authentication failed: Invalid username or password"
+        message = "Authentication failed: Invalid username or password"
         try:
             acts_as, name, password = token.decode().split("\0")
         except ValueError:
             raise AuthenticationError("Invalid SASL/PLAIN response: expected 3 tokens, each of them UTF-8") from None
-        known = self._passwords.get(name, "")
-        if not (known and hmac.compare_digest(known.encode(), password.encode())):
-            raise AuthenticationError(wrong)
+        expected = self._passwords.get(name, "")
+        if not (expected and hmac.compare_digest(expected.encode(), password.encode())):
+            raise AuthenticationError(message)
         if acts_as not in ("", name):
             raise AuthenticationError(
                 "Authentication failed: Client requested an authorization id that is different from username"
@@ -253,9 +253,9 @@ class _Scram(Conversation):
 
     def _accept_repeated_nonce(self, final: str) -> None:
         """Accept a nonce that only ends with ours, as Kafka does: librdkafka before 2.6.1 repeats its own part."""
-        sent, ours = final.partition(",r=")[2].partition(",")[0], self._server.nonce
-        if sent.endswith(str(ours)):
-            self._server.nonce = type(ours)(sent)
+        nonce, own_nonce = final.partition(",r=")[2].partition(",")[0], self._server.nonce
+        if nonce.endswith(str(own_nonce)):
+            self._server.nonce = type(own_nonce)(nonce)
 
 
 def _scramp() -> Any:

@@ -35,7 +35,7 @@ class OAuthBearer(Conversation):
         if self._refusal and token == _SEEN:
             raise AuthenticationError(self._refusal)
         first = _FIRST.fullmatch(token)
-        pairs = dict(one.split(b"=", 1) for one in first["pairs"].split(b"\x01") if one) if first else {}
+        pairs = dict(pair.split(b"=", 1) for pair in first["pairs"].split(b"\x01") if pair) if first else {}
         bearer = _BEARER.fullmatch(pairs.get(b"auth", b""))
         if first is None or bearer is None:
             raise AuthenticationError(
@@ -43,18 +43,18 @@ class OAuthBearer(Conversation):
                 f"{MECHANISM}"
             )
         try:
-            found = self._validate(bearer[1].decode(), now_ms)
+            claims = self._validate(bearer[1].decode(), now_ms)
         except InvalidTokenError as error:
             logger("broker").warning("a client's token is refused: %.200s", error)  # clients decide its length
             self._refusal = _refusal(error)
             return self._refusal.encode()
         acts_as = (first["acts_as"] or b"").decode().replace("=2C", ",").replace("=3D", "=")
-        if acts_as not in ("", found.principal):
+        if acts_as not in ("", claims.principal):
             raise AuthenticationError(
                 f"Authentication failed: Client requested an authorization id ({acts_as}) that is different from the "
-                f"token's principal name ({found.principal})"
+                f"token's principal name ({claims.principal})"
             )
-        self.ended, self.user, self.ends_ms = True, found.principal, found.ends_ms
+        self.ended, self.user, self.ends_ms = True, claims.principal, claims.ends_ms
         return b""
 
 

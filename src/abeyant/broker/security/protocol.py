@@ -35,10 +35,10 @@ class Security:
         if protocol not in PROTOCOLS:
             raise ValueError(f"security must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
         self.protocol = protocol
-        own = f"listener.name.{protocol.lower()}."
+        prefix = f"listener.name.{protocol.lower()}."
         for name in settings.static:
-            if definition("broker", name).base and not name.startswith(own):
-                raise AbeyantError(f"{name} has no effect: the only listener's settings begin with {own}")
+            if definition("broker", name).base and not name.startswith(prefix):
+                raise AbeyantError(f"{name} has no effect: the only listener's settings begin with {prefix}")
         self.certificates: Certificates | None = None
         self._users: Users | None = None
         self._of_brokers: dict[int, Users] = {}  # by id, of brokers whose mechanisms were changed
@@ -52,7 +52,7 @@ class Security:
             mechanisms = _mechanisms(settings, protocol)
             if not users and mechanisms != (OAUTHBEARER,):
                 raise ValueError(f'{protocol} needs users, for instance users={{"alice": "a-password"}}')
-            longest = {one: _longest(settings, protocol, one) for one in MECHANISMS}
+            longest = {mechanism: _longest(settings, protocol, mechanism) for mechanism in MECHANISMS}
             bearer = _validator(settings, protocol) if OAUTHBEARER in mechanisms else None
             self._users = Users(users or {}, mechanisms, self.credentials, bearer, longest)
         elif users:
@@ -79,18 +79,18 @@ class Security:
         names = settings.names_of(broker)
         if not any(name.endswith((_MECHANISMS, OAUTHBEARER_OPTIONS)) for name in names):
             return
-        wanted = settings.of_listener(_MECHANISMS, self.protocol, broker)
+        mechanisms = settings.of_listener(_MECHANISMS, self.protocol, broker)
         bearer = None
-        found = []
-        for one in wanted:
+        usable = []
+        for mechanism in mechanisms:
             try:
-                if one == OAUTHBEARER:
+                if mechanism == OAUTHBEARER:
                     bearer = _validator(settings, self.protocol, broker)
-                _require_supported(one)
-                found.append(one)
+                _require_supported(mechanism)
+                usable.append(mechanism)
             except AbeyantError as error:
-                logger("broker").error("broker %d leaves %s out: %s", broker, one, error)
-        self._of_brokers[broker] = self._users.with_mechanisms(tuple(found), bearer)
+                logger("broker").error("broker %d leaves %s out: %s", broker, mechanism, error)
+        self._of_brokers[broker] = self._users.with_mechanisms(tuple(usable), bearer)
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -119,11 +119,11 @@ class Security:
 def _mechanisms(settings: Settings, protocol: str) -> tuple[str, ...]:
     """Return the mechanisms set, by default those with passwords. Kafka's default, GSSAPI, is not supported."""
     if not {_MECHANISMS, f"listener.name.{protocol.lower()}.{_MECHANISMS}"} & {*settings.static}:
-        return tuple(one for one in MECHANISMS if one != OAUTHBEARER)  # without keys it accepts any token
-    wanted = tuple(settings.of_listener(_MECHANISMS, protocol))
-    for one in wanted:
-        _require_supported(one)
-    return wanted
+        return tuple(name for name in MECHANISMS if name != OAUTHBEARER)  # without keys it accepts any token
+    mechanisms = tuple(settings.of_listener(_MECHANISMS, protocol))
+    for mechanism in mechanisms:
+        _require_supported(mechanism)
+    return mechanisms
 
 
 def _require_supported(mechanism: str) -> None:
@@ -139,23 +139,23 @@ def _validator(settings: Settings, protocol: str, broker: int | None = None) -> 
         options = {} if text is None else read_options(text)
     except ValueError as error:
         raise AbeyantError(f"{name}: {error}") from None
-    return validator(lambda one: settings.of_listener(one, protocol, broker), options)
+    return validator(lambda setting: settings.of_listener(setting, protocol, broker), options)
 
 
 def _longest(settings: Settings, protocol: str, mechanism: str) -> int:
     """Return the maximum length of a mechanism's sessions in milliseconds, 0 for no limit."""
     name = "connections.max.reauth.ms"
-    own: int | None = settings.value(f"listener.name.{protocol.lower()}.{mechanism.lower()}.{name}")
-    most: int = settings.of_listener(name, protocol)
-    return most if own is None else own
+    override: int | None = settings.value(f"listener.name.{protocol.lower()}.{mechanism.lower()}.{name}")
+    limit: int = settings.of_listener(name, protocol)
+    return limit if override is None else override
 
 
 def _tls_settings(settings: Settings) -> list[str]:
     """Return the names of the TLS settings that the cluster was started with and that differ from Kafka's defaults."""
     names = []
     for name, text in settings.static.items():
-        found = definition("broker", name)
-        base = definition("broker", found.base or name)
+        setting = definition("broker", name)
+        base = definition("broker", setting.base or name)
         if base.name.startswith("ssl.") and base.has_effect and text != base.default:
             names.append(name)
     return names

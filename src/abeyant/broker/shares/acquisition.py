@@ -66,9 +66,9 @@ class Acquisition:
             if self._left <= 0 or (throttled and self.acquired):
                 self._left = 0
                 return
-            taken = self._choose(spans) if throttled or self._strict else spans
-            if taken:
-                self._take(taken)
+            selected = self._choose(spans) if throttled or self._strict else spans
+            if selected:
+                self._take(selected)
                 if throttled:
                     self._left = 0
                     return
@@ -78,8 +78,8 @@ class Acquisition:
         if self._left <= 0 or first > last:
             return
         if self._left <= last - first:
-            wanted = first + self._left - 1
-            last = wanted if self._strict else min(_end_of_batch(wanted, batches), last)
+            target = first + self._left - 1
+            last = target if self._strict else min(_end_of_batch(target, batches), last)
         for batch in [(first, last)] if self._strict else _split(first, last, batches, self._batch_size):
             span = Span(*batch, RecordState.AVAILABLE, 0, batch)
             self._spans.append(span)
@@ -87,7 +87,7 @@ class Acquisition:
 
     def _choose(self, spans: Iterable[Span]) -> list[Span]:
         """Return the spans of one batch that may be acquired together, by the limit and their delivery counts."""
-        taken: list[Span] = []
+        selected: list[Span] = []
         count = 0
         most = None
         alone = self._max_deliveries - 1 if self._max_deliveries > 2 else None
@@ -105,27 +105,27 @@ class Acquisition:
             if room <= 0:
                 break
             part = self._spans.cut(span, span.first, min(span.last, span.first + room - 1))
-            taken.append(part)
+            selected.append(part)
             count += len(part)
             if len(part) == room:
                 break
-        return taken
+        return selected
 
     def _take(self, spans: list[Span]) -> None:
         """Acquire spans of one batch, under one lock."""
         records = sum(map(len, spans))
         lock = self._lock(spans[0].first, spans[-1].last, records)
-        found: list[AcquiredRecords] = []
+        runs: list[AcquiredRecords] = []
         for span in spans:
             span.state = RecordState.ACQUIRED
             span.deliveries += 1
             span.member = self._member
             span.lock = lock
-            if found and found[-1].last == span.first - 1 and found[-1].deliveries == span.deliveries:
-                found[-1] = found[-1]._replace(last=span.last)
+            if runs and runs[-1].last == span.first - 1 and runs[-1].deliveries == span.deliveries:
+                runs[-1] = runs[-1]._replace(last=span.last)
             else:
-                found.append(AcquiredRecords(span.first, span.last, span.deliveries))
-        self.acquired += found
+                runs.append(AcquiredRecords(span.first, span.last, span.deliveries))
+        self.acquired += runs
         self._left -= records
 
 
@@ -142,11 +142,11 @@ def _split(first: int, last: int, batches: Iterable[Offsets], size: int) -> list
     size = max(size, 1)  # clients may send 0 or less
     if last - first < size:
         return [(first, last)]
-    found = []
+    parts = []
     for base, _ in batches:
         if base > last:
             break
         if base - first >= size:
-            found.append((first, base - 1))
+            parts.append((first, base - 1))
             first = base
-    return [*found, (first, last)]
+    return [*parts, (first, last)]

@@ -122,7 +122,7 @@ class Spans:
 
     def drop_before(self, offset: int) -> None:
         """Drop all records before `offset`, and release their locks. O(spans)."""
-        gone = 0
+        count = 0
         for span in self._spans:
             if span.first >= offset:
                 break
@@ -132,21 +132,21 @@ class Spans:
                 span.first = offset
                 break
             span.unlock()
-            gone += 1
-        del self._spans[:gone]
+            count += 1
+        del self._spans[:count]
 
     def drop_settled(self) -> int | None:
         """Drop the leading spans whose records are never delivered again. Return the offset after them, or None."""
-        gone = 0
+        count = 0
         for span in self._spans:
             if not span.state.terminal or span.previous is not None:
                 break
-            gone += 1
-        if not gone:
+            count += 1
+        if not count:
             return None
-        after = self._spans[gone - 1].last + 1
-        del self._spans[:gone]
-        return self._spans[0].first if self._spans else after
+        next_offset = self._spans[count - 1].last + 1
+        del self._spans[:count]
+        return self._spans[0].first if self._spans else next_offset
 
     def clear(self) -> None:
         """Drop all spans, and release their locks."""

@@ -30,12 +30,12 @@ class Consumers:
     def handed(self, consumer: Any, records: Any) -> None:
         """Record the records that a consumer delivers to the program."""
         number, name = self._assignment(consumer), self._name(consumer)
-        for one in records:
-            item = Item(_bytes(one.key), _bytes(one.value))
+        for record in records:
+            item = Item(_bytes(record.key), _bytes(record.value))
             self._history.handed.append(
                 Handed(
-                    self._loop.now, name, _process(), consumer._group_id, number, one.topic, one.partition, one.offset,
-                    item, consumer._isolation_level == "read_committed",
+                    self._loop.now, name, _process(), consumer._group_id, number, record.topic, record.partition,
+                    record.offset, item, consumer._isolation_level == "read_committed",
                 )
             )  # fmt: skip
 
@@ -59,33 +59,33 @@ class Consumers:
         """
         self._names.clear()
         self._assignments.clear()
-        results = [one.result() for one in self._history.sent]
+        results = [entry.result() for entry in self._history.sent]
         self._history.sent[:] = [
-            one._replace(result=lambda result=result: result)  # type: ignore[misc]  # the default binds it
-            for one, result in zip(self._history.sent, results, strict=True)
+            entry._replace(result=lambda result=result: result)  # type: ignore[misc]  # the default binds it
+            for entry, result in zip(self._history.sent, results, strict=True)
         ]
 
     def _name(self, consumer: Any) -> str:
-        found = self._names.get(id(consumer))
-        if found is None:
+        entry = self._names.get(id(consumer))
+        if entry is None:
             kind = "producer" if hasattr(consumer, "send") else "consumer"
             client = getattr(consumer, "_client", None) or consumer.client
-            found = f"{_process() or client._client_id} {kind} {len(self._names) + 1}", consumer
-            self._names[id(consumer)] = found
-        return found[0]
+            entry = f"{_process() or client._client_id} {kind} {len(self._names) + 1}", consumer
+            self._names[id(consumer)] = entry
+        return entry[0]
 
     def _assignment(self, consumer: Any) -> int:
         subscription = consumer._subscription.subscription
         assignment = None if subscription is None else subscription.assignment
-        found = self._assignments.get(id(assignment))
-        if found is None:
-            found = len(self._assignments) + 1, assignment
-            self._assignments[id(assignment)] = found
-            places = tuple(sorted((one.topic, one.partition) for one in getattr(assignment, "tps", ())))
+        entry = self._assignments.get(id(assignment))
+        if entry is None:
+            entry = len(self._assignments) + 1, assignment
+            self._assignments[id(assignment)] = entry
+            places = tuple(sorted((tp.topic, tp.partition) for tp in getattr(assignment, "tps", ())))
             self._history.joined.append(
-                Joined(self._loop.now, self._name(consumer), _process(), consumer._group_id, found[0], places)
+                Joined(self._loop.now, self._name(consumer), _process(), consumer._group_id, entry[0], places)
             )
-        return found[0]
+        return entry[0]
 
 
 def _acknowledged(future: Any) -> tuple[int, int] | None:
@@ -137,10 +137,10 @@ def watched_clients(consumers: Consumers) -> Iterator[None]:
 
     def many(real: Any) -> Any:
         async def getmany(self: Any, *partitions: Any, **options: Any) -> Any:
-            found = await real(self, *partitions, **options)
-            for records in found.values():
+            batches = await real(self, *partitions, **options)
+            for records in batches.values():
                 consumers.handed(self, records)
-            return found
+            return batches
 
         return getmany
 

@@ -22,10 +22,10 @@ def read_corpus(path: Path) -> Corpus:
     if not path.exists():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        corpus = json.loads(path.read_text(encoding="utf-8"))
         return {
-            str(test): {int(seed): [str(one) for one in reached] for seed, reached in seeds.items()}
-            for test, seeds in found.items()
+            str(test): {int(seed): [str(name) for name in reached] for seed, reached in seeds.items()}
+            for test, seeds in corpus.items()
         }
     except (OSError, ValueError, AttributeError, TypeError) as error:
         raise SimulationError(f"--kafka-corpus: {path} is not a corpus: {error}") from None
@@ -43,10 +43,10 @@ def write_corpus(path: Path, corpus: Corpus) -> None:
 def extended(known: Mapping[int, Sequence[str]], found: Iterable[tuple[int, Sequence[str]]]) -> dict[int, list[str]]:
     """Return `known` and those seeds of `found` that reached something new."""
     seeds = {seed: list(reached) for seed, reached in known.items()}
-    had = {one for reached in seeds.values() for one in reached}
+    names = {name for reached in seeds.values() for name in reached}
     for seed, reached in found:
-        new = [one for one in reached if one not in had]
+        new = [name for name in reached if name not in names]
         if new:
-            had.update(new)
+            names.update(new)
             seeds[seed] = sorted({*seeds.get(seed, ()), *new})
     return seeds

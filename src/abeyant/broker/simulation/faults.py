@@ -91,16 +91,16 @@ def plan(stream: Stream, horizon: float, kinds: Sequence[str] = KINDS, most: int
         error = stream.choose(_ERRORS[api]) if kind == "fail" else ""
         length = _LONGEST.get(kind, 1.0) * stream.draw() ** 2  # mostly short
         at = 0.0 if kind == "clock" else stream.between(0.05, horizon)
-        where, length = stream.draw(), round(length + 0.05, 3)
-        faults.append(PlannedFault(round(at, 3), kind, where, length, api, error, 1 + stream.below(3)))
+        position, length = stream.draw(), round(length + 0.05, 3)
+        faults.append(PlannedFault(round(at, 3), kind, position, length, api, error, 1 + stream.below(3)))
     return sorted(faults, key=lambda fault: fault.at)
 
 
 def _weighted(stream: Stream, weights: Sequence[tuple[str, float]]) -> str:
-    left = stream.draw() * sum(weight for _, weight in weights)
+    remaining = stream.draw() * sum(weight for _, weight in weights)
     for kind, weight in weights:
-        left -= weight
-        if left <= 0:
+        remaining -= weight
+        if remaining <= 0:
             return kind
     return weights[-1][0]
 
@@ -147,10 +147,10 @@ class FaultRunner:
         while self._killed:
             self._restart(self._killed[0])
 
-    def _note(self, what: str, subject: str, seconds: float | None = None) -> None:
+    def _note(self, message: str, subject: str, seconds: float | None = None) -> None:
         until = None if seconds is None else self._loop.now + seconds
-        self._history.events.append(Event(self._loop.now, what, subject, until))
-        self._loop.trace.add(self._loop.now, what)
+        self._history.events.append(Event(self._loop.now, message, subject, until))
+        self._loop.trace.add(self._loop.now, message)
 
     # -- brokers
 
@@ -193,8 +193,8 @@ class FaultRunner:
 
     async def _clog(self, fault: PlannedFault) -> None:
         number = self._broker(fault)
-        what = f"the network of broker {number} stands still for {fault.seconds:g} s"
-        self._note(what, f"broker {number}", fault.seconds)
+        message = f"the network of broker {number} stands still for {fault.seconds:g} s"
+        self._note(message, f"broker {number}", fault.seconds)
         self._loop.network.clog(self._kafka.brokers[number].port, fault.seconds)
 
     async def _disconnect(self, fault: PlannedFault) -> None:
@@ -227,8 +227,8 @@ class FaultRunner:
             return
         self._kafka.network.settle()
         role = _COORDINATORS.get(state.topic, "leader")
-        where = f"{state.topic}-{state.partition}"
-        self._note(f"the {role} of {where} moves from broker {state.leader} to {broker}", where)
+        partition = f"{state.topic}-{state.partition}"
+        self._note(f"the {role} of {partition} moves from broker {state.leader} to {broker}", partition)
 
     # -- requests
 
@@ -250,14 +250,14 @@ class FaultRunner:
         order = self._kafka.fail(fault.api, error=fault.error, times=fault.times)
         self._follow(order, f"is answered with {fault.error}")
 
-    def _follow(self, order: Any, what: str) -> None:
+    def _follow(self, order: Any, effect: str) -> None:
         """Keep a fault, to end it later; call `struck` for each request that it hits."""
         self._orders.append(order)
         act, struck = order._act, self.struck
         if struck is not None:
 
             def noted(call: Any) -> None:
-                struck(call, what)
+                struck(call, effect)
                 act(call)
 
             order._act = noted
@@ -279,14 +279,14 @@ class FaultRunner:
                 self._kafka.expire_member(group, member)
 
     def _process(self, fault: PlannedFault) -> Process | None:
-        living = [one for one in self._processes() if one.running]
+        living = [process for process in self._processes() if process.running]
         return living[int(fault.where * len(living))] if living else None
 
     async def _kill(self, fault: PlannedFault) -> None:
         process = self._process(fault)
         if process is not None:
-            what = f"{process.name} is killed, and begun again after {fault.seconds:g} s"
-            self._note(what, process.name, fault.seconds)
+            message = f"{process.name} is killed, and begun again after {fault.seconds:g} s"
+            self._note(message, process.name, fault.seconds)
             process.kill()
             self._killed.append(process)
             await asyncio.sleep(fault.seconds)

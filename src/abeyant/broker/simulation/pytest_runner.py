@@ -62,8 +62,8 @@ class Report:
     def add(self, seed: int, seen: Mapping[tuple[str, str], int]) -> None:
         """Add the errors and state changes that a run has reached, with their counts."""
         new = []
-        for (what, reached), count in sorted(seen.items()):
-            name = f"{what} {reached}"
+        for (kind, event), count in sorted(seen.items()):
+            name = f"{kind} {event}"
             if name not in self.seen:
                 new.append(name)
             self.seen[name] = self.seen.get(name, 0) + count
@@ -73,19 +73,19 @@ class Report:
 
 def options_of(marked: Mapping[str, Any]) -> Options:
     """Return a test's options from its marker. Raises SimulationError for an unsupported or invalid one."""
-    given = dict(marked)
-    settings = given.pop("settings", {})
+    options = dict(marked)
+    settings = options.pop("settings", {})
     for name in ("clock", "security", "users"):
-        if given.pop(name, None) not in (None, "real", "PLAINTEXT"):
+        if options.pop(name, None) not in (None, "real", "PLAINTEXT"):
             raise SimulationError(f"a simulation has no {name}=: its brokers have virtual time, and speak PLAINTEXT")
-    own = {name: given.pop(name) for name in _OWN if name in given}
+    arguments = {name: options.pop(name) for name in _OWN if name in options}
     for name in ("horizon", "converge"):
-        if name in own and (type(own[name]) not in (int, float) or not 0 <= own[name] < math.inf):
-            raise SimulationError(f"{name}= takes seconds of virtual time from 0, not {own[name]!r}")
-    brokers = given.get("brokers", 1)
+        if name in arguments and (type(arguments[name]) not in (int, float) or not 0 <= arguments[name] < math.inf):
+            raise SimulationError(f"{name}= takes seconds of virtual time from 0, not {arguments[name]!r}")
+    brokers = options.get("brokers", 1)
     if type(brokers) is not int or brokers < 1:
         raise SimulationError(f"brokers= takes a whole number from 1, not {brokers!r}")
-    return Options(brokers=given.pop("brokers", 3), settings=settings, **own)
+    return Options(brokers=options.pop("brokers", 3), settings=settings, **arguments)
 
 
 def run_in_process(test: Callable[..., Any], name: str, options: Options, order: Order) -> Report:
@@ -98,38 +98,38 @@ def run_in_process(test: Callable[..., Any], name: str, options: Options, order:
             report.tried += 1
             report.add(outcome.seed, outcome.seen)
             _write(trace, outcome, name)
-            return order.seconds is None or time.monotonic() - began < order.seconds
+            return order.seconds is None or time.monotonic() - start < order.seconds
 
-        began = time.monotonic()
+        start = time.monotonic()
         if order.repeat is not None:
-            which = parse_id(order.repeat)
-            outcome = rerun(test, which, options)
+            run_id = parse_id(order.repeat)
+            outcome = rerun(test, run_id, options)
             ended(outcome)
             if outcome.failure is not None:
-                report.failed = _failure_text(test, outcome, which, 0, name, options, order)
+                report.failed = _failure_text(test, outcome, run_id, 0, name, options, order)
             return report
-        found = find_failure(test, order.seeds, options, ended)
-        if found is not None:
-            which, best = shrink(test, found, options)
-            report.failed = _failure_text(test, best, which, report.tried, name, options, order)
+        failure = find_failure(test, order.seeds, options, ended)
+        if failure is not None:
+            run_id, best = shrink(test, failure, options)
+            report.failed = _failure_text(test, best, run_id, report.tried, name, options, order)
     return report
 
 
 def _failure_text(
-    test: Test, outcome: RunResult, which: RunId, tried: int, name: str, options: Options, order: Order
+    test: Test, outcome: RunResult, run_id: RunId, tried: int, name: str, options: Options, order: Order
 ) -> str:
     """Return the description of a failure; write its timeline, if there is a folder for it."""
     command = f"pytest {shlex.quote(name)}"
     if order.stories is None:
-        return story(outcome, which, tried, command)
-    watched = rerun(test, which, options, watch=True)
-    beside = passing_beside(test, which, options)
-    page = order.stories / f"{_file_name(name)}-{str(which).replace(':', '-').replace(',', '_')}.html"
+        return story(outcome, run_id, tried, command)
+    watched = rerun(test, run_id, options, watch=True)
+    beside = passing_beside(test, run_id, options)
+    page = order.stories / f"{_file_name(name)}-{str(run_id).replace(':', '-').replace(',', '_')}.html"
     try:
-        write_whole(timeline_page(watched, which, beside, command, tried=tried), page)
+        write_whole(timeline_page(watched, run_id, beside, command, tried=tried), page)
     except OSError as error:
         raise SimulationError(f"--kafka-story: cannot write {page}: {error.strerror}") from error
-    return story(outcome, which, tried, command, page)
+    return story(outcome, run_id, tried, command, page)
 
 
 def _file_name(test: str) -> str:
@@ -147,20 +147,20 @@ def run_in_child(name: str, root: Path, arguments: Sequence[str], order: Order) 
     """Run a test in a child with fixed hashes; `arguments` are pytest's. Raises SimulationError without its report."""
     with tempfile.TemporaryDirectory(prefix="abeyant-") as folder:
         path = Path(folder) / "report.json"
-        asked = ["--kafka-seeds", written(order.seeds), "--kafka-report", str(path)]
+        options = ["--kafka-seeds", written(order.seeds), "--kafka-report", str(path)]
         if order.repeat is not None:
-            asked += ["--kafka-repeat", order.repeat]
+            options += ["--kafka-repeat", order.repeat]
         if order.trace is not None:
-            asked += ["--kafka-trace", str(order.trace.resolve())]
+            options += ["--kafka-trace", str(order.trace.resolve())]
         if order.stories is not None:
-            asked += ["--kafka-story", str(order.stories.resolve())]
+            options += ["--kafka-story", str(order.stories.resolve())]
         if order.seconds is not None:
-            asked += ["--kafka-seconds", str(order.seconds)]
-        again = command("module", "pytest", [*arguments, *asked, name])
-        own = {key: value for key, value in environment().items() if not key.startswith("PYTEST_XDIST")}
-        done = subprocess.run(again, cwd=root, env=own, capture_output=True, text=True, errors="replace", check=False)
+            options += ["--kafka-seconds", str(order.seconds)]
+        argv = command("module", "pytest", [*arguments, *options, name])
+        env = {key: value for key, value in environment().items() if not key.startswith("PYTEST_XDIST")}
+        child = subprocess.run(argv, cwd=root, env=env, capture_output=True, text=True, errors="replace", check=False)
         if not path.exists():
-            raise SimulationError(f"the child that runs {name} has failed:\n{done.stdout}{done.stderr}")
+            raise SimulationError(f"the child that runs {name} has failed:\n{child.stdout}{child.stderr}")
         return Report(**json.loads(path.read_text(encoding="utf-8")))
 
 
@@ -178,12 +178,12 @@ def parse_seeds(text: str, option: str = "--kafka-seeds") -> list[int]:
     for part in text.split(","):
         first, colon, last = part.rpartition(":")
         try:
-            found = range(int(first) if colon else 0, int(last))
+            seed_range = range(int(first) if colon else 0, int(last))
         except ValueError:
-            found = range(0)
-        if not found or found.start < 0:
+            seed_range = range(0)
+        if not seed_range or seed_range.start < 0:
             raise SimulationError(f"{option} takes a whole number from 1, or FIRST:END, not {text!r}")
-        seeds += found
+        seeds += seed_range
     return list(dict.fromkeys(seeds))
 
 

@@ -78,18 +78,20 @@ class Recorder:
     def close(self) -> None:
         """Do nothing."""
 
-    def _count(self, what: str, reached: str) -> None:
-        self.seen[what, reached] = self.seen.get((what, reached), 0) + 1
+    def _count(self, kind: str, event: str) -> None:
+        self.seen[kind, event] = self.seen.get((kind, event), 0) + 1
 
     def _follow_states(self) -> None:
         """Count each change of a group's or a transaction's state."""
         states = [("group", group.id, group.state.value) for _, group in groups(self._kafka)]
-        states += [("transaction", one.id, one.now.state.shown) for _, one in transactions(self._kafka)]
-        for what, name, state in states:
-            before = self._states.get((what, name), "new")
+        states += [
+            ("transaction", transaction.id, transaction.now.state.shown) for _, transaction in transactions(self._kafka)
+        ]
+        for kind, name, state in states:
+            before = self._states.get((kind, name), "new")
             if before != state:
-                self._states[what, name] = state
-                self._count(what, f"{before} to {state}")
+                self._states[kind, name] = state
+                self._count(kind, f"{before} to {state}")
 
     def _error(self, api: str, code: Any) -> str:
         """Count an error, and return Kafka's name for it."""
@@ -100,30 +102,30 @@ class Recorder:
     def _topic(self, call: Any, topic: Any) -> str:
         if getattr(topic, "name", None) is not None:
             return str(topic.name)
-        found = call.broker.cluster.controller.by_id.get(topic.topic_id)
-        return "?" if found is None else str(found.name)
+        entry = call.broker.cluster.controller.by_id.get(topic.topic_id)
+        return "?" if entry is None else str(entry.name)
 
     def _produce(self, call: Any, response: Any, process: str) -> None:
         request = call.request
         alone = sum(len(topic.partition_data) for topic in request.topic_data) == 1
-        for asked, topic in zip(request.topic_data, response.responses, strict=True):
-            results = {one.index: one for one in topic.partition_responses}
-            for data in asked.partition_data:
+        for topic_data, topic in zip(request.topic_data, response.responses, strict=True):
+            results = {partition.index: partition for partition in topic.partition_responses}
+            for data in topic_data.partition_data:
                 result = results[data.index]
                 error = self._error("Produce", result.error_code)
                 batches = split(bytes(data.records or b"")) if data.records else []
                 items = tuple(
-                    Item(one.key, one.value)
+                    Item(record.key, record.value)
                     for batch in batches
-                    for one in decode(batch.payload(), batch.record_count, batch.base_offset, batch.base_timestamp)
+                    for record in decode(batch.payload(), batch.record_count, batch.base_offset, batch.base_timestamp)
                 )
                 producer = (batches[0].producer_id, batches[0].producer_epoch) if batches else _NO_PRODUCER
                 self.history.produced.append(
                     Produced(
-                        self._loop.now, call.client_id, process, self._topic(call, asked), data.index,
+                        self._loop.now, call.client_id, process, self._topic(call, topic_data), data.index,
                         result.base_offset if error == "NONE" else -1, items, request.acks, error, producer,
                         request.transactional_id, self._since(call),
-                        self._in_sync(call, asked, data.index) if alone else None,
+                        self._in_sync(call, topic_data, data.index) if alone else None,
                     )
                 )  # fmt: skip
 
@@ -143,18 +145,18 @@ class Recorder:
     def _commit(self, call: Any, response: Any, process: str) -> None:
         request = call.request
         errors = {
-            (place, one.partition_index): one.error_code
+            (place, partition.partition_index): partition.error_code
             for place, topic in enumerate(response.topics)
-            for one in topic.partitions
+            for partition in topic.partitions
         }
         generation = getattr(request, "generation_id_or_member_epoch", getattr(request, "generation_id", -1))
         for place, topic in enumerate(request.topics):
-            for one in topic.partitions:
-                error = self._error(call.api.name, errors.get((place, one.partition_index)))
+            for partition in topic.partitions:
+                error = self._error(call.api.name, errors.get((place, partition.partition_index)))
                 self.history.committed.append(
                     Committed(
                         self._loop.now, call.client_id, process, request.group_id, generation,
-                        self._topic(call, topic), one.partition_index, one.committed_offset, error,
+                        self._topic(call, topic), partition.partition_index, partition.committed_offset, error,
                         getattr(request, "transactional_id", None), self._since(call),
                         (getattr(request, "producer_id", -1), getattr(request, "producer_epoch", -1)),
                         request.member_id or "",
@@ -163,14 +165,14 @@ class Recorder:
 
     def _find(self, call: Any, response: Any, _: str) -> None:
         request = call.request
-        for asked in getattr(response, "groups", None) or [response]:
-            error = self._error("OffsetFetch", getattr(asked, "error_code", None))
-            group = getattr(asked, "group_id", None) or request.group_id
-            for topic in asked.topics if error == "NONE" else ():
-                for one in topic.partitions:
-                    if not one.error_code:
-                        place = self._topic(call, topic), one.partition_index
-                        offset = one.committed_offset
+        for result in getattr(response, "groups", None) or [response]:
+            error = self._error("OffsetFetch", getattr(result, "error_code", None))
+            group = getattr(result, "group_id", None) or request.group_id
+            for topic in result.topics if error == "NONE" else ():
+                for partition in topic.partitions:
+                    if not partition.error_code:
+                        place = self._topic(call, topic), partition.partition_index
+                        offset = partition.committed_offset
                         self.history.found.append(Found(self._loop.now, group, *place, offset, self._since(call)))
 
     def _end(self, call: Any, response: Any, process: str) -> None:
@@ -207,7 +209,7 @@ class Recorder:
     def _leave(self, call: Any, response: Any, _: str) -> None:
         request = call.request
         error = self._error("LeaveGroup", getattr(response, "error_code", None))
-        for member in [request.member_id] if request.member_id else [one.member_id for one in request.members]:
+        for member in [request.member_id] if request.member_id else [entry.member_id for entry in request.members]:
             self.history.memberships.append(
                 Membership(self._loop.now, "LeaveGroup", request.group_id, member, -1, error, self._since(call))
             )
@@ -215,12 +217,14 @@ class Recorder:
     def _consumer(self, call: Any, response: Any, _: str) -> None:
         request = call.request
         error = self._error("ConsumerGroupHeartbeat", response.error_code)
-        given = response.assignment if error == "NONE" else None
+        assignment = response.assignment if error == "NONE" else None
         assigned = (
             None
-            if given is None
+            if assignment is None
             else frozenset(
-                (self._topic(call, topic), one) for topic in given.topic_partitions for one in topic.partitions
+                (self._topic(call, topic), partition)
+                for topic in assignment.topic_partitions
+                for partition in topic.partitions
             )
         )
         member = (response.member_id if error == "NONE" else None) or request.member_id
@@ -242,10 +246,17 @@ class Recorder:
         names = [name for name in kafka.topics() if name not in INTERNAL]
         history.partitions = {name: len(kafka.controller.topics[name].partitions) for name in names}
         counts = history.partitions.items()
-        led = [(name, one) for name, count in counts for one in range(count) if leader_of(kafka, name, one) is not None]
-        history.stored = [_stored(name, row) for name, one in led for row in kafka.records(name, one)]
+        places = [
+            (name, index)
+            for name, count in counts
+            for index in range(count)
+            if leader_of(kafka, name, index) is not None
+        ]
+        history.stored = [_stored(name, row) for name, index in places for row in kafka.records(name, index)]
         history.stored_committed = [
-            _stored(name, row) for name, one in led for row in kafka.records(name, one, isolation="read_committed")
+            _stored(name, row)
+            for name, index in places
+            for row in kafka.records(name, index, isolation="read_committed")
         ]
         history.offsets = {
             (group.id, topic, partition): offset.offset
@@ -261,8 +272,8 @@ class Recorder:
         return history
 
 
-def _stored(topic: str, one: Any) -> Stored:
-    return Stored(topic, one.partition, one.offset, one.timestamp, Item(one.key, one.value))
+def _stored(topic: str, record: Any) -> Stored:
+    return Stored(topic, record.partition, record.offset, record.timestamp, Item(record.key, record.value))
 
 
 def _name_of(code: Any) -> str:
@@ -277,5 +288,5 @@ def _codes(part: Message, deep: int = 0) -> Iterator[Any]:
     if deep < _MOST_DEEP:
         for value in fields.values():
             if isinstance(value, list | tuple) and value and isinstance(value[0], Message):
-                for one in value:
-                    yield from _codes(one, deep + 1)
+                for message in value:
+                    yield from _codes(message, deep + 1)

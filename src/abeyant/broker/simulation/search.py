@@ -45,13 +45,13 @@ def parse_id(text: str) -> RunId:
     seed, *rest = text.split(":")
     try:
         number = int(seed) if seed.isascii() and seed.isdecimal() else seed
-        kept = None if not rest or rest[0] == "all" else tuple(int(one) for one in rest[0].split(",") if one)
+        faults = None if not rest or rest[0] == "all" else tuple(int(fault) for fault in rest[0].split(",") if fault)
     except ValueError:
         raise SimulationError(f"{text!r} is not a run: give a seed (17), or a seed with its faults (17:0,3)") from None
     unknown = [way for way in rest[1:] if way not in _WAYS]
     if unknown:
         raise SimulationError(f"{text!r} is not a run: only {', '.join(_WAYS)} may follow the seed and its faults")
-    return RunId(checked_seed(number), kept, frozenset(rest[1:]))
+    return RunId(checked_seed(number), faults, frozenset(rest[1:]))
 
 
 def rerun(test: Test, which: RunId, options: Options, *, any_hashes: bool = False, watch: bool = False) -> RunResult:
@@ -60,10 +60,10 @@ def rerun(test: Test, which: RunId, options: Options, *, any_hashes: bool = Fals
     tape: Mapping[str, int] | None = _QUIET if "quiet" in which.ways else None
     if which.kept is not None or which.ways - {"quiet"}:
         every = planned(which.seed, options)
-        kept = range(len(every)) if which.kept is None else which.kept
-        if any(not 0 <= number < len(every) for number in kept):
+        numbers = range(len(every)) if which.kept is None else which.kept
+        if any(not 0 <= number < len(every) for number in numbers):
             raise SimulationError(f"{which} is not a run of this test: seed {which.seed} has {len(every)} faults here")
-        faults = [_altered(every[number], which.ways) for number in kept]
+        faults = [_altered(every[number], which.ways) for number in numbers]
     return run_seed(test, which.seed, options, faults=faults, tape=tape, any_hashes=any_hashes, watch=watch)
 
 
@@ -118,32 +118,32 @@ def shrink(test: Test, found: RunResult, options: Options, *, any_hashes: bool =
     assert found.failure is not None
     reason = found.failure.reason
     best, best_id = found, RunId(found.seed)
-    left = _MOST_RUNS
+    remaining = _MOST_RUNS
 
     def attempt(which: RunId) -> bool:
-        nonlocal best, best_id, left
-        if left <= 0:
+        nonlocal best, best_id, remaining
+        if remaining <= 0:
             return False
-        left -= 1
+        remaining -= 1
         outcome = rerun(test, which, options, any_hashes=any_hashes)
         if outcome.failure is None or outcome.failure.reason != reason:
             return False
         best, best_id = outcome, which
         return True
 
-    kept = list(range(len(found.faults)))
-    size = len(kept)
+    faults = list(range(len(found.faults)))
+    size = len(faults)
     while size:  # by halves first, then one by one
         start = 0
-        while start < len(kept):
-            fewer = kept[:start] + kept[start + size :]
+        while start < len(faults):
+            fewer = faults[:start] + faults[start + size :]
             if attempt(RunId(found.seed, tuple(fewer))):
-                kept = fewer
+                faults = fewer
             else:
                 start += size
         size = size // 2
     for way in _WAYS:
-        attempt(RunId(found.seed, tuple(kept), best_id.ways | {way}))
+        attempt(RunId(found.seed, tuple(faults), best_id.ways | {way}))
     return best_id, best
 
 
@@ -151,11 +151,13 @@ def passing_beside(
     test: Test, which: RunId, options: Options, *, any_hashes: bool = False
 ) -> tuple[RunId, RunResult] | None:
     """Return the nearest run that passes, watched: without one of the faults, else of an earlier seed; else None."""
-    kept = tuple(range(len(planned(which.seed, options)))) if which.kept is None else which.kept
-    fewer = [replace(which, kept=tuple(one for one in kept if one != left_out)) for left_out in kept[:_MOST_BESIDE]]
+    faults = tuple(range(len(planned(which.seed, options)))) if which.kept is None else which.kept
+    fewer = [
+        replace(which, kept=tuple(fault for fault in faults if fault != left_out)) for left_out in faults[:_MOST_BESIDE]
+    ]
     earlier = [RunId(seed) for seed in range(which.seed - 1, max(which.seed - 1 - _MOST_BESIDE, -1), -1)]
-    for other in [*fewer, *earlier]:
-        outcome = rerun(test, other, options, any_hashes=any_hashes, watch=True)
+    for candidate in [*fewer, *earlier]:
+        outcome = rerun(test, candidate, options, any_hashes=any_hashes, watch=True)
         if outcome.failure is None:
-            return other, outcome
+            return candidate, outcome
     return None

@@ -19,18 +19,18 @@ _ALL = 1 << 30  # bytes
 
 def groups(kafka: Cluster) -> dict[str, Group]:
     """Return all groups, with each member's topics and partitions. O(members and partitions)."""
-    found: dict[str, list[tuple[int, Any]]] = defaultdict(list)
+    by_id: dict[str, list[tuple[int, Any]]] = defaultdict(list)
     for number, broker in _running(kafka):
         for shard in broker.group_coordinator.loaded():
             for group in shard.all_groups():
-                found[group.id].append((number, group))
+                by_id[group.id].append((number, group))
     return {
         name: Group(
             rows[0][1].state.value,
             tuple(number for number, _ in rows),
             {member.id: _member(kafka, rows[0][1], member) for member in rows[0][1].members.values()},
         )
-        for name, rows in sorted(found.items())
+        for name, rows in sorted(by_id.items())
     }
 
 
@@ -47,22 +47,24 @@ def _member(kafka: Cluster, group: Any, member: Any) -> tuple[frozenset[str], tu
 
 def transactions(kafka: Cluster) -> dict[str, Transaction]:
     """Return the states of all transactional ids. O(transactional ids)."""
-    found: dict[str, list[tuple[int, Any]]] = defaultdict(list)
+    by_id: dict[str, list[tuple[int, Any]]] = defaultdict(list)
     for number, broker in _running(kafka):
         for shard in broker.transaction_coordinator.loaded():
-            for one in shard.transactions.values():
-                left = (one.now.started_ms + one.now.timeout_ms - broker.now_ms()) / 1000
-                status = one.now.state.shown, (one.now.producer_id, one.now.epoch)
-                found[one.id].append((number, (*status, left if one.now.state is State.ONGOING else None)))
+            for transaction in shard.transactions.values():
+                remaining_s = (transaction.now.started_ms + transaction.now.timeout_ms - broker.now_ms()) / 1000
+                status = transaction.now.state.shown, (transaction.now.producer_id, transaction.now.epoch)
+                by_id[transaction.id].append(
+                    (number, (*status, remaining_s if transaction.now.state is State.ONGOING else None))
+                )
     return {
         name: Transaction(rows[0][1][0], tuple(number for number, _ in rows), *rows[0][1][1:])
-        for name, rows in sorted(found.items())
+        for name, rows in sorted(by_id.items())
     }
 
 
 def replicas(kafka: Cluster) -> dict[Place, tuple[Replica, ...]]:
     """Return all replicas of running brokers. O(batches)."""
-    found = {}
+    by_place = {}
     for topic in kafka.controller.topics.values():
         for state in topic.partitions:
             place = topic.name, state.partition
@@ -76,11 +78,11 @@ def replicas(kafka: Cluster) -> dict[Place, tuple[Replica, ...]]:
                     rows.append(
                         Replica(
                             number, partition.leads, number in state.isr, mark,
-                            tuple((one.base_offset, one.leader_epoch, one.crc) for one in batches),
+                            tuple((batch.base_offset, batch.leader_epoch, batch.crc) for batch in batches),
                         )
                     )  # fmt: skip
-            found[place] = tuple(rows)
-    return found
+            by_place[place] = tuple(rows)
+    return by_place
 
 
 def _running(kafka: Cluster) -> Iterator[tuple[int, Any]]:

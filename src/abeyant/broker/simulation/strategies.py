@@ -49,10 +49,10 @@ def faults(
         error = draw(st.sampled_from(errors[api]))
         at = 0 if kind == "clock" else draw(st.integers(0, int(horizon * _TENTHS)))
         length = draw(st.integers(1, max(1, int(longest(kind) * _TENTHS))))
-        where = draw(st.integers(0, _PLACES - 1)) / _PLACES
-        return PlannedFault(at / _TENTHS, kind, where, length / _TENTHS, api, error, draw(st.integers(1, _TIMES)))
+        position = draw(st.integers(0, _PLACES - 1)) / _PLACES
+        return PlannedFault(at / _TENTHS, kind, position, length / _TENTHS, api, error, draw(st.integers(1, _TIMES)))
 
-    by_time = st.lists(fault(), max_size=most).map(lambda found: sorted(found, key=lambda one: one.at))
+    by_time = st.lists(fault(), max_size=most).map(lambda items: sorted(items, key=lambda item: item.at))
     return by_time if kinds else st.just([])
 
 
@@ -66,6 +66,6 @@ def simulate(
     """
     outcome = run_seed(test, seed, options or Options(), faults=faults, any_hashes=True)
     if outcome.failure is not None:
-        happened = "".join(f"\n  at {event.at:.1f} s {event.what}" for event in outcome.history.events)
-        raise AssertionError(f"{outcome.failure.message}{happened}\n{outcome.failure.text}".rstrip())
+        events = "".join(f"\n  at {event.at:.1f} s {event.what}" for event in outcome.history.events)
+        raise AssertionError(f"{outcome.failure.message}{events}\n{outcome.failure.text}".rstrip())
     return outcome

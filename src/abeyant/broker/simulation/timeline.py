@@ -67,23 +67,23 @@ def timeline(outcome: RunResult) -> Timeline:
     def mark(part: str, name: str, at: float, until: float | None, kind: str, about: str) -> None:
         lanes.setdefault((part, name), Lane(part, name)).marks.append(Mark(at, until, kind, about))
 
-    for broker in sorted({one.broker for one in watched.requests} | _leaders(watched)):
+    for broker in sorted({call.broker for call in watched.requests} | _leaders(watched)):
         lanes["Brokers", f"broker {broker}"] = Lane("Brokers", f"broker {broker}")
     for name, at, until, kind, about in (*_done_by_programs(history), *_hit(watched)):
         mark("Programs", name or THE_TEST, at, until, kind, about)
     for part, name, at, until, about in _down(history):
         mark(part, name, at, until, "down", about)
-    for one in watched.requests:
-        what = f"{one.api} of {one.process or THE_TEST}"
-        said = f"answered with {one.error}" if one.error != "NONE" else "answered"
-        kind = "waited" if one.error == "NONE" else "failed"
-        mark("Brokers", f"broker {one.broker}", one.since, one.at, kind, f"{what} waits; {said} at {one.at:.3f} s")
+    for call in watched.requests:
+        text = f"{call.api} of {call.process or THE_TEST}"
+        reply = f"answered with {call.error}" if call.error != "NONE" else "answered"
+        kind = "waited" if call.error == "NONE" else "failed"
+        mark("Brokers", f"broker {call.broker}", call.since, call.at, kind, f"{text} waits; {reply} at {call.at:.3f} s")
     end = max(history.now, outcome.seconds)
-    for held in watched.waiting:
+    for wait in watched.waiting:
         about = (
-            f"{held.kind} of {held.client_id} still waits at the end, for {', '.join(_key(one) for one in held.keys)}"
+            f"{wait.kind} of {wait.client_id} still waits at the end, for {', '.join(_key(key) for key in wait.keys)}"
         )
-        mark("Brokers", f"broker {held.broker}", held.since, end, "waited", about)
+        mark("Brokers", f"broker {wait.broker}", wait.since, end, "waited", about)
     for place, levels in sorted(watched.levels.items()):
         lane = lanes["Partitions", _place(place)] = Lane("Partitions", _place(place))
         for number, level in enumerate(levels):
@@ -98,65 +98,71 @@ def timeline(outcome: RunResult) -> Timeline:
     for lane in lanes.values():
         lane.marks.sort()
     ordered = sorted(lanes.values(), key=lambda lane: (PARTS.index(lane.part), lane.name == THE_TEST, lane.name))
-    events = [Mark(one.at, _until(one, history), "fault", one.what) for one in history.events]
+    events = [Mark(event.at, _until(event, history), "fault", event.what) for event in history.events]
     return Timeline(ordered, events, _last(ordered, events, end))
 
 
 def _done_by_programs(history: History) -> Iterator[tuple[str, float, None, str, str]]:
-    for made in history.produced:
-        what = f"{_shown(made.items)} to {made.topic}-{made.partition}"
-        if made.error == "NONE":
-            yield made.process, made.at, None, "acknowledged", f"{what} acknowledged, offset {made.offset}"
+    for produce in history.produced:
+        text = f"{_shown(produce.items)} to {produce.topic}-{produce.partition}"
+        if produce.error == "NONE":
+            yield produce.process, produce.at, None, "acknowledged", f"{text} acknowledged, offset {produce.offset}"
         else:
-            yield made.process, made.at, None, "failed", f"{what} refused: {made.error}"
-    for got in history.handed:
-        about = f"{got.client} is handed {_shown((got.item,))} of {got.topic}-{got.partition}, offset {got.offset}"
-        yield got.process, got.at, None, "handed", about
-    for one in history.committed:
-        what = f"{one.group} commits {one.topic}-{one.partition} up to {one.offset}"
-        kind = "committed" if one.error == "NONE" else "failed"
-        yield one.process, one.at, None, kind, what + ("" if one.error == "NONE" else f", refused: {one.error}")
-    for ended in history.ended:
-        what = f"{ended.transactional_id} {'commits' if ended.committed else 'aborts'} its transaction"
-        kind = "committed" if ended.error == "NONE" else "failed"
-        yield ended.process, ended.at, None, kind, what + ("" if ended.error == "NONE" else f", refused: {ended.error}")
-    for joined in history.joined:
-        which = ", ".join(map(_place, joined.partitions)) or "no partitions"
-        yield joined.process, joined.at, None, "joined", f"{joined.client} is assigned {which}"
-    for sought in history.sought:
-        about = f"{sought.client} seeks {sought.topic}-{sought.partition} offset {sought.offset}"
-        yield sought.process, sought.at, None, "joined", about
+            yield produce.process, produce.at, None, "failed", f"{text} refused: {produce.error}"
+    for read in history.handed:
+        about = f"{read.client} is handed {_shown((read.item,))} of {read.topic}-{read.partition}, offset {read.offset}"
+        yield read.process, read.at, None, "handed", about
+    for commit in history.committed:
+        text = f"{commit.group} commits {commit.topic}-{commit.partition} up to {commit.offset}"
+        kind = "committed" if commit.error == "NONE" else "failed"
+        yield (
+            commit.process,
+            commit.at,
+            None,
+            kind,
+            text + ("" if commit.error == "NONE" else f", refused: {commit.error}"),
+        )
+    for end in history.ended:
+        text = f"{end.transactional_id} {'commits' if end.committed else 'aborts'} its transaction"
+        kind = "committed" if end.error == "NONE" else "failed"
+        yield end.process, end.at, None, kind, text + ("" if end.error == "NONE" else f", refused: {end.error}")
+    for join in history.joined:
+        partitions = ", ".join(map(_place, join.partitions)) or "no partitions"
+        yield join.process, join.at, None, "joined", f"{join.client} is assigned {partitions}"
+    for seek in history.sought:
+        about = f"{seek.client} seeks {seek.topic}-{seek.partition} offset {seek.offset}"
+        yield seek.process, seek.at, None, "joined", about
 
 
 def _hit(watched: Watcher) -> Iterator[tuple[str, float, None, str, str]]:
-    for one in watched.strikes:
-        yield one.process, one.at, None, "fault", f"{one.what} (at broker {one.broker})"
+    for strike in watched.strikes:
+        yield strike.process, strike.at, None, "fault", f"{strike.what} (at broker {strike.broker})"
 
 
 def _down(history: History) -> Iterator[tuple[str, str, float, float, str]]:
     """Yield the periods in which brokers and programs were down, or cut off."""
-    for one in history.events:
-        until = _until(one, history)
-        if until is not None and one.subject:
-            part = "Brokers" if one.subject.startswith("broker ") else "Programs"
-            yield part, one.subject, one.at, until, one.what
+    for event in history.events:
+        until = _until(event, history)
+        if until is not None and event.subject:
+            part = "Brokers" if event.subject.startswith("broker ") else "Programs"
+            yield part, event.subject, event.at, until, event.what
 
 
 def _until(event: Event, history: History) -> float | None:
     """Return the end of an event; for a fault, no later than the end of all faults."""
-    ends = next((one.at for one in history.events if one.what == THE_FAULTS_END), math.inf)
+    ends = next((other.at for other in history.events if other.what == THE_FAULTS_END), math.inf)
     if event.until is None or event.at > ends or " ended with " in event.what:
         return event.until
     return min(event.until, ends)
 
 
 def _led(level: Level) -> str:
-    led = f"broker {level.leader} leads" if level.leader >= 0 else "no leader"
-    return f"{led}, epoch {level.epoch}; in sync: {', '.join(map(str, level.in_sync))}"
+    leader = f"broker {level.leader} leads" if level.leader >= 0 else "no leader"
+    return f"{leader}, epoch {level.epoch}; in sync: {', '.join(map(str, level.in_sync))}"
 
 
 def _leaders(watched: Watcher) -> set[int]:
-    levels = (one for levels in watched.levels.values() for one in levels)
+    levels = (level for levels in watched.levels.values() for level in levels)
     return {broker for level in levels for broker in level.in_sync}
 
 
@@ -177,9 +183,9 @@ def _last(lanes: Sequence[Lane], events: Sequence[Mark], end: float) -> float:
     """Return the time of the last mark plus a margin of 4 %, at most the run's end."""
     moments = [0.5]
     for lane in lanes:
-        moments += [one.at if one.until in (None, end) else one.until or 0.0 for one in lane.marks]
+        moments += [mark.at if mark.until in (None, end) else mark.until or 0.0 for mark in lane.marks]
         moments += [at for at, _ in lane.high_watermark]
-    moments += [one.at for one in events] + [one.until for one in events if one.until is not None]
+    moments += [event.at for event in events] + [event.until for event in events if event.until is not None]
     return min(max(moments) * _MARGIN, max(end, 0.5))
 
 
@@ -188,10 +194,10 @@ def _last(lanes: Sequence[Lane], events: Sequence[Mark], end: float) -> float:
 
 def first_difference(one: Timeline, other: Timeline) -> float:
     """Return the time of the first difference between two runs, in seconds; infinity if they are the same."""
-    mine, theirs = sorted(_all_marks(one)), sorted(_all_marks(other))
-    for number in range(max(len(mine), len(theirs))):
-        if mine[number : number + 1] != theirs[number : number + 1]:
-            return min(marks[number][0] for marks in (mine, theirs) if number < len(marks))
+    one_marks, other_marks = sorted(_all_marks(one)), sorted(_all_marks(other))
+    for number in range(max(len(one_marks), len(other_marks))):
+        if one_marks[number : number + 1] != other_marks[number : number + 1]:
+            return min(marks[number][0] for marks in (one_marks, other_marks) if number < len(marks))
     return math.inf
 
 
@@ -205,34 +211,41 @@ def _all_marks(run: Timeline) -> Iterator[tuple[float, str, str, str]]:
 
 def record_stories(history: History, message: str) -> dict[str, list[tuple[float, str]]]:
     """Return the history of each record that a failure names, by value: (time, text). At most three records."""
-    values = {item.value for made in history.produced for item in made.items if item.value}
-    named = [one for one in sorted(values) if repr(one) in message or repr(one.decode(errors="replace")) in message]
-    return {_text(value): _record_steps(history, value) for value in named[:_RECORDS]}
+    values = {item.value for produce in history.produced for item in produce.items if item.value}
+    matches = [
+        value for value in sorted(values) if repr(value) in message or repr(value.decode(errors="replace")) in message
+    ]
+    return {_text(value): _record_steps(history, value) for value in matches[:_RECORDS]}
 
 
 def _record_steps(history: History, value: bytes) -> list[tuple[float, str]]:
     steps: list[tuple[float, str]] = []
     places: dict[Place, int] = {}
-    for made in history.produced:
-        for number, item in enumerate(made.items):
+    for produce in history.produced:
+        for number, item in enumerate(produce.items):
             if item.value == value:
-                where = f"{made.topic}-{made.partition}"
-                if made.error == "NONE":
-                    places[made.topic, made.partition] = made.offset + number
-                    said = f"acknowledged at {where}, offset {made.offset + number}"
+                location = f"{produce.topic}-{produce.partition}"
+                if produce.error == "NONE":
+                    places[produce.topic, produce.partition] = produce.offset + number
+                    text = f"acknowledged at {location}, offset {produce.offset + number}"
                 else:
-                    said = f"sent to {where}, refused: {made.error}"
-                steps.append((made.at, f"{said} (to {made.process or THE_TEST})"))
-    for got in history.handed:
-        if got.item.value == value:
-            steps.append((got.at, f"handed to {got.client}"))
+                    text = f"sent to {location}, refused: {produce.error}"
+                steps.append((produce.at, f"{text} (to {produce.process or THE_TEST})"))
+    for read in history.handed:
+        if read.item.value == value:
+            steps.append((read.at, f"handed to {read.client}"))
     covered: set[tuple[str, Place]] = set()
-    for one in history.committed:
-        place = one.topic, one.partition
-        if one.error == "NONE" and place in places and one.offset > places[place] and (one.group, place) not in covered:
-            covered.add((one.group, place))
-            steps.append((one.at, f"{one.group} commits {_place(place)} up to {one.offset}: past it"))
-    steps += [(one.at, one.what) for one in history.events]
+    for commit in history.committed:
+        place = commit.topic, commit.partition
+        if (
+            commit.error == "NONE"
+            and place in places
+            and commit.offset > places[place]
+            and (commit.group, place) not in covered
+        ):
+            covered.add((commit.group, place))
+            steps.append((commit.at, f"{commit.group} commits {_place(place)} up to {commit.offset}: past it"))
+    steps += [(event.at, event.what) for event in history.events]
     return sorted(steps)
 
 

@@ -38,14 +38,14 @@ def timeline_page(
     failure = outcome.failure
     assert failure is not None
     run = timeline(outcome)
-    other = None if beside is None else timeline(beside[1])
+    passing = None if beside is None else timeline(beside[1])
     name = command.rpartition(" ")[2]
     return document(
         kicker=f"Simulated test {name}",
         title=shortened(failure.message, 240),
         tiles=tiles(_tiles(outcome, which, tried)),
-        findings=[*map(escaped, _findings(run, beside, other))],
-        sections=_records(outcome, failure.message) + _chart(run, other) + _error(failure.text) + _list(run, outcome),
+        findings=[*map(escaped, _findings(run, beside, passing))],
+        sections=_records(outcome, failure.message) + _chart(run, passing) + _error(failure.text) + _list(run, outcome),
         made=_made(outcome, which, command),
         figures={},
         style=_asset("timeline.css"),
@@ -62,13 +62,13 @@ def _tiles(outcome: RunResult, which: RunId, tried: int) -> list[Tile]:
     ]
 
 
-def _findings(run: Timeline, beside: tuple[RunId, RunResult] | None, other: Timeline | None) -> Iterator[str]:
+def _findings(run: Timeline, beside: tuple[RunId, RunResult] | None, passing: Timeline | None) -> Iterator[str]:
     for event in run.events:
         yield f"At {event.at:.3f} s {event.about}."
-    if beside is None or other is None:
+    if beside is None or passing is None:
         yield "No run near it passes, so there is none to compare it with."
         return
-    same = first_difference(run, other)
+    same = first_difference(run, passing)
     until = "They do not differ." if same == math.inf else f"Up to {same:.3f} s both are the same."
     yield f"Beside it: {_named(beside[0], beside[1])}, which passes. {until}"
 
@@ -84,31 +84,31 @@ def _named(which: RunId, outcome: RunResult) -> str:
 def _records(outcome: RunResult, message: str) -> str:
     parts = []
     for value, steps in record_stories(outcome.history, message).items():
-        done = {event.what for event in outcome.history.events if event.what != THE_FAULTS_END}
+        events = {event.what for event in outcome.history.events if event.what != THE_FAULTS_END}
         rows = (
-            f'<li><b>{at:.3f} s</b><span class="{"fault" if what in done else "step"}">{escaped(what)}</span></li>'
-            for at, what in steps
+            f'<li><b>{at:.3f} s</b><span class="{"fault" if text in events else "step"}">{escaped(text)}</span></li>'
+            for at, text in steps
         )
         parts.append(f'<h2>What became of {escaped(value)}</h2><ol class="steps">{"".join(rows)}</ol>')
     return "".join(parts)
 
 
-def _chart(run: Timeline, other: Timeline | None) -> str:
-    until = run.until if other is None else max(run.until, min(other.until, 2 * run.until))
+def _chart(run: Timeline, passing: Timeline | None) -> str:
+    until = run.until if passing is None else max(run.until, min(passing.until, 2 * run.until))
     lanes = {(lane.part, lane.name): lane for lane in run.lanes}
-    theirs = {} if other is None else {(lane.part, lane.name): lane for lane in other.lanes}
-    names = sorted(dict.fromkeys([*lanes, *theirs]), key=lambda key: PARTS.index(key[0]))
+    passing_lanes = {} if passing is None else {(lane.part, lane.name): lane for lane in passing.lanes}
+    names = sorted(dict.fromkeys([*lanes, *passing_lanes]), key=lambda key: PARTS.index(key[0]))
     rows, part = [_axis(until)], ""
     for key in names:
         if key[0] != part:
             part = key[0]
             rows.append(f'<h3 class="part">{escaped(part)}</h3>')
-        rows.append(_lane(key[1], lanes.get(key), theirs.get(key), until, two=other is not None))
+        rows.append(_lane(key[1], lanes.get(key), passing_lanes.get(key), until, two=passing is not None))
     shades = "".join(_shade(event, until) for event in run.events if event.at <= until)
-    legend = "".join(f'<li><i class="m {look}"></i>{escaped(what)}</li>' for look, what in _LEGEND)
+    legend = "".join(f'<li><i class="m {look}"></i>{escaped(label)}</li>' for look, label in _LEGEND)
     lines = "In partitions the line is the high watermark, the dashed one the log end offset."
-    both = " Hatched, below each lane: the run that passes." if other else ""
-    choice = '<label><input type="checkbox" id="beside" checked> the run that passes</label>' if other else ""
+    both = " Hatched, below each lane: the run that passes." if passing else ""
+    choice = '<label><input type="checkbox" id="beside" checked> the run that passes</label>' if passing else ""
     return (
         f'<h2>Timeline</h2><p class="read">{lines}{both} Polls that wait for nothing are left out.</p>'
         f'<ul class="legend">{legend}</ul>'
@@ -134,21 +134,21 @@ def _axis(until: float) -> str:
 def _step(least: float) -> float:
     """Return the smallest distance of ticks of at least `least` seconds: 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(least))
-    return float(next((power * one for one in _STEPS if power * one >= least), power * 10))
+    return float(next((power * factor for factor in _STEPS if power * factor >= least), power * 10))
 
 
-def _lane(name: str, lane: Lane | None, other: Lane | None, until: float, *, two: bool) -> str:
+def _lane(name: str, lane: Lane | None, passing: Lane | None, until: float, *, two: bool) -> str:
     tracks = _track(lane, until, "")
     if two:
-        tracks += _track(other, until, " beside")
-    who = f'<div class="who">{escaped(shortened(name, 40))}</div>'
-    return f'<div class="lane">{who}<div class="tracks">{tracks}</div></div>'
+        tracks += _track(passing, until, " beside")
+    label = f'<div class="who">{escaped(shortened(name, 40))}</div>'
+    return f'<div class="lane">{label}<div class="tracks">{tracks}</div></div>'
 
 
 def _track(lane: Lane | None, until: float, look: str) -> str:
     if lane is None:
         return f'<div class="track{look}"></div>'
-    marks = "".join(_mark(lane, one, until, look) for one in lane.marks[:_MOST_MARKS] if one.at <= until)
+    marks = "".join(_mark(lane, mark, until, look) for mark in lane.marks[:_MOST_MARKS] if mark.at <= until)
     return f'<div class="track{look}">{_lines(lane, until)}{marks}</div>'
 
 
@@ -156,12 +156,12 @@ def _mark(lane: Lane, mark: Mark, until: float, look: str) -> str:
     shape, width = "dot", ""
     if mark.until is not None:
         shape, width = "bar", f";width:{_place(min(mark.until, until) - mark.at, until)}"
-    of = "the run that passes, " if look else ""
+    prefix = "the run that passes, " if look else ""
     lasts = "" if mark.until is None else f" to {mark.until:.3f} s"
-    about = f"{of}{lane.name}, {mark.at:.3f} s{lasts}: {mark.about}"
-    where = f"left:{_place(mark.at, until)}{width}"
-    drawn = f'class="m {shape} {mark.kind}" style="{where}"'
-    return f'<button type="button" tabindex="-1" {drawn} aria-label="{escaped(about)}"></button>'
+    about = f"{prefix}{lane.name}, {mark.at:.3f} s{lasts}: {mark.about}"
+    position = f"left:{_place(mark.at, until)}{width}"
+    attributes = f'class="m {shape} {mark.kind}" style="{position}"'
+    return f'<button type="button" tabindex="-1" {attributes} aria-label="{escaped(about)}"></button>'
 
 
 def _lines(lane: Lane, until: float) -> str:
@@ -169,13 +169,13 @@ def _lines(lane: Lane, until: float) -> str:
     if not lane.end or top <= 0:
         return ""
     paths = (("end", lane.end), ("high", lane.high_watermark))
-    drawn = "".join(f'<path class="{name}" d="{_steps(levels, top, until)}"/>' for name, levels in paths)
-    return f'<svg viewBox="0 0 1000 100" preserveAspectRatio="none" aria-hidden="true">{drawn}</svg>'
+    elements = "".join(f'<path class="{name}" d="{_steps(levels, top, until)}"/>' for name, levels in paths)
+    return f'<svg viewBox="0 0 1000 100" preserveAspectRatio="none" aria-hidden="true">{elements}</svg>'
 
 
 def _steps(levels: Sequence[tuple[float, int]], top: int, until: float) -> str:
     """Return the SVG path of a number that changes in steps. It is interrupted where the number is negative."""
-    path, drawn = [], False
+    path, is_drawn = [], False
     for number, (at, offset) in enumerate(levels):
         if at > until:
             break
@@ -183,8 +183,8 @@ def _steps(levels: Sequence[tuple[float, int]], top: int, until: float) -> str:
         right = 1000 * min(levels[number + 1][0] if number + 1 < len(levels) else until, until) / until
         height = 96 - 92 * max(offset, 0) / top
         if offset >= 0:
-            path.append(f"{'L' if drawn else 'M'}{left:.1f} {height:.1f}H{right:.1f}")
-        drawn = offset >= 0
+            path.append(f"{'L' if is_drawn else 'M'}{left:.1f} {height:.1f}H{right:.1f}")
+        is_drawn = offset >= 0
     return "".join(path)
 
 
@@ -208,16 +208,16 @@ def _lines_of(text: str) -> str:
 
 
 def _list(run: Timeline, outcome: RunResult) -> str:
-    every = [(mark.at, lane.name, mark.about) for lane in run.lanes for mark in lane.marks[:_MOST_MARKS]]
-    every += [(event.at, "", event.about) for event in run.events]
+    entries = [(mark.at, lane.name, mark.about) for lane in run.lanes for mark in lane.marks[:_MOST_MARKS]]
+    entries += [(event.at, "", event.about) for event in run.events]
     rows = "".join(
         f'<tr><td class="number">{at:.3f} s</td><td>{escaped(name)}</td><td>{escaped(about)}</td></tr>'
-        for at, name, about in sorted(every)
+        for at, name, about in sorted(entries)
     )
     head = '<tr><th class="number">at</th><th>where</th><th>what</th></tr>'
     nothing = f"Nothing else changes until the run ends at {outcome.seconds:.1f} s."
     return (
-        f"<h2>Everything, as a list</h2><details><summary>{counted(len(every), 'line')}</summary>"
+        f"<h2>Everything, as a list</h2><details><summary>{counted(len(entries), 'line')}</summary>"
         f'<div class="wide"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div></details>'
         f'<p class="small">{nothing}</p>'
     )

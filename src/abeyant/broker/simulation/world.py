@@ -110,12 +110,12 @@ class Simulation:
         If an error ends it, it is restarted after a second, as by a supervisor, unless `restart` is False: then the
         error fails the run.
         """
-        called = name or str(getattr(main, "__name__", "process"))
-        taken = {one.name for one in self.loop.processes}
+        base_name = name or str(getattr(main, "__name__", "process"))
+        names = {existing.name for existing in self.loop.processes}
         number = 2
-        unique = called
-        while unique in taken:
-            unique, number = f"{called} {number}", number + 1
+        unique = base_name
+        while unique in names:
+            unique, number = f"{base_name} {number}", number + 1
         process = self.loop.process(unique, self._supervised if restart else main, *([main, args] if restart else args))
         process.start()
         return process
@@ -130,8 +130,8 @@ class Simulation:
                 return None
             life = OWNER.get()
             name = "a program" if life is None else life.name
-            what = f"{name} ended with {type(error).__name__}, and is begun again"
-            self.history.events.append(Event(self.loop.now, what, name, self.loop.now + _RESTART))
+            message = f"{name} ended with {type(error).__name__}, and is begun again"
+            self.history.events.append(Event(self.loop.now, message, name, self.loop.now + _RESTART))
             self.loop.call_soon(self._restart_later, life, context=self.loop.network.context)
             await self.loop.create_future()  # its connections and tasks end with it, as the system's do
 
@@ -150,8 +150,8 @@ class Simulation:
 
     def check(self, *checks: Check) -> None:
         """Register checks for the end of the run. All have to pass within `converge` seconds after the faults' end."""
-        for one in checks:
-            _require_check(one)
+        for check in checks:
+            _require_check(check)
         self.checks += checks
 
     def ledger(self) -> Ledger:
@@ -218,14 +218,14 @@ class _Story:
                 runner.struck = self._watcher.struck
             consumers = Consumers(loop, self.history)
             with watched_clients(consumers):
-                doing = loop.create_task(runner.run(self._plan), name="faults")
+                fault_task = loop.create_task(runner.run(self._plan), name="faults")
                 try:
                     await self._test(simulation)
                     runner.end()
                     self.history.quiet = True
                     await self._converge(simulation, recorder)
                 finally:
-                    doing.cancel()
+                    fault_task.cancel()
                     consumers.end()
                     if self._watcher is not None:
                         self._watcher.end()
@@ -255,9 +255,9 @@ class _Story:
 
     def _complain(self, verdicts: Sequence[tuple[Check, Any]]) -> None:
         for check, verdict in verdicts:
-            said = complaint(check, verdict)
-            if said is not None:
-                raise _Failed(Failure(check.name, said, ""))
+            message = complaint(check, verdict)
+            if message is not None:
+                raise _Failed(Failure(check.name, message, ""))
 
     def outcome(self, result: Run) -> RunResult:
         error = result.error
@@ -285,9 +285,9 @@ class _Cluster(Cluster):
     def expire_member(self, group: str, member: str) -> None:
         """Expire a member's session, and record it in the history."""
         super().expire_member(group, member)
-        what = f"the session of a member of {group} expires ({member})"
-        self._events.append(Event(self._run.now, what, group))
-        self._run.trace.add(self._run.now, what)
+        message = f"the session of a member of {group} expires ({member})"
+        self._events.append(Event(self._run.now, message, group))
+        self._run.trace.add(self._run.now, message)
 
 
 class _Failed(Exception):  # noqa: N818  it carries a failure
@@ -296,10 +296,10 @@ class _Failed(Exception):  # noqa: N818  it carries a failure
         self.failure = failure
 
 
-def _require_check(one: object) -> None:
-    if not isinstance(one, Check):
-        mend = f"call it: {one.__name__}(...)" if callable(one) and hasattr(one, "__name__") else "give a Check"
-        raise SimulationError(f"simulation.check takes checks, not {one!r}: {mend}")
+def _require_check(value: object) -> None:
+    if not isinstance(value, Check):
+        hint = f"call it: {value.__name__}(...)" if callable(value) and hasattr(value, "__name__") else "give a Check"
+        raise SimulationError(f"simulation.check takes checks, not {value!r}: {hint}")
 
 
 def _swarm(loop: SimulationLoop) -> None:
@@ -312,9 +312,11 @@ def _swarm(loop: SimulationLoop) -> None:
 def _reason(error: BaseException) -> str:
     """Return an error's class and where it was raised, in the user's code if it came through there."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "site-packages" not in frame.filename and "abeyant" not in frame.filename]
+    user_frames = [
+        frame for frame in frames if "site-packages" not in frame.filename and "abeyant" not in frame.filename
+    ]
     kind = "deadlock" if isinstance(error, DeadlockError) else type(error).__name__
-    return " at ".join([kind, *(f"{frame.name}:{frame.lineno}" for frame in (own or frames)[-1:])])
+    return " at ".join([kind, *(f"{frame.name}:{frame.lineno}" for frame in (user_frames or frames)[-1:])])
 
 
 def _first_line(error: BaseException) -> str:

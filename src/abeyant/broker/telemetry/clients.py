@@ -147,12 +147,12 @@ class TelemetryClients:
 
         Raises ApiError if its last request was too recent.
         """
-        known = self._client(client or uuid.uuid4(), connection)
-        may = known.may_get(self._now())
-        if not may and known.last_error not in _MAY_ASK_AGAIN:
+        instance = self._client(client or uuid.uuid4(), connection)
+        may = instance.may_get(self._now())
+        if not may and instance.last_error not in _MAY_ASK_AGAIN:
             raise self._refusal(ErrorCode.throttling_quota_exceeded)
-        known.last_error = ErrorCode.none
-        return known
+        instance.last_error = ErrorCode.none
+        return instance
 
     def push(
         self,
@@ -167,30 +167,30 @@ class TelemetryClients:
         """Record a client's push. Raises ApiError if Kafka's broker would refuse it."""
         if client is None or client.int < _RESERVED:
             raise self._refusal(ErrorCode.invalid_request)
-        known = self._client(client, connection)
+        instance = self._client(client, connection)
         try:
-            self._check(known, subscription_id, codec, data, terminating=terminating)
+            self._check(instance, subscription_id, codec, data, terminating=terminating)
             names = self._names(codec, data)
         except ApiError as error:
-            known.last_error = error.code
+            instance.last_error = error.code
             raise self._refusal(error.code) from None
         finally:
-            known.terminating = terminating
-        known.last_error = ErrorCode.none
+            instance.terminating = terminating
+        instance.last_error = ErrorCode.none
         self.pushes += 1
         self.size += len(data)
-        before = self._pushed.pop(client, None)
+        previous = self._pushed.pop(client, None)
         self._pushed[client] = row = PushedMetrics(
             self._broker,
             kafka_form(client),
             connection.client_id,
             connection.software,
-            1 + (before.pushes if before else 0),
-            len(data) + (before.size if before else 0),
+            1 + (previous.pushes if previous else 0),
+            len(data) + (previous.size if previous else 0),
             names,
             terminating,
         )
-        self._pushed_bytes += row.memory - (before.memory if before else 0)
+        self._pushed_bytes += row.memory - (previous.memory if previous else 0)
         while len(self._pushed) > _MOST or (self._pushed_bytes > _MOST_BYTES and len(self._pushed) > 1):
             self._pushed_bytes -= self._pushed.popitem(last=False)[1].memory
 
@@ -209,38 +209,38 @@ class TelemetryClients:
 
     def _client(self, client: uuid.UUID, connection: Connection) -> ClientInstance:
         """Return a client and restart its expiry. Create it if it is unknown or the subscriptions have changed."""
-        known = self._clients.pop(client, None)
-        if known is None or known.version < self._subscriptions.version:
-            if known is not None and known.expiry is not None:
-                known.expiry.cancel()
-            fields = _fields(client, connection) if known is None else known.fields
-            known = ClientInstance(client, connection, fields, self._subscriptions)
+        instance = self._clients.pop(client, None)
+        if instance is None or instance.version < self._subscriptions.version:
+            if instance is not None and instance.expiry is not None:
+                instance.expiry.cancel()
+            fields = _fields(client, connection) if instance is None else instance.fields
+            instance = ClientInstance(client, connection, fields, self._subscriptions)
             self._by_connection[connection] = client
-        elif known.expiry is not None:
-            known.expiry.cancel()
-        self._clients[client] = known
-        known.expiry = self._timer.call_later(max(_EXPIRY, 3 * known.interval), self._forget, client)
+        elif instance.expiry is not None:
+            instance.expiry.cancel()
+        self._clients[client] = instance
+        instance.expiry = self._timer.call_later(max(_EXPIRY, 3 * instance.interval), self._forget, client)
         if len(self._clients) > _MOST:
             self._forget(next(iter(self._clients)))
-        return known
+        return instance
 
     def _forget(self, client: uuid.UUID) -> None:
-        known = self._clients.pop(client, None)
-        if known is None:
+        instance = self._clients.pop(client, None)
+        if instance is None:
             return
-        if known.expiry is not None:
-            known.expiry.cancel()
-        if self._by_connection.get(known.connection) == client:
-            del self._by_connection[known.connection]
+        if instance.expiry is not None:
+            instance.expiry.cancel()
+        if self._by_connection.get(instance.connection) == client:
+            del self._by_connection[instance.connection]
 
     def _check(
-        self, known: ClientInstance, subscription_id: int, codec: int, data: bytes, *, terminating: bool
+        self, instance: ClientInstance, subscription_id: int, codec: int, data: bytes, *, terminating: bool
     ) -> None:
-        if known.terminating:
+        if instance.terminating:
             raise ApiError(ErrorCode.invalid_request)
-        if not known.may_push(self._now()) and not terminating:
+        if not instance.may_push(self._now()) and not terminating:
             raise ApiError(ErrorCode.throttling_quota_exceeded)
-        if subscription_id != known.subscription_id:
+        if subscription_id != instance.subscription_id:
             raise ApiError(ErrorCode.unknown_subscription_id)
         if codec and codec not in ACCEPTED:
             raise ApiError(ErrorCode.unsupported_compression_type)

@@ -87,35 +87,37 @@ class Subscriptions:
 
     def wanted(self, client: Mapping[str, str]) -> Wanted:
         """Return the metrics that a client with these fields has to push, and how often. O(subscriptions)."""
-        found = [one for one in self._parsed.values() if one.matches(client)]
+        matches = [subscription for subscription in self._parsed.values() if subscription.matches(client)]
         default = int(definition("client-metrics", _INTERVAL).default or 0) / 1000
-        names = {name for one in found for name in one.metrics}
-        interval = min([default, *(one.interval for one in found)])  # as in Kafka, never longer than the default
+        names = {name for subscription in matches for name in subscription.metrics}
+        # As in Kafka, never longer than the default.
+        interval = min([default, *(subscription.interval for subscription in matches)])
         return Wanted((ALL,) if ALL in names else tuple(sorted(names)), interval)
 
     def describe(self, name: str, names: Iterable[str] | None = None) -> list[ConfigEntry]:
         """Return what DescribeConfigs shows of a subscription, by default all settings. Ignores unknown names."""
-        known = definitions("client-metrics")
-        wanted = known if names is None else set(names)
-        own = self.own(name)
+        config_definitions = definitions("client-metrics")
+        selection = config_definitions if names is None else set(names)
+        overrides = self.own(name)
         entries = []
-        for found in known.values():
-            if found.name in wanted:
-                text = found.show(own.get(found.name, found.default))
-                synonyms = (Synonym(found.name, text, _SOURCE),) if found.name in own else ()
-                entries.append(entry_of(found, text, synonyms, read_only=False))
+        for config in config_definitions.values():
+            if config.name in selection:
+                text = config.show(overrides.get(config.name, config.default))
+                synonyms = (Synonym(config.name, text, _SOURCE),) if config.name in overrides else ()
+                entries.append(entry_of(config, text, synonyms, read_only=False))
         return entries
 
 
 def _parse(settings: Mapping[str, str]) -> Subscription:
     """Return a subscription. Raises ApiError."""
-    known = definitions("client-metrics")
-    unknown = next((name for name in settings if name not in known), None)
+    config_definitions = definitions("client-metrics")
+    unknown = next((name for name in settings if name not in config_definitions), None)
     if unknown is not None:
         raise ApiError(ErrorCode.invalid_request, f"Unknown client metrics configuration: {unknown}")
     try:
         values: dict[str, Any] = {
-            name: one.parse(settings.get(name, one.default)) for name, one in definitions("client-metrics").items()
+            name: config.parse(settings.get(name, config.default))
+            for name, config in definitions("client-metrics").items()
         }
     except ConfigError as error:
         raise ApiError(ErrorCode.invalid_config, error.kafka_message) from None

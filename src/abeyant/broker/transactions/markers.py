@@ -48,21 +48,21 @@ class Markers:
         self._left.clear()
 
     def _send(self, transaction: Transaction, keys: Iterable[Key]) -> None:
-        left = self._left.get(transaction)
-        if left is None:
+        remaining = self._left.get(transaction)
+        if remaining is None:
             return
         by_leader = defaultdict(list)
         topics = self._broker.cluster.controller.topics
-        for key in sorted(left.intersection(keys)):
+        for key in sorted(remaining.intersection(keys)):
             topic = topics.get(key[0])
             if topic is None or key[1] >= len(topic.partitions):
-                left.discard(key)  # it was deleted
+                remaining.discard(key)  # it was deleted
             else:
                 by_leader[topic.partitions[key[1]].leader].append(key)
         client_id = f"broker-{self._broker.id}-txn-marker-sender"
-        for leader, led in by_leader.items():
-            then = partial(self._receive, transaction, led)
-            self._broker.ask(leader, "WriteTxnMarkers", self._request(transaction, led), led, client_id, then)
+        for leader, batch in by_leader.items():
+            callback = partial(self._receive, transaction, batch)
+            self._broker.ask(leader, "WriteTxnMarkers", self._request(transaction, batch), batch, client_id, callback)
         self._check_done(transaction)
 
     def _request(self, transaction: Transaction, keys: list[Key]) -> Message:
@@ -81,16 +81,16 @@ class Markers:
         return Message(markers=[marker])
 
     def _receive(self, transaction: Transaction, keys: list[Key], response: Any) -> None:
-        left = self._left.get(transaction)
-        if left is None:
+        remaining = self._left.get(transaction)
+        if remaining is None:
             return
         if response is not None:
             for marker in response.markers:
                 for topic in marker.topics:
-                    left.difference_update(
-                        (topic.name, one.partition_index) for one in topic.partitions if one.error_code in _DONE
+                    remaining.difference_update(
+                        (topic.name, row.partition_index) for row in topic.partitions if row.error_code in _DONE
                     )
-        if not left.isdisjoint(keys):
+        if not remaining.isdisjoint(keys):
             self._broker.timer.call_later(_BACKOFF, self._send, transaction, keys)
         self._check_done(transaction)
 

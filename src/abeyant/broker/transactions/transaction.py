@@ -219,19 +219,19 @@ class Transaction:
         """End a transaction of version 2. A request with the current epoch is new; with the previous one, a retry."""
         self._check_not_pending()
         now = self.now
-        again_with_new_id = producer.id == now.previous_id and producer.epoch == _LAST_EPOCH and now.epoch == 0
-        again = again_with_new_id or producer.epoch + 1 == now.epoch
-        if producer.id != now.producer_id and not again_with_new_id:
+        is_retry_with_new_id = producer.id == now.previous_id and producer.epoch == _LAST_EPOCH and now.epoch == 0
+        is_retry = is_retry_with_new_id or producer.epoch + 1 == now.epoch
+        if producer.id != now.producer_id and not is_retry_with_new_id:
             raise ApiError(ErrorCode.invalid_producer_id_mapping)
         same = producer.epoch == now.epoch
         done = now.state in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
-        if not (again if now.state in ENDING else same or (done and again)):
+        if not (is_retry if now.state in ENDING else same or (done and is_retry)):
             raise ApiError(ErrorCode.producer_fenced)
         if now.state is State.ONGOING:
             return self._begin_end(commits, version, new_id, now_ms)
         if now.state in ENDING and commits is now.commits:
             raise ApiError(ErrorCode.concurrent_transactions)
-        if done and again:
+        if done and is_retry:
             if commits is (now.state is State.COMPLETE_COMMIT):
                 return None
         elif not commits and now.state in _IDLE:  # no partition was added, but records may be in flight

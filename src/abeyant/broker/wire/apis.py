@@ -46,10 +46,10 @@ class Api:
 
     def codec(self, version: int) -> Codec:
         """Return the codec of a version between `lowest` and `highest`. The first call makes it."""
-        found = self._codecs.get(version)
-        if found is None:  # clusters in two threads may both make one; either is fine
-            found = self._codecs[version] = Codec(self.key, version, getattr(self.module, "FILL", {}))
-        return found
+        codec = self._codecs.get(version)
+        if codec is None:  # clusters in two threads may both make one; either is fine
+            codec = self._codecs[version] = Codec(self.key, version, getattr(self.module, "FILL", {}))
+        return codec
 
     def __repr__(self) -> str:
         return f"<Api {self.name} {self.lowest}-{self.highest}>"

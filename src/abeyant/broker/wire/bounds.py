@@ -165,9 +165,9 @@ def _array(field: Any, kind: Any, flexible: bool, *, nullable: bool) -> Walk:
             position += 4
         if count < 0 and not (nullable and count == -1):
             raise ValueError(f"its array {name} announces {count:,} elements")
-        left = len(data) - position
-        if count > left:
-            raise ValueError(f"its array {name} announces {count:,} elements, and only {left:,} bytes are left")
+        remaining = len(data) - position
+        if count > remaining:
+            raise ValueError(f"its array {name} announces {count:,} elements, and only {remaining:,} bytes are left")
         if isinstance(element, int):
             return position + element * max(count, 0)
         for _ in range(count):
@@ -177,7 +177,7 @@ def _array(field: Any, kind: Any, flexible: bool, *, nullable: bool) -> Walk:
     return walk
 
 
-def _tags(known: dict[int, Walk]) -> Walk:
+def _tags(walks: dict[int, Walk]) -> Walk:
     def walk(data: memoryview, position: int) -> int:
         if not data[position]:
             return position + 1
@@ -188,8 +188,8 @@ def _tags(known: dict[int, Walk]) -> Walk:
             end = position + size
             if end > len(data):
                 raise ValueError(f"its tag {tag} announces {size:,} bytes, more than are left")
-            if tag in known:
-                known[tag](data, position)
+            if tag in walks:
+                walks[tag](data, position)
             position = end
         return position
 
@@ -205,9 +205,9 @@ def _varint(data: memoryview, position: int) -> tuple[int, int]:
     byte = data[position + 1]
     if byte < _LONG:
         return value | byte << 7, position + 2
-    for more in range(1, _LONGEST_VARINT):
-        byte = data[position + more]
-        value |= (byte & 127) << 7 * more
+    for index in range(1, _LONGEST_VARINT):
+        byte = data[position + index]
+        value |= (byte & 127) << 7 * index
         if byte < _LONG:
-            return value, position + more + 1
+            return value, position + index + 1
     raise ValueError(f"the varint at byte {position} has more than {_LONGEST_VARINT} bytes")

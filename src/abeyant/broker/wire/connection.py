@@ -209,7 +209,7 @@ class Connection(asyncio.BufferedProtocol):
     def _parse(self, received: memoryview) -> None:
         """Handle frames until one waits for its response, or other connections need their turn."""
         position, end = 0, len(received)
-        left = _REQUESTS
+        remaining = _REQUESTS
         while end - position >= 4:
             size = self._size_of(received[position : position + 4])
             if not size:
@@ -219,8 +219,8 @@ class Connection(asyncio.BufferedProtocol):
             position += size
             self._busy = True
             self._receiver.receive(self, received[position - size + 4 : position])
-            left -= 1
-            if self._busy or self._choked or not left:
+            remaining -= 1
+            if self._busy or self._choked or not remaining:
                 self._backlog = bytes(received[position:])
                 if self._backlog and not (self._busy or self._choked):
                     self._go_on_soon()
@@ -242,16 +242,16 @@ class Connection(asyncio.BufferedProtocol):
     def _size_of(self, head: memoryview | bytearray) -> int:
         """Return a frame's size, length field included. Close the connection and return 0 if it is invalid."""
         size: int = _LENGTH.unpack_from(head)[0]
-        most, limit = self._max_request, "socket.request.max.bytes"
-        if self.login is not None and 0 <= self.login.largest < most:
-            most, limit = self.login.largest, "sasl.server.max.receive.size"
-        if 0 < size <= most:
+        limit, setting = self._max_request, "socket.request.max.bytes"
+        if self.login is not None and 0 <= self.login.largest < limit:
+            limit, setting = self.login.largest, "sasl.server.max.receive.size"
+        if 0 < size <= limit:
             return 4 + size
         self._frame = None
         self._busy = True  # read no more
         guesses = [protocol for prefix, protocol in _OTHERS.items() if bytes(head).startswith(prefix)]
         seems = f": it seems to speak {guesses[0]}" if guesses else ""
-        self.close(f"it announced a request of {size} bytes; {limit} is {most}{seems}")
+        self.close(f"it announced a request of {size} bytes; {setting} is {limit}{seems}")
         return 0
 
     def _pause(self) -> None:

@@ -224,7 +224,7 @@ def _no_tags(append: Append, _: Any) -> None:
 
 def _tags(tagged: list[Field[Any]]) -> Encode:
     """Return the encoder of tagged fields (KIP-482). It writes those that differ from their defaults, in tag order."""
-    known = [
+    steps = [
         (field.metadata["tag"], field.name, field.default, _field(field, flexible=True))
         for field in sorted(tagged, key=lambda field: field.metadata["tag"])
     ]
@@ -232,7 +232,7 @@ def _tags(tagged: list[Field[Any]]) -> Encode:
     def encode(append: Append, message: Any) -> None:
         count = 0
         parts: list[bytes] = []
-        for tag, name, default, write in known:
+        for tag, name, default, write in steps:
             value = getattr(message, name, default)
             if value is not default and value != default:
                 of_value: list[bytes] = []
@@ -256,9 +256,9 @@ def varint(value: int) -> bytes:
         return _SMALL[value]
     if value < 1 << 14:
         return bytes((value & 127 | 128, value >> 7))
-    found = bytearray()
+    data = bytearray()
     while value >= len(_SMALL):
-        found.append(value & 127 | 128)
+        data.append(value & 127 | 128)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    data.append(value)
+    return bytes(data)

@@ -44,7 +44,7 @@ def json_form(entity: type, message: object) -> dict[str, Any]:
 
 @cache
 def _fields(entity: type) -> tuple[_Field, ...]:
-    found = []
+    fields = []
     for field in dataclasses.fields(entity):
         kind = field.metadata.get("kafka_type", "")
         name = _camel(field.name)
@@ -53,25 +53,25 @@ def _fields(entity: type) -> tuple[_Field, ...]:
         elif kind.startswith(("timedelta", "datetime")):
             name += "Ms"
         default, tagged = defaults(entity).get(field.name), "tag" in field.metadata
-        found.append(_Field(field.name, name, _converter(kind, field.type), default, tagged))
-    return tuple(found)
+        fields.append(_Field(field.name, name, _converter(kind, field.type), default, tagged))
+    return tuple(fields)
 
 
 def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(other.capitalize() for other in others)
+    first, *words = name.split("_")
+    return first + "".join(word.capitalize() for word in words)
 
 
 def _converter(kind: str, hint: Any) -> Callable[[Any], Any]:
     nested = _nested(hint)
-    one = _CONVERTERS.get(kind, _itself) if nested is None else (lambda value: json_form(nested, value))
+    convert_item = _CONVERTERS.get(kind, _itself) if nested is None else (lambda value: json_form(nested, value))
 
     def convert(value: Any) -> Any:
         if isinstance(value, (tuple, list)):
-            return [one(item) for item in value]
+            return [convert_item(item) for item in value]
         if value is None and nested is not None:
             return None
-        return one(value)
+        return convert_item(value)
 
     return convert
 
@@ -80,7 +80,7 @@ def _nested(hint: Any) -> type | None:
     """Return the entity class of a field or of its elements; None for a primitive."""
     if dataclasses.is_dataclass(hint):
         return typing.cast("type", hint)
-    return next((found for part in typing.get_args(hint) if (found := _nested(part)) is not None), None)
+    return next((entity for part in typing.get_args(hint) if (entity := _nested(part)) is not None), None)
 
 
 def _itself(value: Any) -> Any:

@@ -70,31 +70,31 @@ def waits_by_time(operations: pa.Table, slices: Slices) -> pa.Table:
 
 def keys_by_time(operations: pa.Table, slices: Slices, first: pa.Table) -> pa.Table:
     """Count operations as `waits_by_time` does, but by key, and only for the keys in `first` (`KEYS_BY_TIME`)."""
-    watched = with_keys(operations.select([*_SERIES, "keys", "start_us", "wait_us", "outcome"]))
-    return _counted(watched.filter(_among(watched, first)), slices, KEY, KEYS_BY_TIME.fieldNames())
+    rows = with_keys(operations.select([*_SERIES, "keys", "start_us", "wait_us", "outcome"]))
+    return _counted(rows.filter(_among(rows, first)), slices, KEY, KEYS_BY_TIME.fieldNames())
 
 
-def _among(watched: pa.Table, first: pa.Table) -> pa.Array:
+def _among(rows: pa.Table, first: pa.Table) -> pa.Array:
     """Return for each row whether its key is in `first`. Compares numbers, where a join would compare texts."""
-    row, wanted = np.zeros(watched.num_rows, np.int64), np.zeros(first.num_rows, np.int64)
+    row, key = np.zeros(rows.num_rows, np.int64), np.zeros(first.num_rows, np.int64)
     for name in KEY:
-        number, values = codes(watched[name])
-        known = pc.index_in(first[name], values).fill_null(len(values)).to_numpy()  # a number that no row has
-        row, wanted = row * (len(values) + 1) + number, wanted * (len(values) + 1) + known
-    return pa.array(np.isin(row, wanted))
+        number, values = codes(rows[name])
+        indices = pc.index_in(first[name], values).fill_null(len(values)).to_numpy()  # a number that no row has
+        row, key = row * (len(values) + 1) + number, key * (len(values) + 1) + indices
+    return pa.array(np.isin(row, key))
 
 
 def first_keys(by_key: pa.Table) -> pa.Table:
     """Return the `KEYS_A_KIND` highest keys of each instance and kind by any of `_MEASURES`: (instance, kind, key)."""
-    found = []
+    parts = []
     for measure in _MEASURES:
         ranked = by_key.sort_by(
             [(name, "ascending") for name in _SERIES] + [(measure, "descending"), ("key", "ascending")]
         )
         starts = run_starts([codes(ranked[name])[0] for name in _SERIES]) if ranked.num_rows else np.empty(0, np.int64)
-        place = np.arange(ranked.num_rows) - np.repeat(starts, np.diff(np.append(starts, ranked.num_rows)))
-        found.append(ranked.filter(pa.array(place < KEYS_A_KIND)).select(list(KEY)))
-    return pa.concat_tables(found).group_by(list(KEY), use_threads=False).aggregate([])
+        position = np.arange(ranked.num_rows) - np.repeat(starts, np.diff(np.append(starts, ranked.num_rows)))
+        parts.append(ranked.filter(pa.array(position < KEYS_A_KIND)).select(list(KEY)))
+    return pa.concat_tables(parts).group_by(list(KEY), use_threads=False).aggregate([])
 
 
 def requests_by_time(requests: pa.Table, slices: Slices) -> pa.Table:
@@ -111,15 +111,15 @@ def added_up(rows: pa.Table, columns: Sequence[str], counts: Sequence[str]) -> p
 
 
 def _counted(operations: pa.Table, slices: Slices, group: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    started = operations.filter(operations["start_us"].is_valid())
-    step = steps(started["wait_us"].to_numpy())
+    with_start = operations.filter(operations["start_us"].is_valid())
+    step = steps(with_start["wait_us"].to_numpy())
     rows = pa.table(
         {
-            **{name: started[name] for name in group},
-            "at": slices.begin(started["start_us"].to_numpy()),
-            "outcome": pc.fill_null(started["outcome"], "unknown"),
+            **{name: with_start[name] for name in group},
+            "at": slices.begin(with_start["start_us"].to_numpy()),
+            "outcome": pc.fill_null(with_start["outcome"], "unknown"),
             "step": pa.array(step - _STEPS_BELOW_MS, mask=step < 0),
-            "operations": np.ones(started.num_rows, np.int64),
+            "operations": np.ones(with_start.num_rows, np.int64),
         }
     )
     return added_up(rows, columns, ("operations",))

@@ -94,8 +94,8 @@ def observed_columns(more: Iterable[str]) -> list[str]:
 
 def microseconds(column: pa.ChunkedArray) -> Integers:
     """Return milliseconds as whole microseconds; null as 0."""
-    found: Integers = np.rint(column.fill_null(0).to_numpy() * 1000).astype(np.int64)
-    return found
+    values: Integers = np.rint(column.fill_null(0).to_numpy() * 1000).astype(np.int64)
+    return values
 
 
 def tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -105,8 +105,8 @@ def tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 def codes(column: pa.Array | pa.ChunkedArray) -> tuple[Integers, pa.Array]:
     """Return a number for each row, and the values of the numbers. Null has one too."""
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    encoded = pc.dictionary_encode(whole, null_encoding="encode")
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    encoded = pc.dictionary_encode(array, null_encoding="encode")
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
 
 
@@ -150,9 +150,9 @@ def keys_of(table: pa.Table) -> tuple[Integers, pa.Array]:
     lists = table["keys"].combine_chunks()
     rows, keys = pc.list_parent_indices(lists), pc.list_flatten(lists)
     at = rows.to_numpy(zero_copy_only=False).astype(np.int64)
-    kept = np.arange(len(at))
+    indices = np.arange(len(at))
     if (at[1:] == at[:-1]).any():  # an operation has several
         numbers, values = codes(keys)
-        kept = np.sort(np.unique(at * len(values) + numbers, return_index=True)[1])
-    kept = kept[keys.is_valid().to_numpy(zero_copy_only=False)[kept]]
-    return (at, keys) if len(kept) == len(at) else (at[kept], keys.take(pa.array(kept)))
+        indices = np.sort(np.unique(at * len(values) + numbers, return_index=True)[1])
+    indices = indices[keys.is_valid().to_numpy(zero_copy_only=False)[indices]]
+    return (at, keys) if len(indices) == len(at) else (at[indices], keys.take(pa.array(indices)))

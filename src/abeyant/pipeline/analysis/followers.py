@@ -67,12 +67,12 @@ class Fetching:
         (instance, instances), (client, clients) = codes(activity["instance"]), codes(activity["client_id"])
         both = (instance * len(clients) + client)[fetches]
         numbers: dict[Pair, int] = {}
-        known, first, place = np.unique(both, return_index=True, return_inverse=True)
-        number_of = np.full(len(known), -1, np.int64)
+        distinct, first, place = np.unique(both, return_index=True, return_inverse=True)
+        number_of = np.full(len(distinct), -1, np.int64)
         for at in np.argsort(first):
-            replica = replica_of(clients[int(known[at]) % len(clients)].as_py())
+            replica = replica_of(clients[int(distinct[at]) % len(clients)].as_py())
             if replica is not None:
-                pair = instances[int(known[at]) // len(clients)].as_py(), replica
+                pair = instances[int(distinct[at]) // len(clients)].as_py(), replica
                 number_of[at] = numbers.setdefault(pair, len(numbers))
         self.pairs = list(numbers)
         pair_of = number_of[place]
@@ -90,10 +90,10 @@ class Fetching:
     def gaps(self, seconds: range, *, calm: bool = False) -> dict[Pair, Gap]:
         """Return the gap of each pair that fetched in `seconds`; with `calm`, only outside of every incident."""
         rows, number = self._slice(seconds), len(self.pairs)
-        some = self._is_calm[rows] if calm else slice(None)
-        pair, second = self.pair[rows][some], self._second[rows][some]
+        selection = self._is_calm[rows] if calm else slice(None)
+        pair, second = self.pair[rows][selection], self._second[rows][selection]
         fetches, busy_us = (
-            np.bincount(pair, column[rows][some], number) for column in (self._operations, self._busy_us)
+            np.bincount(pair, column[rows][selection], number) for column in (self._operations, self._busy_us)
         )
         # Count only seconds in which a fetch started: a follower that is silent is not slow.
         seconds_of = np.bincount(np.unique(second * number + pair) % number, minlength=number) if number else pair
@@ -116,25 +116,25 @@ def silences(fetching: Fetching, end_us: int) -> list[Silence]:
     order = np.argsort(fetching.pair, kind="stable")
     pair, first, last = (column[order] for column in (fetching.pair, fetching.first_us, fetching.last_us))
     edges = [*np.searchsorted(pair, np.arange(len(pairs))), len(pair)]
-    reached = np.concatenate([np.maximum.accumulate(last[one:end]) for one, end in pairwise(edges)] or [last])
-    ends = np.flatnonzero((pair[1:] == pair[:-1]) & (first[1:] - reached[:-1] >= least)) + 1
-    found = [
-        Silence(*pairs[int(pair[at])], int(reached[at - 1]), int(first[at])) for at in ends[np.argsort(order[ends])]
+    latest = np.concatenate([np.maximum.accumulate(last[start:end]) for start, end in pairwise(edges)] or [last])
+    ends = np.flatnonzero((pair[1:] == pair[:-1]) & (first[1:] - latest[:-1] >= least)) + 1
+    times = [
+        Silence(*pairs[int(pair[at])], int(latest[at - 1]), int(first[at])) for at in ends[np.argsort(order[ends])]
     ]
     # A fetch that waits when the log ends is not in the log: allow as long again for it.
     allowed = end_us - least
-    reaches = [int(reached[end - 1]) for end in edges[1:]]
-    return found + [Silence(*one, at, allowed) for one, at in zip(pairs, reaches, strict=True) if allowed - at >= least]
+    reaches = [int(latest[end - 1]) for end in edges[1:]]
+    return times + [Silence(*key, at, allowed) for key, at in zip(pairs, reaches, strict=True) if allowed - at >= least]
 
 
 def broker_ids(fetching: Fetching) -> dict[str, int]:
     """Return the id of the broker that wrote each log, for the logs where it is certain."""
-    there: dict[str, set[int]] = defaultdict(set)
+    followers: dict[str, set[int]] = defaultdict(set)
     for instance, replica in fetching.pairs:
-        there[instance].add(replica)
-    everyone = set().union(*there.values())
-    own = {instance: everyone - ids for instance, ids in there.items()}
-    return {instance: ids.pop() for instance, ids in own.items() if len(ids) == 1}
+        followers[instance].add(replica)
+    everyone = set().union(*followers.values())
+    candidates = {instance: everyone - ids for instance, ids in followers.items()}
+    return {instance: ids.pop() for instance, ids in candidates.items() if len(ids) == 1}
 
 
 @lru_cache(1024)

@@ -32,8 +32,8 @@ FOUND: Final = pa.schema(
 
 def worst(incidents: Sequence[Incident]) -> list[Incident]:
     """Return the `MOST_INCIDENTS` incidents to draw: those with most expiries, then most operations. O(n log n)."""
-    waited = [incident for incident in incidents if incident.trouble in _WAITED]
-    return sorted(waited, key=lambda one: (-one.expired, -one.operations, one.number))[:MOST_INCIDENTS]
+    candidates = [incident for incident in incidents if incident.trouble in _WAITED]
+    return sorted(candidates, key=lambda item: (-item.expired, -item.operations, item.number))[:MOST_INCIDENTS]
 
 
 def waits_during(operations: pa.Table, incidents: Sequence[Incident]) -> Iterator[pa.Table]:
@@ -41,18 +41,21 @@ def waits_during(operations: pa.Table, incidents: Sequence[Incident]) -> Iterato
 
     `operations` have the columns of `observed`, with `keys` and `timeout_ms`. O(operations) for each incident.
     """
-    started = operations.filter(operations["start_us"].is_valid())
-    start, wait = started["start_us"].to_numpy(), started["wait_us"].to_numpy()
+    with_start = operations.filter(operations["start_us"].is_valid())
+    start, wait = with_start["start_us"].to_numpy(), with_start["wait_us"].to_numpy()
     for incident in worst(incidents):
         until = min(incident.last_us, incident.first_us + LONGEST_S * 1_000_000)
         during = np.flatnonzero((wait > 0) & (start <= until) & (start + wait > incident.first_us))
         if len(during):
-            rows = started.take(pa.array(during))
-            struck = set(incident.keys)
+            rows = with_start.take(pa.array(during))
+            incident_keys = set(incident.keys)
             keys = (keys or [None] for keys in rows["keys"].to_pylist())
             columns = {
                 **{name: rows[name] for name in ("instance", "kind", "outcome", "start_us", "wait_us", "timeout_ms")},
-                "key": pa.array([next((key for key in some if key in struck), some[0]) for some in keys], pa.string()),
+                "key": pa.array(
+                    [next((key for key in row_keys if key in incident_keys), row_keys[0]) for row_keys in keys],
+                    pa.string(),
+                ),
                 "incident": pa.repeat(incident.number, len(during)),
                 "own": pc.equal(rows["kind"], incident.kind).fill_null(False),
             }
@@ -70,6 +73,6 @@ def first_waits(found: pa.Table) -> pa.Table:
 def incident_waits(found: pa.Table) -> pa.Table:
     """Return the table `incident_waits`, given the `FOUND` rows of all tasks."""
     rows, schema = first_waits(found), arrow_schema(INCIDENT_WAITS)
-    made = {"start": rows["start_us"], "waited_ms": pc.divide(rows["wait_us"].cast(pa.float64()), 1000.0)}
-    columns = {name: made[name] if name in made else rows[name] for name in schema.names}
+    derived = {"start": rows["start_us"], "waited_ms": pc.divide(rows["wait_us"].cast(pa.float64()), 1000.0)}
+    columns = {name: derived[name] if name in derived else rows[name] for name in schema.names}
     return pa.table({name: column.cast(schema.field(name).type) for name, column in columns.items()}, schema)

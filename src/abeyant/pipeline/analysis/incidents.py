@@ -116,25 +116,25 @@ def long_waits(ranked: Ranked) -> pa.Table:
     waited = ranked.operations * (ranked.wait_us > 0)
     upto = np.cumsum(waited)
     number = ranked.sums(waited)
-    some = number > 0
+    has_waits = number > 0
     before = (upto - waited)[ranked.starts]
 
     def percentile(share: float) -> npt.NDArray[np.float64]:
         """Return each kind's percentile of the waits, in µs, interpolated as Spark's `percentile` does."""
         place = (number - 1) * share
         below, above = (
-            ranked.wait_us[np.searchsorted(upto, before + rank.astype(np.int64), side="right")[some]]
+            ranked.wait_us[np.searchsorted(upto, before + rank.astype(np.int64), side="right")[has_waits]]
             for rank in (np.floor(place), np.ceil(place))
         )
-        part = (place - np.floor(place))[some]
-        found: npt.NDArray[np.float64] = np.where(below == above, below, (1 - part) * below + part * above)
-        return found
+        part = (place - np.floor(place))[has_waits]
+        percentiles: npt.NDArray[np.float64] = np.where(below == above, below, (1 - part) * below + part * above)
+        return percentiles
 
-    kinds = ranked.groups["kind"].filter(pa.array(some))
+    kinds = ranked.groups["kind"].filter(pa.array(has_waits))
     replicated = np.array([kind in _REPLICATED for kind in kinds.to_pylist()], bool)
     usual = percentile(_USUAL)
-    most = np.maximum(_MEDIANS * percentile(0.5), LEAST_USUAL_MS * 1000)
-    usual = np.where(replicated, np.minimum(usual, most), usual)
+    limit = np.maximum(_MEDIANS * percentile(0.5), LEAST_USUAL_MS * 1000)
+    usual = np.where(replicated, np.minimum(usual, limit), usual)
     return pa.table({"kind": kinds, "long_us": np.maximum(usual * LONG_TIMES, LONG_MS * 1000.0)})
 
 
@@ -160,10 +160,10 @@ def suffering(operations: pa.Table, long_us: Mapping[str, float]) -> pa.Table:
         "rebalanced": (joins & (wait >= limit), wait, none, none),
         "refused": (clients & refused, wait, none, none),
     }
-    left, parts = started, [SUFFERING.empty_table()]
+    remaining, parts = started, [SUFFERING.empty_table()]
     for trouble, (has, length, before, after) in troubles.items():
-        suffers = has & left
-        left &= ~has
+        suffers = has & remaining
+        remaining &= ~has
         if not suffers.any():
             continue
         struck = operations.filter(pa.array(suffers))
@@ -214,10 +214,10 @@ def incident_rows(rows: pa.Table) -> pa.Table:
         return schema.empty_table()
     rows = rows.sort_by([(name, "ascending") for name in (*_BURST, "second")]).combine_chunks()
     (kind, _), (trouble, troubles) = (codes(rows[name]) for name in _BURST)
-    most = np.array([gap_s(name) for name in troubles.to_pylist()])[trouble]
-    apart = np.ones(len(kind), bool)
-    apart[1:] = (np.diff(kind) != 0) | (np.diff(trouble) != 0) | (np.diff(rows["second"].to_numpy()) > most[1:])
-    rows = rows.append_column("burst", pa.array(np.cumsum(apart)))
+    gaps = np.array([gap_s(name) for name in troubles.to_pylist()])[trouble]
+    is_first = np.ones(len(kind), bool)
+    is_first[1:] = (np.diff(kind) != 0) | (np.diff(trouble) != 0) | (np.diff(rows["second"].to_numpy()) > gaps[1:])
+    rows = rows.append_column("burst", pa.array(np.cumsum(is_first)))
     is_key = rows["first_us"].is_null()
     at_instances = rows.filter(pc.invert(is_key)).group_by(["burst", *_BURST], use_threads=False)
     bursts = _plain(at_instances.aggregate([*_MERGED.items(), ("instance", "distinct")]))
@@ -229,15 +229,15 @@ def incident_rows(rows: pa.Table) -> pa.Table:
     keys: dict[int, list[str]] = {}
     for burst, key in zip(*_most_first(_plain(struck)), strict=True):
         keys.setdefault(burst, []).append(key)
-    mine = [keys.get(burst) for burst in bursts["burst"].to_pylist()]
+    burst_keys = [keys.get(burst) for burst in bursts["burst"].to_pylist()]
     columns = {
         **{name: bursts[name] for name in _BURST},
         **{name: bursts[f"{name}_us"].cast(schema.field(name).type) for name in ("first", "last")},
         **{name: bursts[name] for name in ("operations", "expired")},
         "longest_ms": bursts["longest_us"].to_numpy() / 1000,
         "instances": [sorted(filter(None, names)) for names in bursts["instance"].to_pylist()],
-        "keys_struck": [named and len(named) for named in mine],
-        "keys": [named and named[:MOST_KEYS] for named in mine],
+        "keys_struck": [names and len(names) for names in burst_keys],
+        "keys": [names and names[:MOST_KEYS] for names in burst_keys],
     }
     return pa.table(columns, schema)
 

@@ -120,14 +120,14 @@ def analyze(
         run = _Run(spark, result, steps)
         with run.failures_explained(sink.place):
             run.apart(lambda: run.tables(log))
-            found = run.counts()
-            write_marker(result.folder, _marker(spark, log, found, timezone, command) | title_entry(title))
+            counts = run.counts()
+            write_marker(result.folder, _marker(spark, log, counts, timezone, command) | title_entry(title))
             with steps.step("writing the report"):
                 from abeyant.pipeline.report.page import write_report
 
                 result.fetch("rejected")  # the others that it draws are there
                 write_report(result.folder, result.folder / REPORT)
-    return AnalysisResult(out=sink.place, report=result.report, folder=result.folder, **found)
+    return AnalysisResult(out=sink.place, report=result.report, folder=result.folder, **counts)
 
 
 class _Run:
@@ -182,9 +182,9 @@ class _Run:
         slices = Slices(times["first"], times["last"])
         self._put(time_tables(operations, slices, waits, times["end"] or 0))
         incidents = incidents_of(self.small["incidents"])
-        found = incident_tables(operations, incidents)
-        self._put(found)
-        return incidents, found["activity"]
+        tables = incident_tables(operations, incidents)
+        self._put(tables)
+        return incidents, tables["activity"]
 
     def _suspects(self, incidents: Sequence[Incident], activity: pa.Table, end_us: int) -> None:
         self._put({"suspects": suspect_rows(find_suspects(incidents, activity, end_us))})
@@ -195,8 +195,8 @@ class _Run:
             return
         rows, times = pending_rows(observed(operations), span), (span.first_us, span.last_us)
         parts = write_rows(self._result, "pending", rows, PENDING, partial(drawn_rows, times=times), PACKED)
-        drawn = [arrow_schema(PENDING).empty_table(), *map(unpack, parts["rows"].to_pylist())]
-        self._put({"pending_plot": plot_rows(pa.concat_tables(drawn), *times)})
+        chunks = [arrow_schema(PENDING).empty_table(), *map(unpack, parts["rows"].to_pylist())]
+        self._put({"pending_plot": plot_rows(pa.concat_tables(chunks), *times)})
 
     def _put(self, tables: Mapping[str, pa.Table]) -> None:
         """Write the tables that belong to the result, sorted; ignore the others."""
@@ -220,16 +220,16 @@ class _Run:
                 yield
         except Exception as error:
             # Spark's own message is in the cause.
-            if any(full in f"{error} {error.__cause__}" for full in _FULL):
+            if any(message in f"{error} {error.__cause__}" for message in _FULL):
                 raise AbeyantError(
                     f"the disk is full, of {os.path.dirname(out)} or of Spark's temporary files: {out} was not written"
                 ) from error
             raise
 
     @contextmanager
-    def _step(self, what: str) -> Iterator[None]:
-        name_jobs(self._spark, self._group, what)
-        with self._steps.step(what, self._spark, self._group):
+    def _step(self, label: str) -> Iterator[None]:
+        name_jobs(self._spark, self._group, label)
+        with self._steps.step(label, self._spark, self._group):
             yield
 
     def _together(self, *jobs: Callable[[], None]) -> None:
@@ -290,13 +290,13 @@ def _sorted(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def _marker(
-    spark: SparkSession, log: KafkaRequestLog, found: dict[str, int], timezone: str, command: str | None
+    spark: SparkSession, log: KafkaRequestLog, counts: dict[str, int], timezone: str, command: str | None
 ) -> dict[str, Any]:
     return {
         **versions_of(spark),
         "master": spark.conf.get("spark.master"),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        **found,
+        **counts,
         "timezone": timezone,
         **({"command": command} if command else {}),
         "layouts": layouts(log.files),

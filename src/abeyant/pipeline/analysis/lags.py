@@ -64,8 +64,8 @@ def joined(runs: pa.Table) -> pa.Table:
         return runs
     begins = run_starts([codes(runs["instance"])[0], runs["replica"].to_numpy(), runs["slice"].to_numpy()])
     first, last, pause = (runs[name].to_numpy() for name in ("first_us", "last_us", "pause_us"))
-    reached = np.concatenate([np.maximum.accumulate(last[one:end]) for one, end in pairwise([*begins, len(last)])])
-    between = first - np.concatenate([first[:1], reached[:-1]])
+    max_end = np.concatenate([np.maximum.accumulate(last[start:end]) for start, end in pairwise([*begins, len(last)])])
+    between = first - np.concatenate([first[:1], max_end[:-1]])
     between[begins] = 0  # `lag_rows` adds the pauses between slices
     columns = {
         **{name: runs[name].take(pa.array(begins)) for name in _GROUP},
@@ -78,29 +78,29 @@ def joined(runs: pa.Table) -> pa.Table:
 
 def lag_rows(runs: pa.Table, slices: Slices, end_us: int) -> pa.Table:
     """Return the rows of `LAGS`, given joined runs of fetches and the end of the log's last operation (`end_us`)."""
-    found = []
+    points = []
     rows = zip(*(column.to_pylist() for column in runs.columns), strict=True)
-    for (instance, replica), mine in groupby(rows, key=lambda row: row[:2]):
+    for (instance, replica), follower_runs in groupby(rows, key=lambda row: row[:2]):
         lag_us: dict[int, int] = {}
-        reached = None
-        for _, _, number, first_us, last_us, pause_us in mine:
-            if reached is not None:
-                _lengthen(lag_us, slices, reached, first_us)
+        last_end = None
+        for _, _, number, first_us, last_us, pause_us in follower_runs:
+            if last_end is not None:
+                _lengthen(lag_us, slices, last_end, first_us)
             lag_us[number] = max(lag_us.get(number, 0), pause_us)
-            reached = last_us if reached is None else max(reached, last_us)
+            last_end = last_us if last_end is None else max(last_end, last_us)
         # A fetch that waits when the log ends is not in the log, so a short silence at the end is no lag.
-        if reached is not None and end_us - reached > SILENT_MS * 1000:
-            _lengthen(lag_us, slices, reached, end_us)
-        found += [(instance, replica, slice_, lag / 1000) for slice_, lag in sorted(lag_us.items())]
-    instances, replicas, numbers, lags = zip(*found, strict=True) if found else ((), (), (), ())
+        if last_end is not None and end_us - last_end > SILENT_MS * 1000:
+            _lengthen(lag_us, slices, last_end, end_us)
+        points += [(instance, replica, slice_, lag / 1000) for slice_, lag in sorted(lag_us.items())]
+    instances, replicas, numbers, lags = zip(*points, strict=True) if points else ((), (), (), ())
     begin = (slices.first_us or 0) + np.array(numbers, np.int64) * slices.width_us
     columns = {"instance": instances, "replica": replicas, "at": begin, "lag_ms": lags}
-    return pa.table(columns).cast(arrow_schema(LAGS)) if found else arrow_schema(LAGS).empty_table()
+    return pa.table(columns).cast(arrow_schema(LAGS)) if points else arrow_schema(LAGS).empty_table()
 
 
-def _lengthen(lag_us: dict[int, int], slices: Slices, reached: int, until: int) -> None:
+def _lengthen(lag_us: dict[int, int], slices: Slices, start_us: int, until: int) -> None:
     """Raise the lag of each slice that a gap between fetches overlaps to the gap's length up to the slice's end."""
-    first, last = slices.number(np.array([reached, max(until, reached)])).tolist()
+    first, last = slices.number(np.array([start_us, max(until, start_us)])).tolist()
     for number in range(first, last + 1):
         end_us = until if number == last else (slices.first_us or 0) + (number + 1) * slices.width_us
-        lag_us[number] = max(lag_us.get(number, 0), end_us - reached)
+        lag_us[number] = max(lag_us.get(number, 0), end_us - start_us)

@@ -24,8 +24,8 @@ def binned(outcomes: DataFrame) -> DataFrame:
     """
     length = F.floor(F.log1p(F.col("waited_ms") * 1000) * BINS_PER_E).alias("bin")
     rows = outcomes.select(F.coalesce("kind", F.lit("")).alias("kind"), "outcome", length, "waited_ms")
-    counted = F.max("waited_ms").alias("most_ms"), F.count(F.lit(1)).alias("operations")
-    return rows.groupBy(*COUNTED_BY).agg(*counted)
+    aggregates = F.max("waited_ms").alias("most_ms"), F.count(F.lit(1)).alias("operations")
+    return rows.groupBy(*COUNTED_BY).agg(*aggregates)
 
 
 def expired_keys(ended: Ended, operations: DataFrame) -> pa.Table:
@@ -39,25 +39,25 @@ def expired_keys(ended: Ended, operations: DataFrame) -> pa.Table:
     if ended.sample.num_rows <= _FEW and ended.sample.num_rows == ended.expired:
         return _keys_of_few(ended, ended.sample, operations)
     one_in = ended.expired / max(ended.sample.num_rows, 1)
-    few = operations.sparkSession.createDataFrame(ended.sample)
-    return most_expired(operations.join(F.broadcast(few), SAMPLED), one_in).toArrow()
+    sample = operations.sparkSession.createDataFrame(ended.sample)
+    return most_expired(operations.join(F.broadcast(sample), SAMPLED), one_in).toArrow()
 
 
 def _keys_of_few(ended: Ended, expired: pa.Table, operations: DataFrame) -> pa.Table:
     """Count the keys of a few operations in this process: Spark would take four stages, half a second."""
     # The query lists instances and ids, so it may also find one operation's instance with another's id.
-    of_them = [F.col(name).isin(expired[name].unique().to_pylist()) for name in SAMPLED]
-    found = operations.where(of_them[0] & of_them[1]).select(*SAMPLED, "watches.key").toArrow()
-    return keys_of(ended, found)
+    conditions = [F.col(name).isin(expired[name].unique().to_pylist()) for name in SAMPLED]
+    rows = operations.where(conditions[0] & conditions[1]).select(*SAMPLED, "watches.key").toArrow()
+    return keys_of(ended, rows)
 
 
 def most_expired(struck: DataFrame, one_in: float = 1.0) -> DataFrame:
     """Return the keys of operations that expired, those of most first: (instance, key, expired, one_in)."""
     keys = F.explode("watches.key").alias("key")  # so that Spark reads nothing else of the watches
     # A key that an operation names twice, and a duplicate operation, count once.
-    found = struck.select("instance", "op_id", keys).where(F.col("key").isNotNull()).distinct()
+    pairs = struck.select("instance", "op_id", keys).where(F.col("key").isNotNull()).distinct()
     return (
-        found.groupBy("instance", "key")
+        pairs.groupBy("instance", "key")
         .agg(F.round(F.count(F.lit(1)) * one_in).cast("long").alias("expired"))
         .orderBy(F.col("expired").desc(), "instance", "key")
         .limit(MOST_KEYS)

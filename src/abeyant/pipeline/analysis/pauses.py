@@ -59,12 +59,12 @@ def reading(operations: pa.Table) -> pa.Table:
     known = pc.and_(operations["start_us"].is_valid(), operations["client_id"].is_valid())
     fetches = operations.filter(pc.and_(known, pc.equal(operations["kind"], _KIND)))
     at_once = pc.equal(fetches["wait_us"], 0)
-    some = pc.greater(fetches["size_bytes"].fill_null(1), 0)  # older logs do not have it
+    has_records = pc.greater(fetches["size_bytes"].fill_null(1), 0)  # older logs do not have it
     columns = {
         **{name: fetches[name] for name in ("kind", *_GROUP)},
         "first_us": fetches["start_us"],
         "last_us": pc.add(fetches["start_us"], fetches["wait_us"]),
-        "found": pc.and_(pc.and_(at_once, some), pc.equal(fetches["error_code"].fill_null(0), 0)),
+        "found": pc.and_(pc.and_(at_once, has_records), pc.equal(fetches["error_code"].fill_null(0), 0)),
     }
     return joined_reading(pa.table(columns, schema=READING))
 
@@ -76,22 +76,22 @@ def joined_reading(runs: pa.Table) -> pa.Table:
         return runs
     begins = run_starts([codes(runs[name])[0] for name in _GROUP])
     first, last = (runs[name].to_numpy() for name in ("first_us", "last_us"))
-    reached = np.concatenate([np.maximum.accumulate(last[one:end]) for one, end in pairwise([*begins, len(last)])])
-    apart = np.ones(len(first), bool)
-    apart[1:] = first[1:] - reached[:-1] >= PAUSE_MS * 1000
-    apart[begins] = True
-    starts = np.flatnonzero(apart)
-    kept = runs.take(pa.array(starts))
+    latest = np.concatenate([np.maximum.accumulate(last[start:end]) for start, end in pairwise([*begins, len(last)])])
+    is_first = np.ones(len(first), bool)
+    is_first[1:] = first[1:] - latest[:-1] >= PAUSE_MS * 1000
+    is_first[begins] = True
+    starts = np.flatnonzero(is_first)
+    first_rows = runs.take(pa.array(starts))
     at = READING.names.index("last_us")
-    return kept.set_column(at, "last_us", pa.array(np.maximum.reduceat(last, starts))).cast(READING)
+    return first_rows.set_column(at, "last_us", pa.array(np.maximum.reduceat(last, starts))).cast(READING)
 
 
 def pauses(runs: pa.Table) -> pa.Table:
     """Return the pauses that count among joined runs: kind, instance, client_id, and when each began and ended."""
-    begins, ends, found, group = _pauses(runs)
-    counts = found & np.isin(group, *_long_enough(group[found]))
-    chosen = runs.take(pa.array(np.flatnonzero(counts))).select(["kind", *_GROUP])
-    return chosen.append_column("first_us", pa.array(begins[counts])).append_column("last_us", pa.array(ends[counts]))
+    begins, ends, has_records, group = _pauses(runs)
+    counts = has_records & np.isin(group, *_long_enough(group[has_records]))
+    rows = runs.take(pa.array(np.flatnonzero(counts))).select(["kind", *_GROUP])
+    return rows.append_column("first_us", pa.array(begins[counts])).append_column("last_us", pa.array(ends[counts]))
 
 
 def unfinished(runs: pa.Table, before_us: int) -> pa.Table:
@@ -113,28 +113,28 @@ def longest_pauses(activity: Iterable[Activity]) -> dict[str, list[int]]:
     `activity` is in order of time. A consumer without a pause has an empty list. Pauses count whether or not records
     waited: `activity` does not show that.
     """
-    found: dict[str, list[int]] = defaultdict(list)
-    reached: dict[tuple[str, str], int] = {}
+    by_client: dict[str, list[int]] = defaultdict(list)
+    latest: dict[tuple[str, str], int] = {}
     for row in activity:
         if row.kind == _KIND and row.client_id is not None:
             pair = row.instance, row.client_id
-            before = reached.get(pair, row.first_us)
-            found[row.client_id] += [row.first_us - before] if row.first_us - before >= PAUSE_MS * 1000 else []
-            reached[pair] = max(before, row.last_us)
-    return {client: sorted(mine, reverse=True) for client, mine in found.items()}
+            before = latest.get(pair, row.first_us)
+            by_client[row.client_id] += [row.first_us - before] if row.first_us - before >= PAUSE_MS * 1000 else []
+            latest[pair] = max(before, row.last_us)
+    return {client: sorted(lengths, reverse=True) for client, lengths in by_client.items()}
 
 
 def _pauses(runs: pa.Table) -> tuple[Integers, Integers, npt.NDArray[np.bool_], Integers]:
     """Return each run's preceding pause: begin, end, whether the run found records at once, and its group of pauses."""
     first, last = (runs[name].to_numpy() for name in ("first_us", "last_us"))
-    found = runs["found"].to_numpy(zero_copy_only=False).astype(bool)
+    has_records = runs["found"].to_numpy(zero_copy_only=False).astype(bool)
     begins = np.concatenate([first[:1], last[:-1]])
-    apart = np.zeros(len(first), bool)
+    is_first = np.zeros(len(first), bool)
     if len(first):
-        apart[run_starts([codes(runs[name])[0] for name in _GROUP])] = True
-        found = found & ~apart
-        apart[1:] |= first[1:] - first[:-1] > PAUSES_APART_S * _SECOND_US
-    return begins, first, found, np.cumsum(apart)
+        is_first[run_starts([codes(runs[name])[0] for name in _GROUP])] = True
+        has_records = has_records & ~is_first
+        is_first[1:] |= first[1:] - first[:-1] > PAUSES_APART_S * _SECOND_US
+    return begins, first, has_records, np.cumsum(is_first)
 
 
 def _long_enough(groups: Integers) -> tuple[Integers]:

@@ -99,8 +99,8 @@ def plot_rows(pending: pa.Table, first_us: int, last_us: int, points: int = PLOT
     (instance, _), (kind, _) = codes(pending["instance"]), codes(pending["kind"])
     at, number = pending["at"].cast(pa.int64()).to_numpy(), pending["pending"].to_numpy()
     place = np.floor((at - first_us) * bins / (last_us - first_us + 1)).astype(np.int64)
-    one, other = kind[1:] * (1 << 20) + instance[1:], kind[:-1] * (1 << 20) + instance[:-1]
-    if ((one > other) | ((one == other) & (at[1:] >= at[:-1]))).all():  # in order already, as the sweep writes them
+    key, prior = kind[1:] * (1 << 20) + instance[1:], kind[:-1] * (1 << 20) + instance[:-1]
+    if ((key > prior) | ((key == prior) & (at[1:] >= at[:-1]))).all():  # in order already, as the sweep writes them
         order = np.arange(len(at))
     else:
         order = np.lexsort((at, place, kind, instance))
@@ -111,12 +111,12 @@ def plot_rows(pending: pa.Table, first_us: int, last_us: int, points: int = PLOT
     ordered = number[order]
 
     def first_where(value: Integers) -> Integers:
-        mine = ordered == np.repeat(value, sizes)
-        return np.minimum.reduceat(np.where(mine, np.arange(len(order)), len(order)), starts)
+        matches = ordered == np.repeat(value, sizes)
+        return np.minimum.reduceat(np.where(matches, np.arange(len(order)), len(order)), starts)
 
-    least, most = (first_where(of.reduceat(ordered, starts)) for of in (np.minimum, np.maximum))
-    kept = np.unique(np.concatenate([least, most, starts + sizes - 1]))
-    return pending.take(pa.array(order[kept]))
+    least, most = (first_where(ufunc.reduceat(ordered, starts)) for ufunc in (np.minimum, np.maximum))
+    indices = np.unique(np.concatenate([least, most, starts + sizes - 1]))
+    return pending.take(pa.array(order[indices]))
 
 
 def drawn_rows(pending: pa.Table, *, times: tuple[int, int]) -> pa.RecordBatch:
@@ -143,15 +143,15 @@ def _changes(table: pa.Table, *, first_us: int, width_us: int, slices: int) -> I
     np.add.at(pending, (series, place[len(start) :] + 1), -1)
     pending = np.cumsum(pending, axis=1)[:, :slices]
     before = np.nonzero(pending)
-    some = sums != 0
-    series_of = np.concatenate([series_of[some], before[0]])
+    nonzero = sums != 0
+    series_of = np.concatenate([series_of[nonzero], before[0]])
     columns = {
         "kind": kinds.take(pa.array(series_of // len(instances))),
         "instance": instances.take(pa.array(series_of % len(instances))),
-        "at": np.concatenate([when[some], np.full(len(before[0]), _BEFORE)]),
-        "change": np.concatenate([sums[some], pending[before]]),
+        "at": np.concatenate([when[nonzero], np.full(len(before[0]), _BEFORE)]),
+        "change": np.concatenate([sums[nonzero], pending[before]]),
     }
-    yield "changes", pa.table(columns), np.concatenate([slice_of[some], before[1]])
+    yield "changes", pa.table(columns), np.concatenate([slice_of[nonzero], before[1]])
 
 
 def _sweeps(shard: dict[str, pa.Table]) -> Iterator[pa.Table]:
@@ -162,18 +162,18 @@ def _sweeps(shard: dict[str, pa.Table]) -> Iterator[pa.Table]:
     before_us = at[known].min() - 1 if known.any() else _BEFORE
     at = np.where(known, at, before_us)  # near the others, one number holds kind, instance and time (`sum_rows`)
     everywhere = pa.concat_arrays([instances, pa.array([ALL_INSTANCES], instances.type)])
-    for who in (instance, np.full(len(instance), len(instances))):
-        (kind_of, who_of, when), (sums,) = sum_rows((kind, who, at), [change])
-        starts = run_starts([kind_of, who_of])
+    for instance_code in (instance, np.full(len(instance), len(instances))):
+        (kind_of, instance_of, when), (sums,) = sum_rows((kind, instance_code, at), [change])
+        starts = run_starts([kind_of, instance_of])
         total = np.cumsum(sums)
         before = (total - sums)[starts]
         total -= np.repeat(before, np.diff(np.append(starts, len(total))))
-        kept = (when != before_us) & (sums != 0)
+        selected = (when != before_us) & (sums != 0)
         columns = {
-            "instance": everywhere.take(pa.array(who_of[kept])),
-            "kind": kinds.take(pa.array(kind_of[kept])),
-            "at": pa.array(when[kept]).cast(schema.field("at").type),
-            "pending": total[kept],
+            "instance": everywhere.take(pa.array(instance_of[selected])),
+            "kind": kinds.take(pa.array(kind_of[selected])),
+            "at": pa.array(when[selected]).cast(schema.field("at").type),
+            "pending": total[selected],
         }
         yield pa.table(columns).cast(schema)
 
@@ -182,7 +182,7 @@ def _plot_batches(
     batches: Iterable[pa.RecordBatch], *, first_us: int, last_us: int, points: int
 ) -> Iterator[pa.RecordBatch]:
     schema = arrow_schema(PENDING)
-    kept = schema.empty_table()
+    rows = schema.empty_table()
     for table in tables(batches):
-        kept = plot_rows(pa.concat_tables([kept, table.cast(schema)]), first_us, last_us, points)
-    yield from kept.combine_chunks().to_batches()
+        rows = plot_rows(pa.concat_tables([rows, table.cast(schema)]), first_us, last_us, points)
+    yield from rows.combine_chunks().to_batches()

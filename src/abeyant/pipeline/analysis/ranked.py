@@ -74,16 +74,16 @@ class Ranked:
         It is the least wait that at least `percent` % of the operations do not exceed.
         """
         upto = np.cumsum(self.operations)
-        wanted = upto[self.starts] - self.operations[self.starts] - -self.total * percent // 100
-        return self.wait_us[np.searchsorted(upto, wanted)]
+        target = upto[self.starts] - self.operations[self.starts] - -self.total * percent // 100
+        return self.wait_us[np.searchsorted(upto, target)]
 
 
 def known_groups(table: pa.Table, group: Sequence[str]) -> pa.Table:
     """Return the rows that have a wait, and no null in the columns of the group."""
-    known = pc.greater_equal(table["wait_us"], 0)
+    mask = pc.greater_equal(table["wait_us"], 0)
     for name in group:
-        known = pc.and_(known, table[name].is_valid())
-    return table.filter(known)
+        mask = pc.and_(mask, table[name].is_valid())
+    return table.filter(mask)
 
 
 def count_waits(table: pa.Table, group: Sequence[str]) -> pa.Table:
@@ -118,8 +118,8 @@ def rank(counts: pa.Table, group: Sequence[str]) -> Ranked:
     """Rank rows of (group, wait_us, outcome, operations), which hold whole groups, in any order. O(n log n)."""
     columns = [codes(counts[name]) for name in group]
     operations, outcome = counts["operations"].to_numpy(), counts["outcome"].combine_chunks()
-    of = [pc.equal(outcome, name).fill_null(False) for name in _OUTCOMES]
-    parts = [operations * mine.to_numpy(zero_copy_only=False) for mine in (*of, outcome.is_null())]
+    masks = [pc.equal(outcome, name).fill_null(False) for name in _OUTCOMES]
+    parts = [operations * mask.to_numpy(zero_copy_only=False) for mask in (*masks, outcome.is_null())]
     numbers = [number for number, _ in columns]
     (*rows, wait), (number, completed, expired, unknown) = sum_rows(
         [*numbers, counts["wait_us"].to_numpy()], [operations, *parts]
@@ -148,17 +148,17 @@ def rank(counts: pa.Table, group: Sequence[str]) -> Ranked:
 
 def percentile_columns(ranked: Ranked) -> dict[str, npt.NDArray[np.float64]]:
     """Return each group's percentiles and longest wait, in ms."""
-    found = {name: ranked.percentile(percent) / 1000 for name, percent in PERCENTILES.items()}
-    return found | {"max_ms": ranked.wait_us[ranked.ends - 1] / 1000}
+    percentiles = {name: ranked.percentile(percent) / 1000 for name, percent in PERCENTILES.items()}
+    return percentiles | {"max_ms": ranked.wait_us[ranked.ends - 1] / 1000}
 
 
 def with_all_instances(counts: pa.Table) -> pa.Table:
     """Append the counts of all instances together, as the instance `*`."""
-    others = [name for name in counts.column_names if name not in ("instance", "operations")]
-    sums = counts.group_by(others, use_threads=False).aggregate([("operations", "sum")])
+    columns = [name for name in counts.column_names if name not in ("instance", "operations")]
+    sums = counts.group_by(columns, use_threads=False).aggregate([("operations", "sum")])
     names = pa.array([ALL_INSTANCES] * sums.num_rows, pa.string())
-    everywhere = sums.rename_columns([*others, "operations"]).append_column("instance", names)
-    return pa.concat_tables([counts, everywhere.select(counts.column_names).cast(counts.schema)])
+    totals = sums.rename_columns([*columns, "operations"]).append_column("instance", names)
+    return pa.concat_tables([counts, totals.select(counts.column_names).cast(counts.schema)])
 
 
 def _deal(table: pa.Table, group: tuple[str, ...], dealt_by: tuple[str, ...], shards: int) -> Iterator[Sharded]:

@@ -91,9 +91,9 @@ def by_group(table: pa.Table, group: Sequence[str], shards: int) -> Integers:
         zlib.crc32("\0".join(str(text[number]) for text, number in zip(texts, row, strict=True)).encode()) % shards
         for row in firsts
     ]
-    found = np.empty(len(order), np.int64)
-    found[order] = np.repeat(np.array(of_group, np.int64), np.diff(np.append(starts, len(order))))
-    return found
+    shard_numbers = np.empty(len(order), np.int64)
+    shard_numbers[order] = np.repeat(np.array(of_group, np.int64), np.diff(np.append(starts, len(order))))
+    return shard_numbers
 
 
 def _shuffle(
@@ -109,7 +109,7 @@ def _shuffle(
             for start, end in zip(starts, np.append(starts[1:], len(order)), strict=True):
                 part = [shard[order[start]]], [name], [pack(ordered.slice(start, end - start))]
                 types = pa.int32(), pa.string(), pa.binary()
-                yield pa.record_batch([pa.array(*one) for one in zip(part, types, strict=True)], _NAMES)
+                yield pa.record_batch([pa.array(*column) for column in zip(part, types, strict=True)], _NAMES)
 
 
 _NAMES: Final = ["shard", "name", "rows"]
@@ -120,12 +120,12 @@ def _make(
 ) -> Iterator[pa.RecordBatch]:
     freeze_imports()
     rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
-    for _, mine in groupby(rows, key=lambda row: row[0]):
+    for _, shard_rows in groupby(rows, key=lambda row: row[0]):
         parts: dict[str, list[pa.Table]] = defaultdict(list)
-        for _, name, packed in mine:
+        for _, name, packed in shard_rows:
             parts[name].append(unpack(packed))
-        for made in make({name: pa.concat_tables(some) for name, some in parts.items()}):
-            yield from made.combine_chunks().to_batches()
+        for result in make({name: pa.concat_tables(pieces) for name, pieces in parts.items()}):
+            yield from result.combine_chunks().to_batches()
 
 
 def _worked(

@@ -70,14 +70,14 @@ def time_tables(operations: LogRows, slices: Slices, waits: Mapping[str, pa.Tabl
     count = partial(_by_time, slices=slices, first=first_keys(waits["by_key"]), long_us=long_us)
     rows = operations.map_named(count, {"operations": observed_columns(_BY_TIME), "requests": COUNTED.names}, PACKED)
     schemas = {name: arrow_schema(TABLES[name]) for name in _COUNTED}
-    found = collected(rows, schemas | {"suffering": SUFFERING, "fetch_runs": FETCH_RUNS, "reading": READING})
-    summed = {name: added_up(found[name], schemas[name].names, counts) for name, counts in _COUNTED.items()}
+    tables = collected(rows, schemas | {"suffering": SUFFERING, "fetch_runs": FETCH_RUNS, "reading": READING})
+    summed = {name: added_up(tables[name], schemas[name].names, counts) for name, counts in _COUNTED.items()}
     by_kind = added_up(summed["requests_by_time"].drop_columns(["at"]), REQUESTS_BY_KIND.names, ("requests", "waited"))
-    late = paused(joined_reading(found["reading"]))
+    late = paused(joined_reading(tables["reading"]))
     return summed | {
         "requests_by_kind": by_kind,
-        "incidents": incident_rows(pa.concat_tables([found["suffering"], late])),
-        "lags": lag_rows(joined(found["fetch_runs"]), replace(slices, slices=LAG_SLICES), end_us),
+        "incidents": incident_rows(pa.concat_tables([tables["suffering"], late])),
+        "lags": lag_rows(joined(tables["fetch_runs"]), replace(slices, slices=LAG_SLICES), end_us),
     }
 
 
@@ -109,12 +109,12 @@ def _tables(shard: dict[str, pa.Table]) -> Iterator[Packed]:
 def incident_tables(operations: LogRows, incidents: Sequence[Incident]) -> dict[str, pa.Table]:
     """Return the counts near incidents (`activity`), and `incident_waits`: one job, or none without incidents."""
     schemas = {"activity": ACTIVITY, "incident_waits": FOUND}
-    found = {name: schema.empty_table() for name, schema in schemas.items()}
+    tables = {name: schema.empty_table() for name, schema in schemas.items()}
     if incidents:
-        more = ("client_id", "error_code", "keys", *TIMES, "size_bytes", "timeout_ms")
+        columns = ("client_id", "error_code", "keys", *TIMES, "size_bytes", "timeout_ms")
         count = partial(_near_incidents, incidents=incidents)
-        found = collected(observed(operations, *more).mapInArrow(count, PACKED), schemas)
-    return {"activity": in_order(found["activity"]), "incident_waits": incident_waits(found["incident_waits"])}
+        tables = collected(observed(operations, *columns).mapInArrow(count, PACKED), schemas)
+    return {"activity": in_order(tables["activity"]), "incident_waits": incident_waits(tables["incident_waits"])}
 
 
 def _near_incidents(batches: Iterable[pa.RecordBatch], *, incidents: Sequence[Incident]) -> Iterator[pa.RecordBatch]:

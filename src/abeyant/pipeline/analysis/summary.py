@@ -43,8 +43,8 @@ def summary_rows(ranked: Ranked) -> pa.Table:
 
 def expired_share(completed: Integers, expired: Integers) -> pa.Array:
     """Return the share that expired of the operations whose outcome is known, null when there is none."""
-    known = completed + expired
-    return pa.array(expired / np.maximum(known, 1), mask=known == 0)
+    total = completed + expired
+    return pa.array(expired / np.maximum(total, 1), mask=total == 0)
 
 
 def waits(operations: DataFrame) -> DataFrame:
@@ -61,13 +61,13 @@ def waits_rows(ranked: Ranked) -> pa.Table:
     parts = []
     for outcome in ("completed", "expired", "unknown"):
         number = np.add.reduceat(getattr(ranked, outcome), starts)
-        some = number > 0
+        mask = number > 0
         columns = {
-            **{name: ranked.groups[name].take(pa.array(group[some])) for name in _GROUP},
-            "outcome": pa.array([outcome] * int(some.sum()), pa.string()),
-            "low_ms": np.where(has_waited, _edge_ms(step), 0.0)[some],
-            "high_ms": np.where(has_waited, _edge_ms(step + 1), 0.0)[some],
-            "operations": number[some],
+            **{name: ranked.groups[name].take(pa.array(group[mask])) for name in _GROUP},
+            "outcome": pa.array([outcome] * int(mask.sum()), pa.string()),
+            "low_ms": np.where(has_waited, _edge_ms(step), 0.0)[mask],
+            "high_ms": np.where(has_waited, _edge_ms(step + 1), 0.0)[mask],
+            "operations": number[mask],
         }
         parts.append(pa.table(columns))
     return pa.concat_tables(parts).select(WAITS.fieldNames())

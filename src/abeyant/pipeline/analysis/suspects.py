@@ -89,27 +89,27 @@ def find_suspects(incidents: Iterable[Incident], activity: pa.Table, end_us: int
     incidents = list(incidents)
     second = activity["second"].to_numpy()
     is_calm = np.ones(len(second), bool)
-    for one in incidents:
-        begin, end = np.searchsorted(second, [one.first_us // 1_000_000, one.last_us // 1_000_000 + 2])
+    for burst in incidents:
+        begin, end = np.searchsorted(second, [burst.first_us // 1_000_000, burst.last_us // 1_000_000 + 2])
         is_calm[begin:end] = False
     fetching = Fetching(activity, is_calm)
     quiet, brokers = silences(fetching, end_us), broker_ids(fetching)
-    found, rows = list[Suspect](), NearRows(activity)
+    suspects, rows = list[Suspect](), NearRows(activity)
     for incident in incidents:
         near = range(incident.first_us // 1_000_000 - NEAR_S, incident.last_us // 1_000_000 + NEAR_S + 1)
         begin, end = map(int, np.searchsorted(second, [near.start, near.stop]))
         calm = partial(_calm, rows, is_calm, begin, end)
         columns = activity.slice(begin, end - begin), second[begin:end], near
         case = Case(incident, *columns, calm, fetching, quiet, brokers)
-        mine = _without_doubles([suspect for rule in _RULES for suspect in rule(case)]) or list(_lone_client(case))
-        found += sorted(mine, key=lambda suspect: -suspect.confidence)
-    return found
+        causes = _without_doubles([suspect for rule in _RULES for suspect in rule(case)]) or list(_lone_client(case))
+        suspects += sorted(causes, key=lambda suspect: -suspect.confidence)
+    return suspects
 
 
 def suspect_rows(suspects: Sequence[Suspect]) -> pa.Table:
     """Return the table `suspects`, in the order given."""
     schema = arrow_schema(SUSPECTS)
-    return pa.table({name: [getattr(one, name) for one in suspects] for name in schema.names}, schema)
+    return pa.table({name: [getattr(suspect, name) for suspect in suspects] for name in schema.names}, schema)
 
 
 def _calm(rows: NearRows, is_calm: npt.NDArray[np.bool_], begin: int, end: int) -> list[Activity]:
@@ -118,19 +118,19 @@ def _calm(rows: NearRows, is_calm: npt.NDArray[np.bool_], begin: int, end: int) 
 
 def _without_doubles(suspects: Sequence[Suspect]) -> list[Suspect]:
     """Return the suspects without a broker's silence where its slow disk explains it."""
-    disks = {one.suspect for one in suspects if one.kind == "slow_disk"}
-    return [one for one in suspects if one.kind != "silent_broker" or one.suspect not in disks]
+    disks = {suspect.suspect for suspect in suspects if suspect.kind == "slow_disk"}
+    return [suspect for suspect in suspects if suspect.kind != "silent_broker" or suspect.suspect not in disks]
 
 
 def _silent_brokers(case: Case) -> Iterator[Suspect]:
     incident = case.incident
     by_broker: dict[int, list[Silence]] = defaultdict(list)
-    for one in case.silent:
-        if not case.is_silent(one.instance, one) and one.instance not in case.deserted:
-            by_broker[one.replica].append(one)
-    for broker, mine in by_broker.items():
-        leaders = sorted({one.instance for one in mine})
-        first, last = min(one.first_us for one in mine), max(one.last_us for one in mine)
+    for silence in case.silent:
+        if not case.is_silent(silence.instance, silence) and silence.instance not in case.deserted:
+            by_broker[silence.replica].append(silence)
+    for broker, times in by_broker.items():
+        leaders = sorted({silence.instance for silence in times})
+        first, last = min(silence.first_us for silence in times), max(silence.last_us for silence in times)
         silent = broker in case.still
         also = "; its own log is silent too" if silent else ""
         yield Suspect(
@@ -148,25 +148,25 @@ def _silent_brokers(case: Case) -> Iterator[Suspect]:
 def _slow_followers(case: Case) -> Iterator[Suspect]:
     gaps, usual = case.fetching.gaps(case.seconds), case.fetching.gaps(case.near_seconds, calm=True)
     paces = {pair: gap.gap_us for pair, gap in gaps.items() if pair in usual and gap.fetches >= _LEAST}
-    quiet = {one.replica for one in case.silent}
+    quiet = {silence.replica for silence in case.silent}
     slow = {pair for pair, gap_us in paces.items() if _is_slow(gap_us, usual[pair].gap_us)}
-    named = []
+    candidates = []
     for broker in {replica for _, replica in slow}:
-        mine = {pair for pair in paces if pair[1] == broker}
-        if broker in quiet or not mine <= slow:
+        own_pairs = {pair for pair in paces if pair[1] == broker}
+        if broker in quiet or not own_pairs <= slow:
             continue
         from_it = {pair for pair in paces if case.brokers.get(pair[0]) == broker}
-        others = slow - mine - from_it
+        others = slow - own_pairs - from_it
         if not others:
-            named.append((broker, mine, bool(from_it) and from_it <= slow))
-    if len(named) > 1:  # with two brokers each is slow to the other: both directions say whose network it is
-        named = [one for one in named if one[2]] if sum(one[2] for one in named) == 1 else []
-    for broker, mine, network in named:
-        worst = max(sorted(mine), key=lambda pair: paces[pair])
-        what = "and the others fetched as slowly from it" if network else "its disk, or its network"
+            candidates.append((broker, own_pairs, bool(from_it) and from_it <= slow))
+    if len(candidates) > 1:  # with two brokers each is slow to the other: both directions say whose network it is
+        candidates = [entry for entry in candidates if entry[2]] if sum(entry[2] for entry in candidates) == 1 else []
+    for broker, own_pairs, network in candidates:
+        worst = max(sorted(own_pairs), key=lambda pair: paces[pair])
+        detail = "and the others fetched as slowly from it" if network else "its disk, or its network"
         evidence = (
             f"{case.named(broker)} fetched slowly from {clock(case)}: {ms(paces[worst])} from one fetch to the next, "
-            f"usually {ms(usual[worst].gap_us)}, {what}, while {affected(case.incident)}"
+            f"usually {ms(usual[worst].gap_us)}, {detail}, while {affected(case.incident)}"
         )
         rule = "slow_network" if network else "slow_follower"
         yield case.suspect(f"broker {broker}", rule, evidence, 0.75 if network else 0.6)
@@ -178,17 +178,17 @@ def _slow_disk(case: Case) -> Iterator[Suspect]:
     fetches = _slower(case, "local_us", lambda row: row.kind in LONG_POLLS) if appends else {}
     for instance, (mean, usual) in appends.items():
         broker = case.broker(instance)
-        stuck = any(one.replica == case.brokers.get(instance) for one in case.silent)
-        whole = instance in fetches and not stuck
-        what = (
-            ", and was as slow in all else" if whole else " and stopped fetching: its disk" if stuck else ": its disk"
+        stuck = any(silence.replica == case.brokers.get(instance) for silence in case.silent)
+        general = instance in fetches and not stuck
+        detail = (
+            ", and was as slow in all else" if general else " and stopped fetching: its disk" if stuck else ": its disk"
         )
         evidence = (
             f"{case.named_log(instance)} took {ms(mean)} to append a produce from {clock(case)}, usually {ms(usual)}"
-            f"{what}, while {affected(case.incident)}"
+            f"{detail}, while {affected(case.incident)}"
         )
-        confidence = 0.5 if whole else 0.9 if stuck else 0.75
-        yield case.suspect(broker, "slow_broker" if whole else "slow_disk", evidence, confidence)
+        confidence = 0.5 if general else 0.9 if stuck else 0.75
+        yield case.suspect(broker, "slow_broker" if general else "slow_disk", evidence, confidence)
 
 
 def _slow_sending(case: Case) -> Iterator[Suspect]:
@@ -197,12 +197,12 @@ def _slow_sending(case: Case) -> Iterator[Suspect]:
         for row in case.during:
             total, number = sums[row.client_id]
             sums[row.client_id] = total + row.send_us, number + row.operations
-        client, (mine, number) = max(sums.items(), key=lambda item: item[1][0], default=(None, (0, 1)))
+        client, (sending_us, number) = max(sums.items(), key=lambda item: item[1][0], default=(None, (0, 1)))
         others = max((total / count for other, (total, count) in sums.items() if other != client), default=0.0)
-        is_alone = mine >= _READER_SHARE * sum(total for total, _ in sums.values()) and others < _SLOW_US
+        is_alone = sending_us >= _READER_SHARE * sum(total for total, _ in sums.values()) and others < _SLOW_US
         if is_alone and client is not None and len(sums) >= _FEW:
             evidence = (
-                f"client {client} read slowly from {clock(case)}: {ms(mine / number)} on average to send it a "
+                f"client {client} read slowly from {clock(case)}: {ms(sending_us / number)} on average to send it a "
                 f"response, while {ms(others)} at most were enough for {len(sums) - 1} others"
             )
             yield case.suspect(f"client {client}", "slow_reader", evidence, 0.75)
@@ -259,13 +259,13 @@ def _slower(case: Case, name: str, which: Callable[[Activity], bool]) -> dict[st
 
 def _means(rows: Iterable[Activity], name: str, which: Callable[[Activity], bool]) -> dict[str, float]:
     """Return the mean time of requests at each instance that had enough of them, in µs."""
-    spent = attrgetter(name)
+    time_of = attrgetter(name)
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
         if which(row):
-            mine = sums[row.instance]
-            mine[0] += spent(row)
-            mine[1] += row.operations
+            entry = sums[row.instance]
+            entry[0] += time_of(row)
+            entry[1] += row.operations
     return {instance: total / number for instance, (total, number) in sums.items() if number >= _LEAST}
 
 
@@ -292,9 +292,9 @@ def _moved(case: Case) -> Iterator[Suspect]:
             first[row.instance] = min(row.first_us, first.get(row.instance, row.first_us))
     for instance, number in answers.most_common(1):
         if number >= 3:
-            what = "coordinator of groups" if "coord" in rule else "leader of partitions"
+            role = "coordinator of groups" if "coord" in rule else "leader of partitions"
             evidence = (
-                f"{case.named_log(instance)} ceased to be {what} about {moment(first[instance]):%H:%M:%S}: it refused "
+                f"{case.named_log(instance)} ceased to be {role} about {moment(first[instance]):%H:%M:%S}: it refused "
                 f"{number:,} requests, while {affected(case.incident)}"
             )
             yield case.suspect(
@@ -348,11 +348,11 @@ def _lone_client(case: Case) -> Iterator[Suspect]:
             expired[row.client_id] += row.expired
     long = [client for client, wait in waits.items() if wait >= _LONG_US or expired[client]]
     if len(long) == 1 and len(waits) >= _FEW:
-        ended = (
+        outcome = (
             f"{expired[long[0]]:,} of its requests expired, after at most" if expired[long[0]] else "it waited up to"
         )
         evidence = (
-            f"client {long[0]} alone had trouble from {clock(case)}: {ended} {ms(waits[long[0]])}, "
+            f"client {long[0]} alone had trouble from {clock(case)}: {outcome} {ms(waits[long[0]])}, "
             f"while {len(waits) - 1} other clients had none"
         )
         yield case.suspect(f"client {long[0]}", "lone_client", evidence, 0.5)

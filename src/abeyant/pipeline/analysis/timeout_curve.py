@@ -47,13 +47,13 @@ def timeout_curve(operations: DataFrame, *, points: int | None = None) -> DataFr
 def timeout_curve_rows(ranked: Ranked, most_points: int | None = None) -> pa.Table:
     """Return the rows of `TIMEOUT_CURVE` of whole groups."""
     at_risk = ranked.total[ranked.group] - ranked.before
-    left = at_risk - ranked.completed
+    remaining = at_risk - ranked.completed
     # A product of (1 - completed/at_risk) as a sum of logarithms. Only the last factor may be 0: it is left out of
     # the sums and put in at its row.
-    some = left > 0
-    factor = np.log1p(np.where(some, -ranked.completed / at_risk, 0.0))
-    variance = np.where(some, ranked.completed / np.where(some, at_risk * left, 1), 0.0)
-    share = np.where(some, np.exp(_running(factor, ranked)), 0.0)
+    positive = remaining > 0
+    factor = np.log1p(np.where(positive, -ranked.completed / at_risk, 0.0))
+    variance = np.where(positive, ranked.completed / np.where(positive, at_risk * remaining, 1), 0.0)
+    share = np.where(positive, np.exp(_running(factor, ranked)), 0.0)
     greenwood = _running(variance, ranked)
     inside = (share > 0) & (share < 1)
     safe = np.where(inside, share, 0.5)
@@ -62,17 +62,17 @@ def timeout_curve_rows(ranked: Ranked, most_points: int | None = None) -> pa.Tab
         low, high = (np.where(inside, safe**power, share) for power in (width, 1 / width))
     last = np.zeros(len(share), bool)
     last[ranked.ends - 1] = True
-    kept = np.flatnonzero((ranked.completed > 0) | last)
+    rows = np.flatnonzero((ranked.completed > 0) | last)
     if most_points is not None:
-        kept = kept[_thinned(ranked, kept, most_points)]
+        rows = rows[_thinned(ranked, rows, most_points)]
     columns = {
-        **{name: ranked.groups[name].take(pa.array(ranked.group[kept])) for name in _GROUP},
-        "timeout_ms": ranked.wait_us[kept] / 1000,
-        "at_risk": at_risk[kept],
-        "completed": ranked.completed[kept],
-        "share_expiring": share[kept],
-        "low": low[kept],
-        "high": high[kept],
+        **{name: ranked.groups[name].take(pa.array(ranked.group[rows])) for name in _GROUP},
+        "timeout_ms": ranked.wait_us[rows] / 1000,
+        "at_risk": at_risk[rows],
+        "completed": ranked.completed[rows],
+        "share_expiring": share[rows],
+        "low": low[rows],
+        "high": high[rows],
     }
     return pa.table(columns).select(TIMEOUT_CURVE.fieldNames())
 
@@ -82,11 +82,11 @@ def _running(values: Floats, ranked: Ranked) -> Floats:
     return np.concatenate([np.cumsum(part) for part in np.split(values, ranked.starts[1:])])
 
 
-def _thinned(ranked: Ranked, kept: npt.NDArray[np.int64], most_points: int) -> npt.NDArray[np.bool_]:
+def _thinned(ranked: Ranked, rows: npt.NDArray[np.int64], most_points: int) -> npt.NDArray[np.bool_]:
     """Return which kept rows stay: in series of more than `most_points` waits, only the last row of each bucket."""
-    points = (ranked.ends - ranked.starts)[ranked.group[kept]]
-    bucket = np.floor(np.log1p(ranked.wait_us[kept].astype(np.float64)) * _BUCKETS_PER_E)
-    last = np.zeros(len(kept), bool)
-    last[np.append(run_starts([ranked.group[kept], bucket])[1:], len(kept)) - 1] = True
+    points = (ranked.ends - ranked.starts)[ranked.group[rows]]
+    bucket = np.floor(np.log1p(ranked.wait_us[rows].astype(np.float64)) * _BUCKETS_PER_E)
+    last = np.zeros(len(rows), bool)
+    last[np.append(run_starts([ranked.group[rows], bucket])[1:], len(rows)) - 1] = True
     stays: npt.NDArray[np.bool_] = (points <= most_points) | last
     return stays

@@ -29,16 +29,16 @@ def unmatched_of(ended: Ended, operations: DataFrame, events: DataFrame, columns
     further = [F.col(name) for name in operations.columns if name in FURTHER and name.endswith("_key")]
     keys = F.concat("watches.key", F.array(*further)) if further else F.col("watches.key")
     exploded = operations.select("instance", F.explode(keys).alias("key")).dropna()
-    some = exploded.limit(_LOOKED_AT).toArrow().group_by(_PAIR, use_threads=False).aggregate([])
+    sample = exploded.limit(_LOOKED_AT).toArrow().group_by(_PAIR, use_threads=False).aggregate([])
     events = valid_events(events).select(*_PAIR)
-    few = operations.sparkSession.createDataFrame(some.combine_chunks())
-    if not some.num_rows or not events.join(F.broadcast(few), _PAIR, "left_semi").isEmpty():
+    sample_frame = operations.sparkSession.createDataFrame(sample.combine_chunks())
+    if not sample.num_rows or not events.join(F.broadcast(sample_frame), _PAIR, "left_semi").isEmpty():
         return None
-    theirs = events.limit(_LOOKED_AT).toArrow()
-    if not theirs.num_rows:
+    event_keys = events.limit(_LOOKED_AT).toArrow()
+    if not event_keys.num_rows:
         return None
-    many = f"the {ended.expired:,} operations"
-    if some.num_rows > _LOOKED_AT // 2 or ended.expired >= _LOOKED_AT:  # there may be more keys
-        many = f"{many} (looked for {some.num_rows:,} of their keys)"
-    pairs = ([*zip(*table.select(_PAIR).to_pydict().values(), strict=True)] for table in (some, theirs))
-    return unmatched_keys(many, key_column(columns), *pairs)
+    subject = f"the {ended.expired:,} operations"
+    if sample.num_rows > _LOOKED_AT // 2 or ended.expired >= _LOOKED_AT:  # there may be more keys
+        subject = f"{subject} (looked for {sample.num_rows:,} of their keys)"
+    pairs = ([*zip(*table.select(_PAIR).to_pydict().values(), strict=True)] for table in (sample, event_keys))
+    return unmatched_keys(subject, key_column(columns), *pairs)

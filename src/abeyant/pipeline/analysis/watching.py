@@ -102,7 +102,7 @@ class IncidentWatch:
     @property
     def unsettled(self) -> bool:
         """Return whether a notice may become due without new rows, as time passes."""
-        return any(not one.ended or one.told != one.document() for one in self._known)
+        return any(not incident.ended or incident.told != incident.document() for incident in self._known)
 
     def forget(self, now: int | None = None) -> None:
         """Replace operations older than `KEPT_S` by sums, as of `now` (µs); by default, of the log furthest behind."""
@@ -123,51 +123,51 @@ class IncidentWatch:
 
     def packed(self) -> bytes:
         """Return the whole state as bytes, for `restored`."""
-        known = [vars(one) for one in self._known]
-        more = {
-            "known": known,
+        incidents = [vars(incident) for incident in self._known]
+        state = {
+            "known": incidents,
             "number": self._number,
             "cut": self._cut,
             "clocks": self._clocks,
             "topics": self._topics,
         }
         columns = {name: [pack(table)] for name, table in self._tables().items()}
-        return pack(pa.table({**columns, "more": [json.dumps(more)]}))
+        return pack(pa.table({**columns, "more": [json.dumps(state)]}))
 
     @classmethod
     def restored(cls, packed: bytes) -> IncidentWatch:
         """Return the watch whose state `packed` returned."""
-        made, row = cls(), unpack(packed).to_pylist()[0]
-        more = json.loads(row["more"])
-        made._counts, made._recent, made._folded = (unpack(row[name]) for name in ("counts", "recent", "folded"))
+        watch, row = cls(), unpack(packed).to_pylist()[0]
+        state = json.loads(row["more"])
+        watch._counts, watch._recent, watch._folded = (unpack(row[name]) for name in ("counts", "recent", "folded"))
         if "reading" in row:  # states from before pauses existed have none
-            made._reading = unpack(row["reading"])
-        made._known = [_Known(**one) for one in more["known"]]
-        made._number, made._cut, made._clocks, made._topics = (
-            more[name] for name in ("number", "cut", "clocks", "topics")
+            watch._reading = unpack(row["reading"])
+        watch._known = [_Known(**fields) for fields in state["known"]]
+        watch._number, watch._cut, watch._clocks, watch._topics = (
+            state[name] for name in ("number", "cut", "clocks", "topics")
         )
-        return made
+        return watch
 
     def _tables(self) -> dict[str, pa.Table]:
         return {"counts": self._counts, "recent": self._recent, "folded": self._folded, "reading": self._reading}
 
     def _long(self) -> dict[str, float]:
-        found = long_waits(rank(self._counts, ["kind"])) if self._counts.num_rows else None
+        table = long_waits(rank(self._counts, ["kind"])) if self._counts.num_rows else None
         return (
-            {} if found is None else dict(zip(*(found[name].to_pylist() for name in ("kind", "long_us")), strict=True))
+            {} if table is None else dict(zip(*(table[name].to_pylist() for name in ("kind", "long_us")), strict=True))
         )
 
     def _found(self) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]:
         """Return the incidents of the log so far, and the suspects of each."""
         runs = joined_reading(pa.concat_tables([self._reading, reading(self._recent)]))
-        struck = [self._folded, suffering(_suspicious(self._recent), self._long()), paused(runs)]
-        table = incident_rows(_named(pa.concat_tables(struck), self._topics))
+        parts = [self._folded, suffering(_suspicious(self._recent), self._long()), paused(runs)]
+        table = incident_rows(_named(pa.concat_tables(parts), self._topics))
         table = table.sort_by([(name, "ascending") for name in ("first", "kind", "trouble")])
         incidents = incidents_of(table)
         activity = activity_of(self._recent, incidents)
         suspects: list[list[dict[str, Any]]] = [[] for _ in incidents]
-        for one in find_suspects(incidents, activity, max(self._clocks.values())):
-            suspects[one.incident - 1].append(_suspect(one))
+        for suspect in find_suspects(incidents, activity, max(self._clocks.values())):
+            suspects[suspect.incident - 1].append(_suspect(suspect))
         rows = [_row(row) for row in table.to_pylist()]
         return rows, self._with_earlier(incidents, rows, suspects)
 
@@ -175,45 +175,49 @@ class IncidentWatch:
         self, incidents: list[Incident], rows: list[dict[str, Any]], suspects: list[list[dict[str, Any]]]
     ) -> list[list[dict[str, Any]]]:
         """Keep the earlier suspects of incidents if operations near their beginning have been dropped since."""
-        for number, one in enumerate(incidents):
-            if one.first_us - NEAR_S * _SECOND_US < self._cut:
-                same = next((known for known in self._known if _overlap(known.row, rows[number])), None)
-                suspects[number] = same.suspects if same is not None else suspects[number]
+        for number, incident in enumerate(incidents):
+            if incident.first_us - NEAR_S * _SECOND_US < self._cut:
+                earlier = next((known for known in self._known if _overlap(known.row, rows[number])), None)
+                suspects[number] = earlier.suspects if earlier is not None else suspects[number]
         return suspects
 
     def _compare(self, rows: list[dict[str, Any]], suspects: list[list[dict[str, Any]]], now: int) -> Iterator[Notice]:
         """Yield the differences from the last reports as notices."""
-        left, kept = list(self._known), []
-        for row, mine in zip(rows, suspects, strict=True):
-            known = next((one for one in left if _overlap(one.row, row)), None)
+        unmatched, current = list(self._known), []
+        for row, row_suspects in zip(rows, suspects, strict=True):
+            known = next((candidate for candidate in unmatched if _overlap(candidate.row, row)), None)
             last_us = _us(row["last"])
             if known is None:
                 if last_us < now - KEPT_S * _SECOND_US:
                     continue  # it is final, and forgotten
                 self._number += 1
-                known = _Known(self._number, row, mine)
-                kept.append(known)
+                known = _Known(self._number, row, row_suspects)
+                current.append(known)
                 yield {"event": "begins", **known.document()}
             else:
-                left.remove(known)
-                kept.append(known)
-                known.row, known.suspects = row, mine
+                unmatched.remove(known)
+                current.append(known)
+                known.row, known.suspects = row, row_suspects
             quiet_s = now // _SECOND_US - last_us // _SECOND_US
-            most_s = gap_s(row["trouble"])
+            limit_s = gap_s(row["trouble"])
             if not known.ended:
-                if quiet_s > most_s:
+                if quiet_s > limit_s:
                     known.ended, known.told = True, known.document()
                     yield {"event": "ends", **known.told}
-            elif quiet_s <= most_s:
+            elif quiet_s <= limit_s:
                 known.ended = False
                 yield {"event": "begins", **known.document()}
             elif known.told != known.document() and (quiet_s > NEAR_S or _who(known.told) != _who(known.document())):
                 known.told = known.document()
                 yield {"event": "changed", **known.told}
-        for known in left:
+        for known in unmatched:
             if _us(known.row["last"]) >= now - KEPT_S * _SECOND_US:
                 yield {"event": "withdrawn", **known.document()}
-        self._known = [one for one in kept if _us(one.row["last"]) >= now - KEPT_S * _SECOND_US or not one.ended]
+        self._known = [
+            incident
+            for incident in current
+            if _us(incident.row["last"]) >= now - KEPT_S * _SECOND_US or not incident.ended
+        ]
 
 
 def _ends(operations: pa.Table) -> pa.ChunkedArray:
@@ -252,13 +256,13 @@ def _summed_up(struck: pa.Table, cut: int) -> pa.Table:
     ordered = struck.sort_by([(name, "ascending") for name in ("kind", "trouble", "second")]).combine_chunks()
     seconds = ordered["second"].to_numpy()
     names = [ordered[name].to_numpy(zero_copy_only=False).astype(str) for name in ("kind", "trouble")]
-    apart = np.ones(len(seconds), bool)
-    most = np.array([gap_s(name) for name in ordered["trouble"].to_pylist()])
-    apart[1:] = np.diff(seconds) > most[1:]
+    is_first = np.ones(len(seconds), bool)
+    gaps = np.array([gap_s(name) for name in ordered["trouble"].to_pylist()])
+    is_first[1:] = np.diff(seconds) > gaps[1:]
     for column in names:
-        apart[1:] |= column[1:] != column[:-1]
-    burst = np.cumsum(apart)
-    ends = np.maximum.reduceat(seconds, np.flatnonzero(apart))[burst - 1]
+        is_first[1:] |= column[1:] != column[:-1]
+    burst = np.cumsum(is_first)
+    ends = np.maximum.reduceat(seconds, np.flatnonzero(is_first))[burst - 1]
     ordered = ordered.set_column(ordered.column_names.index("second"), "second", pa.array(ends))
     ordered = ordered.filter(pa.array(ends >= cut - 2 * KEPT_S))
     group = ["kind", "trouble", "instance", "key", "second"]
@@ -271,20 +275,20 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value.isoformat() if name in ("first", "last") else value for name, value in row.items()}
 
 
-def _suspect(one: Suspect) -> dict[str, Any]:
-    found = {name: getattr(one, name) for name in ("suspect", "kind", "evidence", "confidence")}
-    return {**found, "first": one.first.isoformat(), "last": one.last.isoformat()}
+def _suspect(suspect: Suspect) -> dict[str, Any]:
+    fields = {name: getattr(suspect, name) for name in ("suspect", "kind", "evidence", "confidence")}
+    return {**fields, "first": suspect.first.isoformat(), "last": suspect.last.isoformat()}
 
 
 def _who(document: Mapping[str, Any]) -> list[str]:
-    return [one["suspect"] for one in document["suspects"]]
+    return [suspect["suspect"] for suspect in document["suspects"]]
 
 
 def _us(text: str) -> int:
     return round(datetime.fromisoformat(text).timestamp() * _SECOND_US)
 
 
-def _overlap(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _overlap(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether two rows are of one burst, which may have grown or been cut in between."""
-    same = all(one[name] == other[name] for name in ("kind", "trouble"))
-    return same and _us(one["first"]) <= _us(other["last"]) and _us(other["first"]) <= _us(one["last"])
+    same = all(row[name] == other[name] for name in ("kind", "trouble"))
+    return same and _us(row["first"]) <= _us(other["last"]) and _us(other["first"]) <= _us(row["last"])

@@ -83,9 +83,9 @@ class WrittenLog:
             "rejected": _Table(partial(_number, name="rejected"), arrow_schema(REJECTED), _folder(result, "rejected")),
             "requests": _Table(partial(_number, name="requests"), COUNTED, self._counted),
         }
-        cut = log.packed
+        packed = log.packed
         if self._counted is None:
-            self.operations = cut["operations"]
+            self.operations = packed["operations"]
             self.operations.packed.persist()
             columns = {name: table.schema.names for name, table in tables.items()}
             rows = self.operations.map_named(partial(_write_named, tables=tables), columns, _TOTALS)
@@ -93,11 +93,11 @@ class WrittenLog:
             folders = {name: Path(table.folder) for name, table in tables.items() if table.folder is not None}
             self.operations = PartRows(log.spark, folders, "operations")
             rows = log.mapped(partial(_parsing, tables=tables), _TOTALS)
-        told = rows.toArrow()
-        found = {name: getattr(pc, merge)(told[name]).as_py() for name, merge in _MERGED.items()}
+        part_totals = rows.toArrow()
+        totals = {name: getattr(pc, merge)(part_totals[name]).as_py() for name, merge in _MERGED.items()}
         for name, schema in (("operations", OBSERVED), ("rejected", REJECTED)):
-            _complete(result, name, partial(cut[name].table, schema), schema, found[name] or 0)
-        self.times = {**found, "operations": found["operations"] or 0, "rejected": found["rejected"] or 0}
+            _complete(result, name, partial(packed[name].table, schema), schema, totals[name] or 0)
+        self.times = {**totals, "operations": totals["operations"] or 0, "rejected": totals["rejected"] or 0}
 
     def close(self) -> None:
         """Release the rows that Spark keeps for analyses, and remove the folder of counted requests."""
@@ -113,9 +113,9 @@ def write_rows(result: ResultWriter, name: str, rows: ShardRows, schema: StructT
     One job. The workers write the files if the result is a directory; otherwise Spark does, in a second job.
     """
     table = _Table(tell, arrow_schema(schema), _folder(result, name))
-    found = rows.mapInArrow(partial(_write, table=table), told).toArrow()
-    _complete(result, name, lambda: rows.table(schema), schema, found.num_rows)
-    return found
+    totals = rows.mapInArrow(partial(_write, table=table), told).toArrow()
+    _complete(result, name, lambda: rows.table(schema), schema, totals.num_rows)
+    return totals
 
 
 def _folder(result: ResultWriter, name: str) -> str | None:
@@ -141,13 +141,15 @@ def _parse_and_write(
     batches: Iterator[pa.RecordBatch], *, survey: Survey, zone: ZoneInfo, tables: Mapping[str, _Table]
 ) -> Iterator[pa.RecordBatch]:
     numbers = (number for batch in batches for number in batch.column(0).to_pylist())
-    pieces = (named_chunk(survey.chunks[number], survey.topics, zone) for number in numbers)
-    return _write_named((rows for piece in pieces for rows in piece), tables=tables)
+    chunks = (named_chunk(survey.chunks[number], survey.topics, zone) for number in numbers)
+    return _write_named((rows for chunk in chunks for rows in chunk), tables=tables)
 
 
-def _write_named(named: Iterable[tuple[str, pa.Table]], *, tables: Mapping[str, _Table]) -> Iterator[pa.RecordBatch]:
+def _write_named(
+    named_tables: Iterable[tuple[str, pa.Table]], *, tables: Mapping[str, _Table]
+) -> Iterator[pa.RecordBatch]:
     parts = {name: _Part(table) for name, table in tables.items()}
-    for name, rows in named:
+    for name, rows in named_tables:
         yield from parts[name].add(rows)
     for part in parts.values():
         yield from part.close()
@@ -179,7 +181,7 @@ class _Part:
         if rows.num_rows:
             self._waiting.append(rows)
             self._rows += rows.num_rows
-        if self._rows >= _GROUP_ROWS or sum(one.nbytes for one in self._waiting) >= CHUNK_BYTES:
+        if self._rows >= _GROUP_ROWS or sum(table.nbytes for table in self._waiting) >= CHUNK_BYTES:
             yield self._flush()
 
     def close(self) -> Iterator[pa.RecordBatch]:
@@ -214,7 +216,7 @@ def _times(rows: pa.Table) -> pa.RecordBatch:
     is_known = rows["waited_ms"].is_valid().to_numpy(zero_copy_only=False) & has_start
     wait = np.rint(rows["waited_ms"].fill_null(0.0).to_numpy() * 1000).astype(np.int64)
     waits = is_known & (wait > 0)
-    found = {
+    totals = {
         "operations": rows.num_rows,
         "waited": int(waits.sum()),
         "first": start[has_start].min(initial=_LAST),
@@ -223,11 +225,11 @@ def _times(rows: pa.Table) -> pa.RecordBatch:
         "last_us": (start + wait)[waits].max(initial=-_LAST),
         "end": (start + wait)[is_known].max(initial=-_LAST),
     }
-    return _totals({name: None if abs(int(value)) == _LAST else int(value) for name, value in found.items()})
+    return _totals({name: None if abs(int(value)) == _LAST else int(value) for name, value in totals.items()})
 
 
 _LAST: Final = (1 << 63) - 1
 
 
-def _totals(found: Mapping[str, int | None]) -> pa.RecordBatch:
-    return pa.record_batch([pa.array([found.get(name)], pa.int64()) for name in _MERGED], list(_MERGED))
+def _totals(totals: Mapping[str, int | None]) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([totals.get(name)], pa.int64()) for name in _MERGED], list(_MERGED))

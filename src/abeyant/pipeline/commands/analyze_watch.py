@@ -54,16 +54,16 @@ def run(args: argparse.Namespace) -> int:
         raise AbeyantError(f"--watch continues from the state in DIR and writes no report: leave {option} out")
     if need_session(args.logs) or is_uri(str(args.out)):
         raise AbeyantError("--watch needs local logs and a local DIR: s3a://, hdfs:// and abfss:// are not supported")
-    awaited = list[str]()
-    find_logs(args.logs, instance=args.instance, awaited=awaited.append)  # refuse missing files before Spark starts
-    if awaited and not args.quiet:
-        print(visible(f"waiting for a log: {'; '.join(awaited)}"), file=sys.stderr, flush=True)
+    messages = list[str]()
+    find_logs(args.logs, instance=args.instance, awaited=messages.append)  # refuse missing files before Spark starts
+    if messages and not args.quiet:
+        print(visible(f"waiting for a log: {'; '.join(messages)}"), file=sys.stderr, flush=True)
     out = args.out.absolute()
     with terminate_as_interrupt(), leased(stream_lease(out), out):
         follower = _Follower(args, out)
         del args.overwrite  # `spark_for` would expect a result that is written as a whole
-        with spark_for(args, "abeyant analyze --watch", brief=True) as spark, stop_on_signal() as asked:
-            follower.follow(spark, asked)
+        with spark_for(args, "abeyant analyze --watch", brief=True) as spark, stop_on_signal() as stop_event:
+            follower.follow(spark, stop_event)
     if not args.quiet and not args.json:
         print("stopped: the same command continues", file=sys.stderr)
     return 0
@@ -107,12 +107,12 @@ class _Follower:
 
     def _take(self, rows: DataFrame, batch: int) -> None:
         """Add a batch, and report new notices."""
-        found = collected(rows, {"operations": GROWING, "topics": TOPICS, "read": READ})
+        tables = collected(rows, {"operations": GROWING, "topics": TOPICS, "read": READ})
         with self._lock:
-            self._watch.add(found["operations"], dict(zip(*found["topics"].to_pydict().values(), strict=True)))
-            for read in found["read"].to_pylist():
-                self._report_joined(read["joined"])
-                self._offsets, self._is_all = json.loads(read["offsets"]), read["is_all"]
+            self._watch.add(tables["operations"], dict(zip(*tables["topics"].to_pydict().values(), strict=True)))
+            for row in tables["read"].to_pylist():
+                self._report_joined(row["joined"])
+                self._offsets, self._is_all = json.loads(row["offsets"]), row["is_all"]
             self._grown = self._looked = time.monotonic()
             self._report(self._watch.look() if self._is_all else [])
             if not self._is_all:
@@ -161,10 +161,10 @@ class _Follower:
 
     def _restore(self) -> None:
         try:
-            what, packed = (self._out / STATE).read_bytes().split(b"\n", 1)
+            header, packed = (self._out / STATE).read_bytes().split(b"\n", 1)
         except FileNotFoundError:
             return
-        before: dict[str, Any] = json.loads(what)
+        before: dict[str, Any] = json.loads(header)
         self._offsets = before.pop("offsets")
         if before != self._what:
             raise AbeyantError(
@@ -174,23 +174,23 @@ class _Follower:
 
 
 def _paths(paths: list[str]) -> str:
-    named = ", ".join(paths[:_FILES_NAMED])
-    more = len(paths) - _FILES_NAMED
-    return f"{len(paths):,} files: {named} and {more:,} more" if more > 0 else named
+    listing = ", ".join(paths[:_FILES_NAMED])
+    remaining = len(paths) - _FILES_NAMED
+    return f"{len(paths):,} files: {listing} and {remaining:,} more" if remaining > 0 else listing
 
 
 def notice_line(notice: Mapping[str, Any]) -> str:
     """Return a notice as one line of text."""
     first, last = (datetime.fromisoformat(notice[name]) for name in ("first", "last"))
     affected = f"{notice['operations']:,} {notice['kind']} {TROUBLES[notice['trouble']]}"
-    where = ", ".join(notice["instances"])
-    begun = f"incident {notice['incident']} {notice['event']}"
+    instances = ", ".join(notice["instances"])
+    prefix = f"incident {notice['incident']} {notice['event']}"
     if notice["event"] == "begins":
-        return f"{first:%H:%M:%S} {begun}: {affected} at {where}"
+        return f"{first:%H:%M:%S} {prefix}: {affected} at {instances}"
     if notice["event"] == "withdrawn":
-        return f"{last:%H:%M:%S} {begun}: so long a wait is usual for {notice['kind']}"
+        return f"{last:%H:%M:%S} {prefix}: so long a wait is usual for {notice['kind']}"
     expired = f", {notice['expired']:,} expired" if notice["expired"] else ""
     suspects = notice["suspects"]
-    who = suspects[0]["evidence"] if suspects else "no suspect"
+    suspect = suspects[0]["evidence"] if suspects else "no suspect"
     length = duration((last - first).total_seconds() * 1000)
-    return f"{last:%H:%M:%S} {begun} after {length}: {affected}{expired} at {where}; {who}"
+    return f"{last:%H:%M:%S} {prefix} after {length}: {affected}{expired} at {instances}; {suspect}"

@@ -86,29 +86,29 @@ def run(args: argparse.Namespace) -> int:
     if args.later is not None:
         expired = _with_later(expired, args.later)
     limit = (0 if args.csv or args.json else _SHOWN) if args.limit is None else args.limit
-    shown = expired[:limit] if limit else expired
+    table = expired[:limit] if limit else expired
     columns = _COLUMNS if args.later is None else _COLUMNS + _LATER
     with standard_output():
         if args.csv:
             lines = csv.writer(sys.stdout, lineterminator="\n")
             lines.writerow(columns)
-            lines.writerows(_rows(shown, columns, _TIME))
+            lines.writerows(_rows(table, columns, _TIME))
         elif args.json:
-            for row in _rows(shown, columns, _TIME):
+            for row in _rows(table, columns, _TIME):
                 print_json_text(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False))
         else:
-            _print(shown, columns)
-            again = args.result if args.later is None else f"{args.result} --later {args.later}"
-            more = f"; --limit 0 shows all, --csv for a file: abeyant expired {again} --csv > expired.csv"
-            print(f"{expired.num_rows:,} expired{_later_phrase(expired)}{more if len(shown) < len(expired) else ''}")
+            _print(table, columns)
+            arguments = args.result if args.later is None else f"{args.result} --later {args.later}"
+            hint = f"; --limit 0 shows all, --csv for a file: abeyant expired {arguments} --csv > expired.csv"
+            print(f"{expired.num_rows:,} expired{_later_phrase(expired)}{hint if len(table) < len(expired) else ''}")
     return 0
 
 
-def _print(shown: pa.Table, columns: Sequence[str]) -> None:
+def _print(table: pa.Table, columns: Sequence[str]) -> None:
     """Print a line for each operation, for a person."""
     late = "late_ms" in columns
     print(f"{'deadline':<19}  {'waited':>12}  {f'{_LATE_BY:>12}  ' if late else ''}operation")
-    for deadline, op_id, kind, instance, waited_ms, *later in _rows(shown, columns, "%Y-%m-%d %H:%M:%S"):
+    for deadline, op_id, kind, instance, waited_ms, *later in _rows(table, columns, "%Y-%m-%d %H:%M:%S"):
         times = [waited_ms, *later[1:]]
         cells = ["never" if ms is None else duration(ms).replace("\N{NO-BREAK SPACE}", " ") for ms in times]
         print(visible("  ".join([deadline, *(f"{cell:>12}" for cell in cells), operation_name(instance, op_id, kind)])))
@@ -130,21 +130,21 @@ def _with_later(expired: pa.Table, later: str) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    ended = _read(later, [*_ID, "outcome", "at"])
+    outcomes = _read(later, [*_ID, "outcome", "at"])
     ids = expired.append_column("place", pa.array(range(expired.num_rows), pa.int64())).select([*_ID, "place"])
-    found = ids.join(ended, _ID).sort_by("place")
-    if found.num_rows != expired.num_rows or found["outcome"].null_count:
+    matches = ids.join(outcomes, _ID).sort_by("place")
+    if matches.num_rows != expired.num_rows or matches["outcome"].null_count:
         raise AbeyantError(f"{later} is not a result of the same operations: it lacks some that expired in the other")
-    at = found["at"].cast(pa.timestamp("us"))
+    at = matches["at"].cast(pa.timestamp("us"))
     late = pc.divide(pc.subtract(at.cast(pa.int64()), expired["at"].cast(pa.int64())).cast(pa.float64()), 1000.0)
     if pc.any(pc.less(late, 0.0)).as_py():
         raise AbeyantError(
             f"{later} ends some operations earlier: --later takes a result with a longer time-out, of the same columns"
         )
-    done = pc.equal(found["outcome"], "completed")
+    is_completed = pc.equal(matches["outcome"], "completed")
     never = pa.scalar(None)
-    expired = expired.append_column("completed", pc.if_else(done, at, never.cast(at.type)))
-    return expired.append_column("late_ms", pc.if_else(done, late, never.cast(late.type)))
+    expired = expired.append_column("completed", pc.if_else(is_completed, at, never.cast(at.type)))
+    return expired.append_column("late_ms", pc.if_else(is_completed, late, never.cast(late.type)))
 
 
 def read_expired(result: str) -> pa.Table:
@@ -165,19 +165,19 @@ def _read(result: str, columns: list[str], outcome: str | None = None) -> pa.Tab
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    found = []
+    batches = []
     for file in _files(result):
         try:
-            stored = pq.ParquetFile(file)
-            if lacking := [name for name in columns if name not in stored.schema_arrow.names]:
+            parquet_file = pq.ParquetFile(file)
+            if lacking := [name for name in columns if name not in parquet_file.schema_arrow.names]:
                 raise AbeyantError(f"cannot read {file}: no column {lacking[0]!r}, which outcomes have")
-            for batch in stored.iter_batches(_BATCH_ROWS, columns=columns):
-                found.append(batch if outcome is None else batch.filter(pc.equal(batch.column("outcome"), outcome)))
+            for batch in parquet_file.iter_batches(_BATCH_ROWS, columns=columns):
+                batches.append(batch if outcome is None else batch.filter(pc.equal(batch.column("outcome"), outcome)))
         except (OSError, pa.ArrowException) as error:
             raise AbeyantError(f"cannot read {file}: {str(error).splitlines()[0]}") from error
-    if not found:
+    if not batches:
         raise AbeyantError(f"{result}/outcomes has no Parquet file: the result is not complete")
-    return pa.Table.from_batches(found)
+    return pa.Table.from_batches(batches)
 
 
 def _files(result: str) -> list[Path]:
@@ -193,8 +193,8 @@ def _files(result: str) -> list[Path]:
 
 def _rows(expired: pa.Table, columns: Sequence[str], time_format: str) -> Iterator[list[Any]]:
     """Yield the values of `columns`, times as text, and '' for a kind that is null."""
-    read = ["at" if name == "deadline" else name for name in columns]
-    for batch in expired.select(read).to_batches(_BATCH_ROWS):
+    names = ["at" if name == "deadline" else name for name in columns]
+    for batch in expired.select(names).to_batches(_BATCH_ROWS):
         for row in batch.to_pylist():
             row["kind"] = row["kind"] or ""
             yield [value.strftime(time_format) if isinstance(value, datetime) else value for value in row.values()]

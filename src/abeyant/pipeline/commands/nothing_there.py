@@ -103,24 +103,24 @@ class _LaterError(Exception):
     """Only Spark can check the table, so the check is left to its job."""
 
 
-def _small_table(given: Input) -> pa.Table:
+def _small_table(source: Input) -> pa.Table:
     from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, format_of
     from abeyant.pipeline.commands.quick.files import read_file
 
     try:
-        format_of(given.name, given.format)
-        if given.query is not None or os.path.getsize(given.name) > _MOST_BYTES:
+        format_of(source.name, source.format)
+        if source.query is not None or os.path.getsize(source.name) > _MOST_BYTES:
             raise _LaterError
-        return read_file(given.name, given.format)
+        return read_file(source.name, source.format)
     except NeedsSparkError as error:
         raise _LaterError from error
 
 
-def _check_columns(table: pa.Table, given: Input) -> None:
+def _check_columns(table: pa.Table, source: Input) -> None:
     from abeyant.pipeline.commands.quick.eligible import NeedsSparkError, check_mapping
     from abeyant.pipeline.commands.quick.tables import completed
     from abeyant.tables.schemas import EVENTS, OPERATIONS
 
     with suppress(NeedsSparkError):
-        check_mapping(given.table, given.columns)
-        completed(table, given.columns, OPERATIONS if given.table == "operations" else EVENTS, given.table)
+        check_mapping(source.table, source.columns)
+        completed(table, source.columns, OPERATIONS if source.table == "operations" else EVENTS, source.table)

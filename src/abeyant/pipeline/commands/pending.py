@@ -73,31 +73,31 @@ def run(args: argparse.Namespace) -> int:
         if args.key is not None:
             table = table.where(table["key"] == args.key)
         table = table.orderBy("deadline", "instance", "op_id").persist()
-        shown = table.limit(args.limit) if args.limit else table
+        rows = table.limit(args.limit) if args.limit else table
         with standard_output():
             if args.json:
-                for line in _json_lines(shown):
+                for line in _json_lines(rows):
                     print_json_text(line)
             else:
-                for line in _text_lines(shown):
+                for line in _text_lines(rows):
                     print(line)
                 print(f"{table.count():,} pending")
     return 0
 
 
-def _checkpoint(given: str) -> str:
+def _checkpoint(path: str) -> str:
     """Return the checkpoint of a stream's --out; return a checkpoint unchanged."""
     from abeyant.pipeline.commands.stream_run.description import DESCRIPTION
 
-    described, inside = Path(given) / DESCRIPTION, Path(given) / "checkpoint"
-    if described.exists():
+    file, checkpoint = Path(path) / DESCRIPTION, Path(path) / "checkpoint"
+    if file.exists():
         # Prefer the checkpoint inside: after a move, the described path may belong to another stream.
-        return str(inside.absolute()) if (inside / "state").is_dir() else _named(described.read_bytes(), described)
-    if described.with_name(former(DESCRIPTION)).exists():
-        raise written_before(given, _MEND)
-    if not (Path(given) / "state").is_dir():
-        raise AbeyantError(f"{given} is neither the --out nor the checkpoint of a stream that has run: name either")
-    return given
+        return str(checkpoint.absolute()) if (checkpoint / "state").is_dir() else _named(file.read_bytes(), file)
+    if file.with_name(former(DESCRIPTION)).exists():
+        raise written_before(path, _MEND)
+    if not (Path(path) / "state").is_dir():
+        raise AbeyantError(f"{path} is neither the --out nor the checkpoint of a stream that has run: name either")
+    return path
 
 
 def _named(description: bytes | str, place: object) -> str:
@@ -108,19 +108,19 @@ def _named(description: bytes | str, place: object) -> str:
         raise AbeyantError(f"{place} is damaged and names no checkpoint: give the checkpoint as DIR") from error
 
 
-def _stored_checkpoint(spark: SparkSession, given: str) -> str:
+def _stored_checkpoint(spark: SparkSession, uri: str) -> str:
     """Return the checkpoint of a --out on a store; return a checkpoint unchanged."""
     from abeyant.pipeline.commands.stream_run.description import DESCRIPTION
     from abeyant.pipeline.spark.connect import is_connect
     from abeyant.pipeline.spark.store import Store
 
     if is_connect(spark):
-        return given
-    store = Store(spark, given)
+        return uri
+    store = Store(spark, uri)
     if store.exists(former(DESCRIPTION)):
-        raise written_before(given, _MEND)
-    described = store.read(DESCRIPTION)
-    return given if described is None else _named(described, f"{given}/{DESCRIPTION}")
+        raise written_before(uri, _MEND)
+    description = store.read(DESCRIPTION)
+    return uri if description is None else _named(description, f"{uri}/{DESCRIPTION}")
 
 
 def _json_lines(table: DataFrame) -> Iterator[str]:

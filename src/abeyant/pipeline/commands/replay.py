@@ -109,10 +109,10 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         "timeout": ("DURATIONS", _ms_or_own, OWN, f"time-outs, `{OWN}` for each operation's own"),
         "purge-interval": ("NUMBERS", _number, "", "purge intervals to try in Kafka's own design"),
     }
-    for name, (metavar, read, default, what) in settings.items():
+    for name, (metavar, read, default, help_text) in settings.items():
         parser.add_argument(
             f"--{name}", action=_Named, type=_several(read), default=default, metavar=metavar,
-            help=f"{what}, separated by commas (default: {default or 'none'})",
+            help=f"{help_text}, separated by commas (default: {default or 'none'})",
         )  # fmt: skip
     parser.add_argument(
         "--kind",
@@ -282,18 +282,18 @@ def _replay(
         operations.unpersist()
 
 
-def _check_kinds(asked: list[str], operations: DataFrame, everything: DataFrame) -> None:
+def _check_kinds(kinds: list[str], operations: DataFrame, everything: DataFrame) -> None:
     """Raise `AbeyantError` for a kind that no operation has."""
-    if not asked:
+    if not kinds:
         return
-    found = {row.kind for row in operations.select("kind").distinct().collect()}
-    missing = [kind for kind in asked if kind not in found]
+    matching = {row.kind for row in operations.select("kind").distinct().collect()}
+    missing = [kind for kind in kinds if kind not in matching]
     if missing:
-        known = sorted(str(row.kind) for row in everything.select("kind").distinct().collect() if row.kind)
-        more = f" and {len(known) - _MOST_KINDS:,} more" if len(known) > _MOST_KINDS else ""
-        some = ", ".join(map(shortened, known[:_MOST_KINDS]))
-        there = f"there are {some}{more}" if known else "no operation has a kind"
-        raise AbeyantError(f"--kind: no operation has kind {missing[0]!r}; {there}{did_you_mean(missing[0], known)}")
+        all_kinds = sorted(str(row.kind) for row in everything.select("kind").distinct().collect() if row.kind)
+        rest = f" and {len(all_kinds) - _MOST_KINDS:,} more" if len(all_kinds) > _MOST_KINDS else ""
+        listing = ", ".join(map(shortened, all_kinds[:_MOST_KINDS]))
+        hint = f"there are {listing}{rest}" if all_kinds else "no operation has a kind"
+        raise AbeyantError(f"--kind: no operation has kind {missing[0]!r}; {hint}{did_you_mean(missing[0], all_kinds)}")
 
 
 def _operations(
@@ -331,17 +331,17 @@ def _found(out: Path) -> dict[str, Any]:
     from abeyant.pipeline.report.replay_page import replay_tiles
     from abeyant.pipeline.report.replay_sentences import conclusions
 
-    replayed, what_if, own = (read_table(out, name) for name in ("replay", "what_if", "own_timeouts"))
+    replayed, what_if, own_timeouts = (read_table(out, name) for name in ("replay", "what_if", "own_timeouts"))
     clients = read_clients(out)
-    said = [plain(sentence) for sentence in conclusions(replayed, what_if, own, clients)]
+    sentences = [plain(sentence) for sentence in conclusions(replayed, what_if, own_timeouts, clients)]
     changes = [
         {"kind": offer.kind, "timeout_ms": int(offer.row["timeout_ms"]), **client}
-        for offer in offers(what_if, own)
+        for offer in offers(what_if, own_timeouts)
         for client in to_change(offer, clients).head(_MOST_CLIENTS).to_dict("records")
     ]
     rows = json_tables(out, ("replay", "what_if", "own_timeouts"))
-    tiles = json_tiles(replay_tiles(replayed, what_if, own))
-    return {"tiles": tiles, "conclusions": said, "clients_to_change": changes, **rows}
+    tiles = json_tiles(replay_tiles(replayed, what_if, own_timeouts))
+    return {"tiles": tiles, "conclusions": sentences, "clients_to_change": changes, **rows}
 
 
 def _summary(out: Path, *, wheels: bool) -> str:
@@ -350,8 +350,8 @@ def _summary(out: Path, *, wheels: bool) -> str:
     from abeyant.pipeline.report.parts import read_table
     from abeyant.pipeline.report.replay_sentences import expiring_sentences, time_out_sentences, wheel_sentences
 
-    replayed, what_if, own = (read_table(out, name) for name in ("replay", "what_if", "own_timeouts"))
-    lines = time_out_sentences(what_if, own, read_clients(out)) + expiring_sentences(replayed) or [
+    replayed, what_if, own_timeouts = (read_table(out, name) for name in ("replay", "what_if", "own_timeouts"))
+    lines = time_out_sentences(what_if, own_timeouts, read_clients(out)) + expiring_sentences(replayed) or [
         "Nothing was replayed."
     ]
     if wheels:

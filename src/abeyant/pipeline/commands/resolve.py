@@ -117,14 +117,14 @@ def run(args: argparse.Namespace) -> int:
     """
     check_place(args)
     rules = rules_of(args)
-    quick, why = _quick_tables(args, rules)
+    quick, reason = _quick_tables(args, rules)
     if quick is not None:
         with result_held(args):
             result, unusable = _write(args, quick)
     else:
-        check_extra(f"resolve with Spark ({why})" if why else "resolve")
+        check_extra(f"resolve with Spark ({reason})" if reason else "resolve")
         sources = table_source(args, "operations", args.operations), table_source(args, "events", args.events)
-        _print_note(args, f"resolving with Spark: {why}" if why else "resolving with Spark")
+        _print_note(args, f"resolving with Spark: {reason}" if reason else "resolving with Spark")
         with spark_for(args, "abeyant resolve", brief=are_small(*sources)) as spark:
             from abeyant.pipeline.commands.spark_tables import SparkTables
 
@@ -199,44 +199,44 @@ def _print_note(args: argparse.Namespace, sentence: str) -> None:
         print(f"abeyant: {sentence}", file=sys.stderr)
 
 
-def _write(args: argparse.Namespace, given: ResolveTables) -> tuple[ResultWriter, AllRejectedError | None]:
+def _write(args: argparse.Namespace, resolver: ResolveTables) -> tuple[ResultWriter, AllRejectedError | None]:
     """Write the result; return it, and the error if a table has rejected rows only."""
     from abeyant.pipeline.commands.outcome_result import write_summary
     from abeyant.pipeline.results.ended import count_outcomes, still_open
     from abeyant.pipeline.spark.progress import Steps
 
-    tables, steps = given.tables(), Steps(quiet=args.quiet)
-    with given.result() as result:
+    tables, steps = resolver.tables(), Steps(quiet=args.quiet)
+    with resolver.result() as result:
         for name, table in tables.items():
-            given.write(result, name, table, steps)
+            resolver.write(result, name, table, steps)
         with steps.step("summing up"):
-            ended = count_outcomes(result.files("outcomes"), given.newest_event)
-            unmatched, may_be_open = given.unmatched(ended), still_open(ended)
+            ended = count_outcomes(result.files("outcomes"), resolver.newest_event)
+            unmatched, may_be_open = resolver.unmatched(ended), still_open(ended)
             write_summary(
                 result.folder,
                 ended,
-                given.expired_keys(ended) if ended.expired else None,
+                resolver.expired_keys(ended) if ended.expired else None,
                 kicker="what completed in time, and what expired",
                 rejected=_rejected_rows(result),
                 about={"operations": args.operations, "events": args.events, "deadline": args.deadline}
-                | {"engine": given.engine}
+                | {"engine": resolver.engine}
                 | title_entry(args.title)
                 | ({"no_common_key": unmatched} if unmatched else {})
                 | ({"may_be_open": may_be_open} if may_be_open else {}),
                 tables=tables,
             )
-            unusable = _unusable(result, ended, given, args.out)
+            unusable = _unusable(result, ended, resolver, args.out)
     return result, unusable
 
 
-def _unusable(result: ResultWriter, ended: Ended, given: ResolveTables, out: Path | str) -> AllRejectedError | None:
+def _unusable(result: ResultWriter, ended: Ended, resolver: ResolveTables, out: Path | str) -> AllRejectedError | None:
     """Return the error if every row of a table was rejected. Looks for valid events only if none had an effect."""
     from abeyant.pipeline.commands.all_rejected import all_rejected
 
     if not ended.waits.num_rows and not ended.pending and result.rows("invalid_operations"):
         return all_rejected("operations", result.files("invalid_operations"), out)
     without_effect = not ended.count("completed") and not ended.count("cancelled")
-    if without_effect and result.rows("invalid_events") and not given.has_valid_events():
+    if without_effect and result.rows("invalid_events") and not resolver.has_valid_events():
         return all_rejected("events", result.files("invalid_events"), out)
     return None
 
@@ -249,6 +249,6 @@ def _rejected_rows(result: ResultWriter) -> dict[str, int]:
     counts: dict[str, int] = {}
     for name in ("invalid_operations", "invalid_events"):
         for reason, number in sorted(counted_reasons(result.files(name)).items()):
-            said = f"{name.replace('_', ' ')}: {without_value(reason)}"
-            counts[said] = counts.get(said, 0) + number
+            label = f"{name.replace('_', ' ')}: {without_value(reason)}"
+            counts[label] = counts.get(label, 0) + number
     return counts

@@ -63,9 +63,9 @@ def result_held(args: argparse.Namespace) -> Iterator[None]:
     whole = "overwrite" in args
     before = _marker_of(args.out) if whole else {}
     try:
-        with terminate_as_interrupt(), ExitStack() as held:
+        with terminate_as_interrupt(), ExitStack() as stack:
             if "out" in args:
-                held.enter_context(sink_of(args.out).held(whole=whole))
+                stack.enter_context(sink_of(args.out).held(whole=whole))
             yield
     except KeyboardInterrupt as interrupt:
         if whole:
@@ -114,7 +114,7 @@ def _session(
     from abeyant.pipeline.spark.progress import Steps
     from abeyant.pipeline.spark.session import command_session
 
-    ours = SparkSession.getActiveSession() is None
+    is_new = SparkSession.getActiveSession() is None
     with Steps(quiet=args.quiet).step("starting Spark"):
         config = dict(args.conf)
         if start is not None:
@@ -122,11 +122,11 @@ def _session(
         else:
             spark = command_session(args.master, app_name, brief=brief, config=config)
     try:
-        if ours and not args.quiet and os.environ.get(CLASS_ARCHIVE) != "wait" and class_list(_java_options()):
+        if is_new and not args.quiet and os.environ.get(CLASS_ARCHIVE) != "wait" and class_list(_java_options()):
             print(f"abeyant: {_FIRST_RUN} ({CLASS_ARCHIVE}=off turns this off)", file=sys.stderr)
         yield spark
     finally:
-        if ours:
+        if is_new:
             # Stopping removes Spark's temporary files; it fails if the JVM is gone already.
             with suppress(Exception):
                 spark.stop()

@@ -214,13 +214,13 @@ def run(args: argparse.Namespace) -> int:
         with (
             terminate_as_interrupt(),
             _spark(args, plan) as spark,
-            stop_on_signal() as asked,
+            stop_on_signal() as stop_event,
         ):
             from abeyant.pipeline.commands.stream_run.run import run as run_stream
             from abeyant.pipeline.commands.stream_run.summary import sum_up, unusable
 
-            sent = run_stream(spark, plan, lines, asked)
-            stopped = asked.is_set()
+            sent = run_stream(spark, plan, lines, stop_event)
+            stopped = stop_event.is_set()
             changed.look()
             with Steps(quiet=lines.quiet).step("summing up"):
                 summary = sum_up(spark, plan, lines, sent)
@@ -289,9 +289,9 @@ def _plan(args: argparse.Namespace) -> Plan:
     if args.time == "processing":
         args.operation = [*args.operation, ("start", "current_timestamp()")]
         args.event = [*args.event, ("at", "current_timestamp()")]
-    more = {"files_a_batch": args.files_per_batch, "kafka": kafka}
-    operations = source_for(args, "operations", args.operations, schema=args.operation_schema, **more)
-    events = source_for(args, "events", args.events, schema=args.event_schema, **more)
+    options = {"files_a_batch": args.files_per_batch, "kafka": kafka}
+    operations = source_for(args, "operations", args.operations, schema=args.operation_schema, **options)
+    events = source_for(args, "events", args.events, schema=args.event_schema, **options)
     facts = operations.describe(), events.describe()
     return Plan(
         operations=operations,
@@ -316,8 +316,8 @@ def _plan(args: argparse.Namespace) -> Plan:
 
 
 def _checkpoint(args: argparse.Namespace, sink: Sink) -> str:
-    given = args.checkpoint or str(sink.below("checkpoint").place)
-    return given if is_uri(given) else str(Path(given).absolute())
+    path = args.checkpoint or str(sink.below("checkpoint").place)
+    return path if is_uri(path) else str(Path(path).absolute())
 
 
 def _kafka(args: argparse.Namespace) -> Kafka | None:

@@ -63,8 +63,8 @@ def print_summary(result: AnalysisResult, console: Console | None = None) -> Non
         f"{counted(result.operations, 'operation')}, {counted(result.rejected, 'line')} rejected",
         highlight=False,
     )
-    if said := read_as(analysis):
-        console.print(visible(said), soft_wrap=True, markup=False, highlight=False)
+    if text := read_as(analysis):
+        console.print(visible(text), soft_wrap=True, markup=False, highlight=False)
     console.print()
     print_kinds(rows, console)
     if result.rejected:
@@ -75,7 +75,7 @@ def analysis_json(folder: Path) -> dict[str, Any]:
     """Return the contents of `--json` for an analysis: its marker, the page's sentences, and its tables as rows."""
     analysis = read_analysis(folder)
     rows = json_tables(folder, _TABLES)
-    said = {
+    page = {
         "headline": plain(headline(analysis)),
         "note": _text(note(analysis)),
         "tiles": json_tiles(opening_tiles(analysis)),
@@ -83,7 +83,7 @@ def analysis_json(folder: Path) -> dict[str, Any]:
         "findings": [*map(_text, findings(analysis))],
         "rejected_lines": _rejected(folder / "rejected"),
     }
-    return {**analysis.made, **said, **rows}
+    return {**analysis.made, **page, **rows}
 
 
 def outcomes_json(found: Outcomes) -> dict[str, Any]:
@@ -117,22 +117,22 @@ def print_outcomes(found: Outcomes, console: Console | None = None, *, out: Path
         console.print()
         rows = found.summary.sort_values(["expired", "waited"], ascending=False, kind="stable")
         print_kinds([{str(name): value for name, value in row.items()} for row in rows.to_dict("records")], console)
-    for said in filter(None, (found.warning, found.may_be_open)):
-        console.print(f"\n{visible(said)}", soft_wrap=True, markup=False, highlight=False)
+    for sentence in filter(None, (found.warning, found.may_be_open)):
+        console.print(f"\n{visible(sentence)}", soft_wrap=True, markup=False, highlight=False)
     if found.keys is not None and len(found.keys):
         about = "about " if found.keys["one_in"].max() > 1 else ""
         several = found.keys["instance"].nunique() > 1
         first = "expired, the first five" if len(found.keys) > _MOST_KEYS else "expired"
         console.print(f"\n{first if found.each_key_once else 'keys that expire most'}", style="bold", highlight=False)
         for row in found.keys.head(_MOST_KEYS).to_dict("records"):
-            of = f" (instance {shortened(row['instance'])})" if several else ""
+            suffix = f" (instance {shortened(row['instance'])})" if several else ""
             times = "" if found.each_key_once else about + format(row["expired"], ",")
-            line = f"{times:>12}  {shortened(row['key'])}{of}"
+            line = f"{times:>12}  {shortened(row['key'])}{suffix}"
             console.print(line, soft_wrap=True, markup=False, highlight=False)
     if found.aside:
         console.print("\nrejected rows", style="bold", highlight=False)
-        for why, number in found.aside.items():
-            console.print(f"{number:>12,}  {why}", soft_wrap=True, markup=False, highlight=False)
+        for reason, number in found.aside.items():
+            console.print(f"{number:>12,}  {reason}", soft_wrap=True, markup=False, highlight=False)
     if out is not None and (expired := found.count("expired")):
         lines = [f"\nThe {expired:,} expired: {visible(out)}/outcomes, outcome = 'expired'"]
         if not is_uri(str(out)):
@@ -150,14 +150,14 @@ def standard_output() -> Console:
 def print_kinds(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
     """Print a line for each of the first kinds: operations, expired ones, and percentiles of waits."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    shown = [_cells(row) for row in rows[:_MOST_KINDS]]
+    cell_rows = [_cells(row) for row in rows[:_MOST_KINDS]]
     names = ("kind", "count", "expired", "%", "p50", "p95", "p99", "longest")
-    widths = [max(cell_len(cell) for cell in column) for column in zip(names, *shown, strict=True)]
+    widths = [max(cell_len(cell) for cell in column) for column in zip(names, *cell_rows, strict=True)]
     # In a narrow terminal shorten the kind, never a number. Columns are two spaces apart.
     widths[0] = max(min(widths[0], console.width - sum(widths[1:]) - 2 * len(widths[1:])), _LEAST_KIND)
     for name, width in zip(names, widths, strict=True):
         table.add_column(name, justify="left" if name == "kind" else "right", no_wrap=True, width=width)
-    for cells in shown:
+    for cells in cell_rows:
         table.add_row(*map(Text, cells))  # a Text: in a str rich takes [...] for markup
     console.print(table)
     if len(rows) > _MOST_KINDS:
@@ -199,11 +199,11 @@ def _print_rejected(table: Path, console: Console) -> None:
     console.print("\nrejected lines", style="bold", highlight=False)
     rows = _rejected(table)
     for row in rows[:_MOST_REASONS]:
-        where = f"{row['lines']:>12,}  {row['reason']} (first: {row['file']} line {row['line_number']})"
-        console.print(visible(where), style="yellow", soft_wrap=True, markup=False, highlight=False)
+        line = f"{row['lines']:>12,}  {row['reason']} (first: {row['file']} line {row['line_number']})"
+        console.print(visible(line), style="yellow", soft_wrap=True, markup=False, highlight=False)
     if len(rows) > _MOST_REASONS:
-        more = f"... and {len(rows) - _MOST_REASONS:,} more reasons in the table `rejected`"
-        console.print(more, style="yellow", highlight=False)
+        footer = f"... and {len(rows) - _MOST_REASONS:,} more reasons in the table `rejected`"
+        console.print(footer, style="yellow", highlight=False)
 
 
 def _text(words: str) -> str:
@@ -217,8 +217,8 @@ def plain(words: str) -> str:
 
 
 def _rows(table: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = pq.read_table(table).to_pylist()
-    return found
+    rows: list[dict[str, Any]] = pq.read_table(table).to_pylist()
+    return rows
 
 
 def _json_rows(table: Path) -> list[dict[str, Any]]:

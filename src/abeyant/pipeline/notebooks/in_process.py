@@ -34,17 +34,19 @@ def count_waits(outcomes: Any) -> pd.DataFrame:
             raise SchemaError(f"outcomes: column {missing[0]!r} has rows without a value: they are no outcomes")
         text = (batch.column(name).cast(pa.string()) for name in ("kind", "outcome"))
         waits.add(bins(pa.record_batch([*text, batch.column("waited_ms").cast(pa.float64())], list(_COUNTED))))
-    found: pd.DataFrame = waits.table().to_pandas()
-    return found
+    counts: pd.DataFrame = waits.table().to_pandas()
+    return counts
 
 
 def count_expired_keys(outcomes: Any, operations: Any) -> pd.DataFrame:
     """Return the keys on which most operations expired: (instance, key, expired, one_in), at most `MOST_KEYS`."""
-    ended = [batch.filter(pc.equal(batch["outcome"], "expired")) for batch in batches_of(outcomes, _ENDED, "outcomes")]
-    expired = _ids(pa.Table.from_batches(ended)) if ended else None
-    found = [] if expired is None else [_watched(batch, expired) for batch in _batches(operations)]
-    struck = pd.concat(found or [pd.DataFrame(columns=[*_ID, "key"])]).drop_duplicates()
-    counts = struck.groupby(["instance", "key"]).size().rename("expired").reset_index()
+    batches = [
+        batch.filter(pc.equal(batch["outcome"], "expired")) for batch in batches_of(outcomes, _ENDED, "outcomes")
+    ]
+    expired = _ids(pa.Table.from_batches(batches)) if batches else None
+    frames = [] if expired is None else [_watched(batch, expired) for batch in _batches(operations)]
+    keys = pd.concat(frames or [pd.DataFrame(columns=[*_ID, "key"])]).drop_duplicates()
+    counts = keys.groupby(["instance", "key"]).size().rename("expired").reset_index()
     return counts.assign(one_in=1.0).sort_values("expired", ascending=False).head(MOST_KEYS)
 
 
@@ -61,8 +63,8 @@ def _watched(batch: pa.RecordBatch, expired: pa.Table) -> pd.DataFrame:
     ids = _ids(pa.Table.from_batches([batch])).append_column("row", pa.array(np.arange(batch.num_rows)))
     rows = ids.join(expired, _ID, join_type="left semi").combine_chunks()
     watches = batch.column("watches").take(rows["row"].combine_chunks())
-    of = pc.list_parent_indices(watches)
+    parents = pc.list_parent_indices(watches)
     keys = pc.struct_field(pc.list_flatten(watches), "key")
-    struck = rows.select(_ID).take(of).append_column("key", keys.cast(pa.large_string()))
-    found: pd.DataFrame = struck.filter(pc.is_valid(struck["key"])).to_pandas()
-    return found
+    table = rows.select(_ID).take(parents).append_column("key", keys.cast(pa.large_string()))
+    frame: pd.DataFrame = table.filter(pc.is_valid(table["key"])).to_pandas()
+    return frame

@@ -60,8 +60,8 @@ class Plots:
         page = inline_page(self._found, kicker="what completed in time, and what expired")
         # A frame keeps the notebook's styles and ours apart. Our script sets its height to that of its content.
         quoted = page.replace("&", "&amp;").replace('"', "&quot;")
-        look = "display:block;width:100%;height:40rem;border:0"
-        return f'<iframe srcdoc="{quoted}" title="{escaped(self._found.title)}" style="{look}"></iframe>'
+        style = "display:block;width:100%;height:40rem;border:0"
+        return f'<iframe srcdoc="{quoted}" title="{escaped(self._found.title)}" style="{style}"></iframe>'
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}

@@ -34,8 +34,8 @@ class Configuration:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value that a purgatory cannot have."""
-        whole = not isinstance(self.tick_ms, bool) and abs(self.tick_us - self.tick_ms * 1000) < 1e-6
-        if not whole or not 0 < self.tick_us < _MOST_MS:
+        is_whole = not isinstance(self.tick_ms, bool) and abs(self.tick_us - self.tick_ms * 1000) < 1e-6
+        if not is_whole or not 0 < self.tick_us < _MOST_MS:
             raise ValueError(f"tick_ms must be a positive number of whole microseconds, not {self.tick_ms!r}")
         TimingWheel(self.tick_us, self.wheel_size)  # raises ValueError for a size that a wheel cannot have
         _check("timeout_ms", self.timeout_ms, 0)
@@ -73,17 +73,17 @@ def chosen(configurations: Iterable[Configuration] | DataFrame) -> Sequence[Conf
     """
     if isinstance(configurations, DataFrame):
         configurations = [_configuration(row.asDict()) for row in configurations.collect()]
-    found = list(dict.fromkeys(configurations))
-    if not found:
+    distinct = list(dict.fromkeys(configurations))
+    if not distinct:
         raise AbeyantError("there is no configuration to replay")
-    return found
+    return distinct
 
 
 def _configuration(row: dict[str, Any]) -> Configuration:
-    known = [field.name for field in fields(Configuration)]
+    names = [field.name for field in fields(Configuration)]
     for name in row:
-        if name not in known:
-            raise AbeyantError(f"configurations: there is no setting {name!r}; there are {', '.join(known)}")
+        if name not in names:
+            raise AbeyantError(f"configurations: there is no setting {name!r}; there are {', '.join(names)}")
     try:
         return Configuration(**{name: value for name, value in row.items() if value is not None})
     except (TypeError, ValueError) as error:

@@ -28,17 +28,17 @@ def watched_for(
     both = F.concat_ws(":", F.coalesce(F.col("timeout_ms").cast("string"), F.lit("")), F.coalesce("kind", F.lit("")))
     longer = columns_of(operations, OPERATIONS).withColumns({"kind": both, "timeout_ms": longest})
     outcomes = resolve(longer, events)
-    own = F.substring_index("kind", ":", 1)
-    known = outcomes.select(
+    own_timeout = F.substring_index("kind", ":", 1)
+    result = outcomes.select(
         "instance",
         "op_id",
         F.expr("substr(kind, locate(':', kind) + 1)").alias("kind"),
         F.timestamp_micros(F.unix_micros("at") - F.round(F.col("waited_ms") * 1000).cast("long")).alias("start"),
-        own.try_cast("long").alias("timeout_ms"),
+        own_timeout.try_cast("long").alias("timeout_ms"),
         "outcome",
         "waited_ms",
     )
     if not keys:
-        return known
+        return result
     valid = distinct_operations(longer)
-    return known.join(valid.select("instance", "op_id", "watches"), ["instance", "op_id"])
+    return result.join(valid.select("instance", "op_id", "watches"), ["instance", "op_id"])

@@ -38,12 +38,12 @@ class _Requested(NamedTuple):
 
 
 def _requested(trace: Trace, timeout_ms: int | None) -> _Requested:
-    kept = trace.timeouts >= 0 if timeout_ms is None else np.ones(len(trace.starts), np.bool_)
-    starts, timeouts, ends = (column[kept] for column in (trace.starts, trace.timeouts, trace.ends))
+    mask = trace.timeouts >= 0 if timeout_ms is None else np.ones(len(trace.starts), np.bool_)
+    starts, timeouts, ends = (column[mask] for column in (trace.starts, trace.timeouts, trace.ends))
     if timeout_ms is not None:
         timeouts = np.full(len(starts), timeout_ms * 1000, np.int64)
-    came = ends >= 0
-    return _Requested(starts, timeouts, np.where(came, ends, NEVER), np.where(came, NEVER, ~ends), kept)
+    completes = ends >= 0
+    return _Requested(starts, timeouts, np.where(completes, ends, NEVER), np.where(completes, NEVER, ~ends), mask)
 
 
 def replayed(
@@ -137,17 +137,17 @@ def pending_series(
         for timeout_ms in timeouts_ms[share::shares]:
             at, pending = _pending(_requested(trace, timeout_ms), deadline)
             if points is not None:
-                kept = _thinned(at, pending, points)
-                at, pending = at[kept], pending[kept]
+                selection = _thinned(at, pending, points)
+                at, pending = at[selection], pending[selection]
             for begin in range(0, len(at), _BATCH):
-                some = slice(begin, begin + _BATCH)
-                rows = len(at[some])
+                part = slice(begin, begin + _BATCH)
+                rows = len(at[part])
                 yield pa.record_batch(
                     [
                         pa.array([trace.instance] * rows, pa.string()),
                         pa.array([timeout_ms] * rows, pa.int64()),
-                        pa.array(at[some]).cast(_TIME),
-                        pa.array(pending[some]),
+                        pa.array(at[part]).cast(_TIME),
+                        pa.array(pending[part]),
                     ],
                     ["instance", "timeout_ms", "at", "pending"],
                 )

@@ -71,10 +71,10 @@ def purges(
     purgatory = KafkaPurgatory(clock, interval)
     reaper = VirtualReaper(purgatory, clock, each_poll=False)
     # At one instant progress comes before starts, and starts before expiries (O3).
-    began = starts.min(initial=NEVER)
+    origin = starts.min(initial=NEVER)
     completes = (ends > starts) & (ends <= starts + timeouts)
     waits = np.flatnonzero(completes)
-    at = np.concatenate([starts, ends[waits]]) - began
+    at = np.concatenate([starts, ends[waits]]) - origin
     row = np.concatenate([np.arange(len(starts)), waits])
     ending = np.arange(len(at)) >= len(starts)
     order = np.lexsort((~ending, at))
@@ -82,18 +82,18 @@ def purges(
     watched = 0
     for now, number, ends_now in zip(at[order].tolist(), row[order].tolist(), ending[order].tolist(), strict=True):
         reaper.advance_to(now * 1000 - 1)
-        mine = keys[first[number] : last[number]].tolist()
+        own_keys = keys[first[number] : last[number]].tolist()
         if ends_now:
             operation = pending.pop(number)
             operation.came = True
-            if mine:
-                purgatory.check_and_complete(mine[now % len(mine)])
+            if own_keys:
+                purgatory.check_and_complete(own_keys[now % len(own_keys)])
             else:
                 operation.force_complete()
             continue
-        came = bool(ends[number] <= starts[number])
-        operation = _Replayed(min(int(timeouts[number]), _LONGEST_US), came)
-        purgatory.try_complete_else_watch(operation, mine)
+        is_met = bool(ends[number] <= starts[number])
+        operation = _Replayed(min(int(timeouts[number]), _LONGEST_US), is_met)
+        purgatory.try_complete_else_watch(operation, own_keys)
         if completes[number]:
             pending[number] = operation
         watched = max(watched, purgatory.watched)

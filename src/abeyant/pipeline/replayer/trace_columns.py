@@ -50,19 +50,19 @@ def _packed(chunk: pa.RecordBatch) -> pa.RecordBatch:
     table = pa.Table.from_batches([chunk])
     names = table["instance"].combine_chunks().dictionary_encode()
     places = names.indices.to_numpy()
-    made = []
+    records = []
     for place, name in enumerate(names.dictionary.to_pylist()):
-        mine = table.take(pa.array(np.flatnonzero(places == place)))
-        usable = mine.filter(mine["end_us"].is_valid())
+        rows = table.take(pa.array(np.flatnonzero(places == place)))
+        usable = rows.filter(rows["end_us"].is_valid())
         columns = [usable[column].to_numpy() for column in ("start_us", "timeout_us", "end_us")]
         if "keys" in table.column_names:
             keys = usable["keys"].combine_chunks()
             columns += [keys.value_lengths().to_numpy().astype(np.int64), keys.flatten().to_numpy()]
         values = [np.ascontiguousarray(column, np.int64).tobytes() for column in columns]
         values += [b""] * (len(_COLUMNS) - len(values))
-        made.append((name, mine.num_rows - usable.num_rows, *values))
+        records.append((name, rows.num_rows - usable.num_rows, *values))
     kinds = [pa.string(), pa.int64(), *[pa.binary()] * len(_COLUMNS)]
-    arrays = [pa.array(column, kind) for column, kind in zip(zip(*made, strict=True), kinds, strict=True)]
+    arrays = [pa.array(column, kind) for column, kind in zip(zip(*records, strict=True), kinds, strict=True)]
     return pa.record_batch(arrays, ["instance", "left_out", *_COLUMNS])
 
 

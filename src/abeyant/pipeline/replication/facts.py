@@ -62,14 +62,14 @@ class _Facts:
     def _of(self, chunk: Chunk) -> Iterator[tuple[Any, ...]]:
         typed = typed_parser(self.zone, self.survey.topics)
         fast = typed.request if typed is not None else None
-        own = chunk.file.instance
+        file_instance = chunk.file.instance
         for number, place, line, request in read_requests(chunk, fast, LineParser(self.zone).parse):
             if isinstance(request, ApiRequest):
                 with suppress(BadLineError):
-                    found = list(facts(request, self.survey.topics))
+                    rows = list(facts(request, self.survey.topics))
                     op_id = f"{chunk.file.label}:{number}{f'.{place}' if place else ''}"
-                    instance = (broker_named(line) or own) if chunk.file.by_line else own
-                    yield from ((instance, op_id, *fact) for fact in found)
+                    instance = (broker_named(line) or file_instance) if chunk.file.by_line else file_instance
+                    yield from ((instance, op_id, *fact) for fact in rows)
 
 
 def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:

@@ -44,12 +44,12 @@ def high_watermarks(replication: DataFrame, *, min_insync_replicas: int | None =
     rows = facts.unionByName(ends.drop("required"))
     fetching = facts.where(F.col("what") == "fetched").groupBy("key")
     replicas = fetching.agg(F.collect_set("replica").alias("replicas"))
-    known = rows.join(replicas, "key", "left").withColumns(
+    inputs = rows.join(replicas, "key", "left").withColumns(
         {"topic": _topic(), "least": F.lit(min_insync_replicas).cast("long")}
     )
     if min_insync_replicas is None:
-        known = known.drop("least").join(F.broadcast(_least_in_sync(replication)), "topic", "left")
-    by_partition = known.select(*_COLUMNS).repartition("key").sortWithinPartitions(*_ORDER)
+        inputs = inputs.drop("least").join(F.broadcast(_least_in_sync(replication)), "topic", "left")
+    by_partition = inputs.select(*_COLUMNS).repartition("key").sortWithinPartitions(*_ORDER)
     return by_partition.mapInArrow(_watermarks, HIGH_WATERMARKS)
 
 
@@ -61,34 +61,34 @@ def _least_in_sync(replication: DataFrame) -> DataFrame:
     """Return, for each topic with refused produces, how many replicas have to be in sync."""
     before = Window.partitionBy("key").orderBy("at")
     in_sync = F.last(F.size(F.when(F.col("what") == "isr", F.col("in_sync"))), ignorenulls=True).over(before)
-    told = replication.where(F.col("what").isin("isr", "refused")).withColumn("_in_sync", in_sync)
+    changes = replication.where(F.col("what").isin("isr", "refused")).withColumn("_in_sync", in_sync)
     # Most, not all: those refused while the leader had not yet heard of a change met another number than the log's.
-    refused = told.where((F.col("what") == "refused") & F.col("_in_sync").isNotNull())
+    refused = changes.where((F.col("what") == "refused") & F.col("_in_sync").isNotNull())
     return refused.groupBy(_topic().alias("topic")).agg((F.mode("_in_sync", deterministic=True) + 1).alias("least"))
 
 
 def _watermarks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the high watermarks, from facts sorted by key and time."""
     schema = arrow_schema(HIGH_WATERMARKS)
-    now: str | None = None
+    current_key: str | None = None
     partition = Partition((), 1)
     for batch in batches:
-        found = []
+        rows = []
         columns = [batch[name] for name in _COLUMNS]
         times = columns[_COLUMNS.index("at")]
         columns[_COLUMNS.index("at")] = times.cast(pa.int64())
         for key, replicas, least, *fact, at, handling_ms in zip(*(c.to_pylist() for c in columns), strict=True):
-            if key != now:
-                now, partition = key, Partition(replicas or (), least or 1)
-            for moved in _moved(partition, *fact):
-                own = moved.cause != "isr"
-                replica = fact[3] if moved.cause == "fetch" else None
-                found.append(
-                    (moved.instance, key, at, moved.progress, moved.cause, replica, handling_ms if own else None)
+            if key != current_key:
+                current_key, partition = key, Partition(replicas or (), least or 1)
+            for change in _moved(partition, *fact):
+                timed = change.cause != "isr"
+                replica = fact[3] if change.cause == "fetch" else None
+                rows.append(
+                    (change.instance, key, at, change.progress, change.cause, replica, handling_ms if timed else None)
                 )
-        if found:
+        if rows:
             yield pa.record_batch(
-                [pa.array(column, field.type) for column, field in zip(zip(*found, strict=True), schema, strict=True)],
+                [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)],
                 schema=schema,
             )
 

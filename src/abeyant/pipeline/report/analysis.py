@@ -72,8 +72,8 @@ class Analysis:
     def instances(self) -> list[str]:
         """All instances of the log, by number of requests, most first."""
         requests = self.tables["requests_by_kind"]
-        named = requests[requests["instance"] != ALL]
-        totals = named.groupby("instance")["requests"].sum().sort_index()
+        rows = requests[requests["instance"] != ALL]
+        totals = rows.groupby("instance")["requests"].sum().sort_index()
         return [str(name) for name in totals.sort_values(ascending=False, kind="stable").index]
 
     @cached_property
@@ -88,8 +88,8 @@ class Analysis:
         rows = self.within("waits", ALL)
         waited = ((rows["low_ms"] + rows["high_ms"]) / 2 * rows["operations"]).groupby(rows["kind"]).sum()
         totals = {str(kind): float(ms) for kind, ms in waited.items()}
-        found = totals.keys() | {str(kind) for kind in self.tables["summary"]["kind"].unique()}
-        return in_order(found, totals)
+        names = totals.keys() | {str(kind) for kind in self.tables["summary"]["kind"].unique()}
+        return in_order(names, totals)
 
     @cached_property
     def apis(self) -> list[str]:
@@ -100,8 +100,8 @@ class Analysis:
     def drawn(self) -> list[str]:
         """The kinds that figures draw, each in a colour of its own; kinds with few waits are left out."""
         rows = self.within("summary", ALL)
-        many = {str(kind) for kind in rows.loc[rows["waited"] >= LEAST_DRAWN, "kind"]}
-        return ([kind for kind in self.kinds if kind in many] or self.kinds)[:MOST_KINDS]
+        frequent = {str(kind) for kind in rows.loc[rows["waited"] >= LEAST_DRAWN, "kind"]}
+        return ([kind for kind in self.kinds if kind in frequent] or self.kinds)[:MOST_KINDS]
 
     def points(self, of: int) -> int:
         """Return the points per line of a figure if all lines of the page share `of`; at least 45."""
@@ -114,18 +114,18 @@ class Analysis:
         where there is one instance only. Percentiles and curves cannot be added up: of these, return no rows.
         """
         rows = self.tables[table]
-        chosen = rows[rows["instance"] == scope]
-        if scope == ALL and chosen.empty and (table in _ADD_UP or rows["instance"].nunique() < 2):
+        scope_rows = rows[rows["instance"] == scope]
+        if scope == ALL and scope_rows.empty and (table in _ADD_UP or rows["instance"].nunique() < 2):
             return rows
-        return chosen
+        return scope_rows
 
     def incidents(self, scope: str) -> pd.DataFrame:
         """Return the incidents of a scope, in order of time."""
         rows = self.tables["incidents"].sort_values(["first", "kind", "trouble"], kind="stable")
         if scope == ALL:
             return rows
-        struck = [scope in set(instances) for instances in rows["instances"]]
-        return rows[pd.Series(struck, index=rows.index, dtype=bool)]
+        mask = [scope in set(instances) for instances in rows["instances"]]
+        return rows[pd.Series(mask, index=rows.index, dtype=bool)]
 
     @property
     def what_happened(self) -> list[str]:
@@ -151,7 +151,7 @@ class Analysis:
     @cached_property
     def shown_keys(self) -> pd.DataFrame:
         """Every (instance, kind, key) that the page names; the row's number identifies the key in the page."""
-        parts = [some(scope) for scope in self.scopes for some in (self.longest_keys, self.expiring_keys)]
+        parts = [select(scope) for scope in self.scopes for select in (self.longest_keys, self.expiring_keys)]
         return pd.concat(parts)[["instance", "kind", "key"]].drop_duplicates().reset_index(drop=True)
 
     @property

@@ -36,15 +36,15 @@ def by_time(analysis: Analysis) -> dict[str, Any] | None:
     waits, keys, apis = (analysis.tables[f"{name}_by_time"] for name in ("waits", "keys", "requests"))
     kinds = {kind: number for number, kind in enumerate(analysis.kinds)}
     names = {api: number for number, api in enumerate(analysis.apis)}
-    shown = analysis.shown_keys.reset_index(names="what")
-    asked = apis.assign(what=apis["api"].map(names)).melt(
+    key_numbers = analysis.shown_keys.reset_index(names="what")
+    requests = apis.assign(what=apis["api"].map(names)).melt(
         id_vars=["instance", "at", "what"], value_vars=["requests", "waited"], var_name="counted", value_name="count"
     )
     return {
         "order": analysis.kinds,
         "kinds": _packed(analysis, _coded(waits.assign(what=waits["kind"].map(kinds))), CELLS["kinds"]),
-        "keys": _packed(analysis, _coded(keys.merge(shown, on=["instance", "kind", "key"])), CELLS["keys"]),
-        "apis": _packed(analysis, asked.assign(code=(asked["counted"] == "waited").astype(int)), CELLS["apis"]),
+        "keys": _packed(analysis, _coded(keys.merge(key_numbers, on=["instance", "kind", "key"])), CELLS["keys"]),
+        "apis": _packed(analysis, requests.assign(code=(requests["counted"] == "waited").astype(int)), CELLS["apis"]),
     }
 
 
@@ -84,5 +84,5 @@ def _slices(analysis: Analysis) -> tuple[float, float]:
     """Return the start of the first slice, in seconds since 1970, and the length of a slice, in seconds."""
     parts = [pd.to_datetime(analysis.tables[name]["at"], utc=True) for name in ("waits_by_time", "requests_by_time")]
     begins = np.unique(milliseconds(pd.concat(parts))) / 1000
-    apart = np.diff(begins)
-    return float(begins[0]), float(apart.min()) if len(apart) else 1.0
+    gaps = np.diff(begins)
+    return float(begins[0]), float(gaps.min()) if len(gaps) else 1.0

@@ -43,12 +43,12 @@ def waits(analysis: Analysis, scope: str) -> Figure | None:
     edges = pd.concat([did_wait["low_ms"], did_wait["high_ms"]])
     least, most = max(float(edges[edges > 0].min()), SHORTEST_MS), float(edges.max())
     for i, kind in enumerate(kinds, start=1):
-        mine = did_wait[did_wait["kind"] == kind]
-        for outcome in sorted(mine["outcome"].unique(), key=_outcome_order):
-            bins = mine[mine["outcome"] == outcome]
+        kind_rows = did_wait[did_wait["kind"] == kind]
+        for outcome in sorted(kind_rows["outcome"].unique(), key=_outcome_order):
+            bins = kind_rows[kind_rows["outcome"] == outcome]
             bins = bins.groupby(["low_ms", "high_ms"], as_index=False)["operations"].sum()
             low, high = bins["low_ms"].clip(lower=least / 2), bins["high_ms"].clip(lower=least)
-            edges_said = zip(bins["low_ms"], bins["high_ms"], strict=True)
+            edge_pairs = zip(bins["low_ms"], bins["high_ms"], strict=True)
             figure.add_bar(
                 x=(low + high) / 2,
                 width=high - low,
@@ -56,16 +56,16 @@ def waits(analysis: Analysis, scope: str) -> Figure | None:
                 yaxis=axis("y", i),
                 name=f"{label(kind)} {label(outcome)}",
                 marker={"color": _outcome_colour(str(outcome), colour[kind]), "line": {"width": 0}},
-                customdata=[[duration(a), duration(b)] for a, b in edges_said],
+                customdata=[[duration(a), duration(b)] for a, b in edge_pairs],
                 hovertemplate="<b>%{y:,d}</b> after %{customdata[0]} to %{customdata[1]}",
             )
         figure.layout[layout_axis("y", i)] = {
             "rangemode": "tozero",
             "tickformat": "~s",
-            **whole_ticks(mine.groupby("low_ms")["operations"].sum().max()),
+            **whole_ticks(kind_rows.groupby("low_ms")["operations"].sum().max()),
             "fixedrange": True,
         }
-        titles.append(_waits_in_words(mine))
+        titles.append(_waits_in_words(kind_rows))
     figure.update_layout(
         meta=small_plots(kinds, titles, colour),
         barmode="stack",
@@ -79,11 +79,11 @@ def waits(analysis: Analysis, scope: str) -> Figure | None:
     return figure
 
 
-def _waits_in_words(waited: pd.DataFrame) -> str:
-    number = waited["operations"]
-    expired = float(number[waited["outcome"] == "expired"].sum())
-    unknown = float(number[waited["outcome"] == "unknown"].sum())
-    text = f"<b>{label(waited['kind'].iloc[0])}</b>  {count(float(number.sum()))} waited"
+def _waits_in_words(rows: pd.DataFrame) -> str:
+    number = rows["operations"]
+    expired = float(number[rows["outcome"] == "expired"].sum())
+    unknown = float(number[rows["outcome"] == "unknown"].sum())
+    text = f"<b>{label(rows['kind'].iloc[0])}</b>  {count(float(number.sum()))} waited"
     if expired:
         text += f", <b>{count(expired)} expired</b>"
     return text + (f", {count(unknown)} unknown" if unknown else "")
@@ -93,10 +93,10 @@ def timeout_curve(analysis: Analysis, scope: str) -> Figure | None:
     """Draw the share that would have expired at each time-out T: one row per kind, with its confidence band."""
     rows = analysis.within("timeout_curve", scope)
     rows = rows[rows["kind"].isin(analysis.drawn)]
-    later = rows.loc[rows["timeout_ms"] > 0, "timeout_ms"]
-    if later.empty:
+    timeouts = rows.loc[rows["timeout_ms"] > 0, "timeout_ms"]
+    if timeouts.empty:
         return None
-    low, high = max(float(later.min()), SHORTEST_MS), float(later.max())
+    low, high = max(float(timeouts.min()), SHORTEST_MS), float(timeouts.max())
     figure, kinds, colour = Figure(), list[str](), colours(analysis.drawn)
     for kind in analysis.drawn:
         curve = _from(low, rows[rows["kind"] == kind].sort_values("timeout_ms", kind="stable"))
@@ -146,8 +146,8 @@ def _sparse(curve: pd.DataFrame, most: int) -> pd.DataFrame:
     if len(curve) <= most:
         return curve
     steps = np.log10(curve["timeout_ms"].to_numpy())
-    wanted = np.linspace(steps[0], steps[-1], most)
-    return curve.iloc[np.unique(np.searchsorted(steps, wanted).clip(0, len(curve) - 1))]
+    targets = np.linspace(steps[0], steps[-1], most)
+    return curve.iloc[np.unique(np.searchsorted(steps, targets).clip(0, len(curve) - 1))]
 
 
 def _add_band(figure: Figure, curve: pd.DataFrame, colour: str, axis: str) -> None:

@@ -52,15 +52,15 @@ def incident_drawing(analysis: Analysis) -> str:
         return ""
     kinds = _kinds(analysis)
     parts = dict(iter(waits.groupby("incident")))
-    drawn = [(row, parts[number]) for number, row in enumerate(incidents.to_dict("records"), 1) if number in parts]
-    drawn.sort(key=lambda part: (-part[0]["expired"], -part[0]["operations"]))
-    options = "".join(f'<option value="{i}">{_title(incident)}</option>' for i, (incident, _) in enumerate(drawn))
+    pairs = [(row, parts[number]) for number, row in enumerate(incidents.to_dict("records"), 1) if number in parts]
+    pairs.sort(key=lambda part: (-part[0]["expired"], -part[0]["operations"]))
+    options = "".join(f'<option value="{i}">{_title(incident)}</option>' for i, (incident, _) in enumerate(pairs))
     legend = " ".join(
         f'<span class="kind" style="--kind:{colour}">{escaped(shortened(kind))}</span>'
         for kind, colour in _legend(kinds).items()
     )
-    made = {"kinds": list(kinds), "incidents": [_incident(incident, rows, list(kinds)) for incident, rows in drawn]}
-    return _HTML.format(options=options, legend=legend, data=data(made))
+    content = {"kinds": list(kinds), "incidents": [_incident(incident, rows, list(kinds)) for incident, rows in pairs]}
+    return _HTML.format(options=options, legend=legend, data=data(content))
 
 
 def drawing_script() -> str:
@@ -84,8 +84,8 @@ def _kinds(analysis: Analysis) -> dict[str, str]:
 
 def _legend(kinds: dict[str, str]) -> dict[str, str]:
     """Return the kinds that have a colour of their own, and one entry for all others."""
-    named = {kind: colour for kind, colour in kinds.items() if colour != NEUTRAL}
-    return named | ({"other kinds": NEUTRAL} if len(named) < len(kinds) else {})
+    coloured = {kind: colour for kind, colour in kinds.items() if colour != NEUTRAL}
+    return coloured | ({"other kinds": NEUTRAL} if len(coloured) < len(kinds) else {})
 
 
 def _title(incident: dict[Any, Any]) -> str:
@@ -109,13 +109,13 @@ def _incident(incident: dict[Any, Any], waits: pd.DataFrame, kinds: list[str]) -
         "kind": kinds.index(incident["kind"]) if incident["kind"] in kinds else -1,
         "waits": [
             {
-                "start": began,
+                "start": begin,
                 "waited": round(waited, 3),
                 "timeout": None if pd.isna(timeout) else int(timeout),
                 "kind": kinds.index(kind),
                 "key": "" if pd.isna(key) else shortened(key),
                 "expired": outcome == "expired",
             }
-            for began, waited, timeout, kind, key, outcome in rows
+            for begin, waited, timeout, kind, key, outcome in rows
         ],
     }

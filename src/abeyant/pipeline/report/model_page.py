@@ -84,35 +84,37 @@ _READ: Final = {
 
 def model_tiles(explanations: pd.DataFrame) -> list[Tile]:
     """Return the tiles with the main numbers."""
-    by = explanations.groupby("explanation")["produces"].sum()
-    total = int(by.sum())
+    counts = explanations.groupby("explanation")["produces"].sum()
+    total = int(counts.sum())
     if not total:
         return []
-    within, other, open_ = (int(by.get(name, 0)) for name in (because.CLOCK, because.OUTCOME, because.UNEXPLAINED))
+    within, mismatches, unexplained = (
+        int(counts.get(name, 0)) for name in (because.CLOCK, because.OUTCOME, because.UNEXPLAINED)
+    )
     return [
         Tile("produces", count(total), "with acks=all"),
         Tile("within the log's clock", percent(within / total), "predicted to a millisecond"),
-        Tile("explained", count(total - within - other - open_), "further off, for a stated reason"),
-        Tile("unexplained", count(open_), percent(open_ / total), alarm=open_ > 0),
-        Tile("another outcome", count(other), "than predicted", alarm=other > 0),
+        Tile("explained", count(total - within - mismatches - unexplained), "further off, for a stated reason"),
+        Tile("unexplained", count(unexplained), percent(unexplained / total), alarm=unexplained > 0),
+        Tile("another outcome", count(mismatches), "than predicted", alarm=mismatches > 0),
     ]
 
 
 def _findings(explanations: pd.DataFrame, total: int) -> list[str]:
     if not total:
         return [_NOTHING]
-    by = explanations.set_index("explanation")["produces"]
-    within, other = int(by.get(because.CLOCK, 0)), int(by.get(because.OUTCOME, 0))
-    open_ = int(by.get(because.UNEXPLAINED, 0))
+    counts = explanations.set_index("explanation")["produces"]
+    within, mismatches = int(counts.get(because.CLOCK, 0)), int(counts.get(because.OUTCOME, 0))
+    unexplained = int(counts.get(because.UNEXPLAINED, 0))
     ends = (
         "Every one ended as predicted, completed or expired"
-        if not other
-        else f"Of {count(other)}, either the log or the model says that it expired, and the other does not"
+        if not mismatches
+        else f"Of {count(mismatches)}, either the log or the model says that it expired, and the other does not"
     )
     return [
         f"{ends}.",
-        f"{percent(within / total)} of the waits are within a millisecond of the log; {percent(open_ / total)} are "
-        "further off for a reason that the log does not show.",
+        f"{percent(within / total)} of the waits are within a millisecond of the log; {percent(unexplained / total)} "
+        "are further off for a reason that the log does not show.",
     ]
 
 
@@ -130,19 +132,19 @@ def _agreement(rows: pd.DataFrame) -> Figure | None:
         line={"color": "rgba(128,128,128,0.6)", "width": 1},
     )  # fmt: skip
     for outcome, colour in (("completed", PALETTE[0]), ("expired", EXPIRED)):
-        mine = rows[rows["logged"] == outcome].groupby(["logged_ms", "predicted_ms"])["produces"].sum().reset_index()
+        group = rows[rows["logged"] == outcome].groupby(["logged_ms", "predicted_ms"])["produces"].sum().reset_index()
         figure.add_scatter(
-            x=mine["logged_ms"],
-            y=mine["predicted_ms"],
+            x=group["logged_ms"],
+            y=group["predicted_ms"],
             mode="markers",
             name=outcome,
             marker={
                 "color": colour,
                 "opacity": 0.75,
-                "size": 3 + 2.2 * mine["produces"] ** 0.33,
+                "size": 3 + 2.2 * group["produces"] ** 0.33,
                 "line": {"width": 0},  # plotly's default outline is white, also in dark mode
             },
-            customdata=mine["produces"],
+            customdata=group["produces"],
             hovertemplate="logged about %{x:,.2~r} ms, predicted about %{y:,.2~r} ms: %{customdata:,d}",
         )
     figure.update_layout(
@@ -163,13 +165,13 @@ def _errors(rows: pd.DataFrame) -> Figure | None:
         return None
     figure, kinds, titles = Figure(), list[str](), list[str]()
     for explanation, colour in _COLOURS.items():
-        mine = rows[rows["explanation"] == explanation].groupby("low_ms")["produces"].sum().reset_index()
-        if mine.empty:
+        group = rows[rows["explanation"] == explanation].groupby("low_ms")["produces"].sum().reset_index()
+        if group.empty:
             continue
         kinds.append(explanation)
         figure.add_bar(
-            x=mine["low_ms"] + BIN_MS / 2,
-            y=mine["produces"],
+            x=group["low_ms"] + BIN_MS / 2,
+            y=group["produces"],
             yaxis=axis("y", len(kinds)),
             width=BIN_MS,
             name=explanation,
@@ -179,10 +181,10 @@ def _errors(rows: pd.DataFrame) -> Figure | None:
         figure.layout[layout_axis("y", len(kinds))] = {
             "rangemode": "tozero",
             "tickformat": "~s",
-            **whole_ticks(int(mine["produces"].max())),
+            **whole_ticks(int(group["produces"].max())),
             "fixedrange": True,
         }
-        titles.append(f"<b>{explanation}</b>  {counted(float(mine['produces'].sum()), 'produce')}")
+        titles.append(f"<b>{explanation}</b>  {counted(float(group['produces'].sum()), 'produce')}")
     reach = EDGE_MS + BIN_MS
     clock = {"type": "rect", "xref": "x", "yref": "paper", "x0": -CLOCK_MS, "x1": CLOCK_MS, "y0": 0, "y1": 1}
     figure.update_layout(

@@ -33,13 +33,15 @@ def offers(what_if: pd.DataFrame, own: pd.DataFrame) -> list[Offer]:
     """Return an offer for each of the three kinds with most expiries; none for long polls, whose expiry is no harm."""
     rows = what_if[(what_if["instance"] == ALL) & (what_if["timeout_ms"] > 0)]
     rows = rows[~rows["kind"].map(is_poll).astype(bool)]
-    found = []
+    suggestions = []
     for kind in rows.groupby("kind")["expired"].sum().sort_values(ascending=False).index[:_MOST_KINDS]:
-        mine = rows[rows["kind"] == kind].sort_values("timeout_ms")
-        few = _few(mine, own)
-        enough = mine[mine["expired_share_most"] <= few]
-        found.append(Offer(str(kind), few, (enough if len(enough) else mine.tail(1)).iloc[0], len(enough) > 0))
-    return found
+        kind_rows = rows[rows["kind"] == kind].sort_values("timeout_ms")
+        limit = _few(kind_rows, own)
+        enough = kind_rows[kind_rows["expired_share_most"] <= limit]
+        suggestions.append(
+            Offer(str(kind), limit, (enough if len(enough) else kind_rows.tail(1)).iloc[0], len(enough) > 0)
+        )
+    return suggestions
 
 
 def shortest_enough(what_if: pd.DataFrame, own: pd.DataFrame) -> tuple[str, float, str] | None:
@@ -57,14 +59,16 @@ def share(row: pd.Series[Any]) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _few(mine: pd.DataFrame, own: pd.DataFrame) -> float:
+def _few(rows: pd.DataFrame, own_timeouts: pd.DataFrame) -> float:
     """Return the largest acceptable share of expired operations of a kind: 1 in 100, or today's share if lower.
 
     Today's share is that of the first time-out tried that is at least today's median. So no offer shortens a time-out
     and makes more requests fail.
     """
-    today = own.loc[(own["instance"] == ALL) & (own["kind"] == mine["kind"].iloc[0]), "median_ms"]
-    as_long = mine[mine["timeout_ms"] >= today.iloc[0]] if len(today) else mine.head(0)
+    today = own_timeouts.loc[
+        (own_timeouts["instance"] == ALL) & (own_timeouts["kind"] == rows["kind"].iloc[0]), "median_ms"
+    ]
+    as_long = rows[rows["timeout_ms"] >= today.iloc[0]] if len(today) else rows.head(0)
     return min([FEW, *map(float, as_long["expired_share_most"].head(1))])
 
 
@@ -82,11 +86,11 @@ def to_change(offer: Offer, clients: pd.DataFrame | None) -> pd.DataFrame:
     """
     if clients is None or not offer.is_enough:
         return pd.DataFrame()
-    other = clients[(clients["kind"] == offer.kind) & (clients["timeout_ms"] != offer.row["timeout_ms"])]
-    named: pd.DataFrame = other.groupby("client_id", as_index=False).agg(
+    rows = clients[(clients["kind"] == offer.kind) & (clients["timeout_ms"] != offer.row["timeout_ms"])]
+    by_client: pd.DataFrame = rows.groupby("client_id", as_index=False).agg(
         operations=("operations", "sum"),
         expired=("expired", "sum"),
         least_ms=("timeout_ms", "min"),
         most_ms=("timeout_ms", "max"),
     )
-    return named.sort_values(["expired", "operations", "client_id"], ascending=[False, False, True])
+    return by_client.sort_values(["expired", "operations", "client_id"], ascending=[False, False, True])

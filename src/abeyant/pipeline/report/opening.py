@@ -40,11 +40,11 @@ _READ_MARKS: Final = (
 def opening_tiles(analysis: Analysis) -> list[Tile]:
     """Return the tiles with the main numbers of the whole log."""
     requests, kinds = analysis.within("requests_by_kind", ALL), analysis.within("summary", ALL)
-    asked, waited = float(requests["requests"].sum()), float(requests["waited"].sum())
+    total, waited = float(requests["requests"].sum()), float(requests["waited"].sum())
     matters = kinds[~polls(kinds["kind"])]
     expired, harmless = float(matters["expired"].sum()), float(kinds["expired"].sum() - matters["expired"].sum())
-    found = [
-        Tile("requests", count(asked), f"{count(waited)} waited"),
+    tiles = [
+        Tile("requests", count(total), f"{count(waited)} waited"),
         Tile(
             "expired",
             count(expired),
@@ -55,7 +55,7 @@ def opening_tiles(analysis: Analysis) -> list[Tile]:
             link="what-waited-by-kind",
         ),
     ]
-    return [*found, _worst_incident(analysis), *_longest_lag(analysis), *_suspect(analysis)]
+    return [*tiles, _worst_incident(analysis), *_longest_lag(analysis), *_suspect(analysis)]
 
 
 def _mostly(kinds: pd.DataFrame) -> str:
@@ -95,10 +95,10 @@ def _suspect(analysis: Analysis) -> Iterable[Tile]:
     if likeliest.empty:
         yield Tile("suspect", "none")
         return
-    named = likeliest["suspect"].value_counts()
-    sure = likeliest.loc[likeliest["suspect"] == named.index[0], "confidence"].max()
-    incidents = counted(float(named.iloc[0]), "incident")
-    yield Tile("suspect", shortened(named.index[0], 24), f"of {incidents}; confidence {sure:.2f}", alarm=True)
+    counts = likeliest["suspect"].value_counts()
+    confidence = likeliest.loc[likeliest["suspect"] == counts.index[0], "confidence"].max()
+    incidents = counted(float(counts.iloc[0]), "incident")
+    yield Tile("suspect", shortened(counts.index[0], 24), f"of {incidents}; confidence {confidence:.2f}", alarm=True)
 
 
 def read_over_time(analysis: Analysis) -> str:
@@ -160,7 +160,7 @@ def _lags(analysis: Analysis, scope: str) -> dict[str, pd.DataFrame]:
         ["replica", "at"], keep="last"
     )
     longest = longest.assign(ms=longest["lag_ms"], where=" from " + longest["instance"].map(shortened))
-    return {f"broker {replica}": mine for replica, mine in longest.groupby("replica")}
+    return {f"broker {replica}": group for replica, group in longest.groupby("replica")}
 
 
 def _waits(analysis: Analysis, scope: str) -> dict[str, pd.DataFrame]:
@@ -172,4 +172,4 @@ def _waits(analysis: Analysis, scope: str) -> dict[str, pd.DataFrame]:
     longest = rows.assign(ms=ms).sort_values(["at", "ms", "kind"], kind="stable")
     longest = longest.drop_duplicates(["instance", "at"], keep="last")
     longest = longest.assign(where=", " + longest["kind"].map(shortened))
-    return {str(name): mine for name, mine in longest.groupby("instance")}
+    return {str(name): group for name, group in longest.groupby("instance")}

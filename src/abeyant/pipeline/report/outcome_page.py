@@ -44,9 +44,9 @@ def write_outcome_report(small_tables: Path, destination: Path, *, kicker: str, 
 
     `no_keys` is the reason to show if the keys were not looked up.
     """
-    found = read_outcomes(small_tables)
-    aside = section("Rejected rows", _READ["aside"], tables=[_rejected_table(found)])
-    text = _page(found, kicker, [_kinds(found), _struck(found, no_keys), aside])
+    outcomes = read_outcomes(small_tables)
+    rejected_rows = section("Rejected rows", _READ["aside"], tables=[_rejected_table(outcomes)])
+    text = _page(outcomes, kicker, [_kinds(outcomes), _struck(outcomes, no_keys), rejected_rows])
     write_whole(text, destination)
 
 
@@ -56,18 +56,18 @@ def inline_page(found: Outcomes, *, kicker: str) -> str:
     return _page(found, kicker, [_kinds(found), *keys], inline=True)
 
 
-def _page(found: Outcomes, kicker: str, sections: list[str], *, inline: bool = False) -> str:
+def _page(outcomes: Outcomes, kicker: str, sections: list[str], *, inline: bool = False) -> str:
     return document(
         kicker=f"Abeyant · {kicker}",
-        title=found.title,
-        own_title=found.made.get("title"),
-        tiles=tiles(outcome_tiles(found)),
+        title=outcomes.title,
+        own_title=outcomes.made.get("title"),
+        tiles=tiles(outcome_tiles(outcomes)),
         lead=_WAITS,
-        findings=_findings(found),
+        findings=_findings(outcomes),
         sections="\n".join(sections),
-        made=facts(redact_paths(found.made)),
-        figures={"plot-waits": {"0": figures.waits(found.analysis, ALL)}},
-        filters=tables.kind_filter(found.analysis.drawn) if len(found.analysis.drawn) > 1 else "",
+        made=facts(redact_paths(outcomes.made)),
+        figures={"plot-waits": {"0": figures.waits(outcomes.analysis, ALL)}},
+        filters=tables.kind_filter(outcomes.analysis.drawn) if len(outcomes.analysis.drawn) > 1 else "",
         inline=inline,
     )
 
@@ -77,59 +77,61 @@ _WAITS: Final = (
 )
 
 
-def _kinds(found: Outcomes) -> str:
-    return section("How they ended, by kind", _READ["kinds"], tables=[tables.by_kind(found.analysis, ALL)])
+def _kinds(outcomes: Outcomes) -> str:
+    return section("How they ended, by kind", _READ["kinds"], tables=[tables.by_kind(outcomes.analysis, ALL)])
 
 
-def _struck(found: Outcomes, no_keys: str) -> str:
-    if found.each_key_once and found.count("expired"):
-        return section("Expired, the first five", _READ["once"], tables=[_keys(found, no_keys)])
-    return section("Keys that expire most", _READ["keys"], tables=[_keys(found, no_keys)])
+def _struck(outcomes: Outcomes, no_keys: str) -> str:
+    if outcomes.each_key_once and outcomes.count("expired"):
+        return section("Expired, the first five", _READ["once"], tables=[_keys(outcomes, no_keys)])
+    return section("Keys that expire most", _READ["keys"], tables=[_keys(outcomes, no_keys)])
 
 
-def _findings(found: Outcomes) -> list[str]:
-    rows = found.summary
+def _findings(outcomes: Outcomes) -> list[str]:
+    rows = outcomes.summary
     if rows.empty:
         return []
-    slow = found.slowest
+    slow = outcomes.slowest
     of = "" if len(rows) == 1 else f" of <b>{escaped(shortened(slow['kind']))}</b>, which waits longest,"
-    said = [
+    sentences = [
         f"Half{of or ' of them'} waited at most {duration(slow['p50_ms'])}, p95 "
         f"{duration(slow['p95_ms'])}, the longest {duration(slow['max_ms'])}."
     ]
-    if found.keys is not None and len(found.keys):
-        worst, *others = found.keys.to_dict("records")
+    if outcomes.keys is not None and len(outcomes.keys):
+        worst, *others = outcomes.keys.to_dict("records")
         about = "about " if worst["one_in"] > 1 else ""
         key = escaped(shortened(worst["key"]))
         if not others or others[0]["expired"] < worst["expired"]:  # a tie has no worst key
-            said.append(f"Most expired on the key <code><bdi>{key}</bdi></code>: {about}{count(worst['expired'])}.")
-    if found.warning:
-        said.append(escaped(found.warning))
-    if found.may_be_open:
-        said.append(escaped(found.may_be_open))
-    if found.aside:
-        said.append(f'{counted(sum(found.aside.values()), "row")} rejected: <a href="#rejected-rows">why</a>.')
-    return said
+            sentences.append(
+                f"Most expired on the key <code><bdi>{key}</bdi></code>: {about}{count(worst['expired'])}."
+            )
+    if outcomes.warning:
+        sentences.append(escaped(outcomes.warning))
+    if outcomes.may_be_open:
+        sentences.append(escaped(outcomes.may_be_open))
+    if outcomes.aside:
+        sentences.append(f'{counted(sum(outcomes.aside.values()), "row")} rejected: <a href="#rejected-rows">why</a>.')
+    return sentences
 
 
-def _keys(found: Outcomes, no_keys: str) -> str:
-    if not found.count("expired"):
+def _keys(outcomes: Outcomes, no_keys: str) -> str:
+    if not outcomes.count("expired"):
         return nothing("Nothing expired.")
-    if found.keys is None:
+    if outcomes.keys is None:
         return nothing(escaped(no_keys))
     names: dict[str, Column] = {"key": ("key", tables.key_cell)}
-    if found.keys["instance"].nunique() > 1:
+    if outcomes.keys["instance"].nunique() > 1:
         names["instance"] = ("instance", tables.name_cell)
-    if found.each_key_once:
-        return table(found.keys.head(_FIRST), names, {})
-    one_in = int(found.keys["one_in"].max()) if len(found.keys) else 1
+    if outcomes.each_key_once:
+        return table(outcomes.keys.head(_FIRST), names, {})
+    one_in = int(outcomes.keys["one_in"].max()) if len(outcomes.keys) else 1
     estimated = f'<p class="small">Estimated from one in {one_in:,} of the operations that expired.</p>'
-    shown = table(found.keys, names, {"expired": ("expired", count)}, bars=["expired"])
-    return shown + (estimated if one_in > 1 else "")
+    content = table(outcomes.keys, names, {"expired": ("expired", count)}, bars=["expired"])
+    return content + (estimated if one_in > 1 else "")
 
 
-def _rejected_table(found: Outcomes) -> str:
-    if not found.aside:
+def _rejected_table(outcomes: Outcomes) -> str:
+    if not outcomes.aside:
         return nothing("None: every row was used.")
-    rows = pd.DataFrame(found.aside.items(), columns=["why", "rows"]).sort_values("rows", ascending=False)
+    rows = pd.DataFrame(outcomes.aside.items(), columns=["why", "rows"]).sort_values("rows", ascending=False)
     return table(rows, {"why": ("what, and why", escaped)}, {"rows": ("rows", count)})

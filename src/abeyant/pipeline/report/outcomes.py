@@ -87,15 +87,15 @@ class Outcomes:
         """
         if self.unmatched:
             return self.unmatched[0].upper() + self.unmatched[1:]
-        met = (self.waits["outcome"] == "completed") & (self.waits["most_ms"] == 0)
+        immediate = (self.waits["outcome"] == "completed") & (self.waits["most_ms"] == 0)
         total = self.waits.groupby("kind")["operations"].sum()
-        at_once = self.waits[met].groupby("kind")["operations"].sum().reindex(total.index, fill_value=0)
+        at_once = self.waits[immediate].groupby("kind")["operations"].sum().reindex(total.index, fill_value=0)
         kinds = [str(kind) for kind in total.index[(total >= _LEAST_WARNED) & (at_once >= _NEARLY_ALL * total)]]
         if not kinds:
             return ""
-        more = f" and {len(kinds) - _MOST_WARNED:,} more kinds" if len(kinds) > _MOST_WARNED else ""
-        named = ", ".join(map(shortened, kinds[:_MOST_WARNED]))
-        of = "" if [*total.index] == [UNNAMED] else f" of {named}{more}"
+        suffix = f" and {len(kinds) - _MOST_WARNED:,} more kinds" if len(kinds) > _MOST_WARNED else ""
+        names = ", ".join(map(shortened, kinds[:_MOST_WARNED]))
+        of = "" if [*total.index] == [UNNAMED] else f" of {names}{suffix}"
         return (
             f"Nearly all operations{of} completed with no wait: what they wait for had happened before they started. "
             "If only events after the start count, resolve with count=after_start."
@@ -124,8 +124,8 @@ class Outcomes:
             high_ms=np.where(waited, 10 ** ((step + 1) / _BINS_PER_DECADE), 0.0),
         )
         group = ["instance", "kind", "outcome", "low_ms", "high_ms"]
-        counted = pd.DataFrame(waits.groupby(group, as_index=False)["operations"].sum())
-        return Analysis({"waits": counted, "summary": self.summary})
+        counts = pd.DataFrame(waits.groupby(group, as_index=False)["operations"].sum())
+        return Analysis({"waits": counts, "summary": self.summary})
 
     @property
     def slowest(self) -> pd.Series[Any]:
@@ -161,12 +161,12 @@ def read_outcomes(tables: Path) -> Outcomes:
     keys = ranked(read_table(tables, "expired_keys")) if (tables / "expired_keys").exists() else None
     made = dict(read_marker(tables))
     waits = named(read_table(tables, "waits"))
-    aside, unmatched, may_be_open = (
+    rejected, unmatched, may_be_open = (
         made.pop("set_aside", {}),
         made.pop("no_common_key", ""),
         made.pop("may_be_open", ""),
     )
-    return Outcomes(waits=waits, keys=keys, aside=aside, made=made, unmatched=unmatched, may_be_open=may_be_open)
+    return Outcomes(waits=waits, keys=keys, aside=rejected, made=made, unmatched=unmatched, may_be_open=may_be_open)
 
 
 def named(waits: pd.DataFrame) -> pd.DataFrame:
@@ -188,9 +188,9 @@ def _of_kind(kind: str, rows: pd.DataFrame) -> dict[str, Any]:
     counts = {name: int(rows.loc[rows["outcome"] == name, "operations"].sum()) for name in ("completed", "expired")}
     operations = int(rows["operations"].sum())
     by_length = rows.sort_values("most_ms")
-    upto = by_length["operations"].cumsum().to_numpy()
+    cumulative = by_length["operations"].cumsum().to_numpy()
     lengths = by_length["most_ms"].to_numpy()
-    ranks = {name: lengths[np.searchsorted(upto, share * operations)] for name, share in _PERCENTILES.items()}
+    ranks = {name: lengths[np.searchsorted(cumulative, share * operations)] for name, share in _PERCENTILES.items()}
     return {
         "instance": ALL,
         "kind": kind,

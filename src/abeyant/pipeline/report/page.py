@@ -38,7 +38,7 @@ def page(analysis: Analysis) -> str:
     """Return the whole report as one self-contained HTML page."""
     scopes = analysis.scopes
     hidden = len(analysis.instances) - len(scopes) + 1
-    drawn = incident_drawing(analysis)
+    drawing = incident_drawing(analysis)
     return document(
         kicker="Abeyant · what waited in a request log",
         title=headline(analysis),
@@ -48,7 +48,7 @@ def page(analysis: Analysis) -> str:
         lead=plot_place("plot-opening", "Brokers over time", "Nothing waited.")
         + f'<p class="read">{read_over_time(analysis)}</p>',
         findings=happened(analysis),
-        sections="\n".join(_section(section, analysis, drawn) for section in SECTIONS) + _rejected(analysis),
+        sections="\n".join(_section(section, analysis, drawing) for section in SECTIONS) + _rejected(analysis),
         made=facts(redact_paths(analysis.made)),
         figures={"plot-opening": {str(i): over_time(analysis, scope) for i, scope in enumerate(scopes)}}
         | {
@@ -60,13 +60,13 @@ def page(analysis: Analysis) -> str:
         choose=len(scopes) > 1,
         filters=tables.kind_filter(analysis.drawn) if len(analysis.drawn) > 1 else "",
         by_time=by_time(analysis),
-        style=drawing_style(analysis) if drawn else "",
-        own_script=drawing_script() if drawn else "",
+        style=drawing_style(analysis) if drawing else "",
+        own_script=drawing_script() if drawing else "",
         choose_note=f"the busiest; {hidden:,} more are only in the sum" if len(scopes) > 1 and hidden > 0 else "",
     )
 
 
-def _section(section: Section, analysis: Analysis, drawn: str) -> str:
+def _section(section: Section, analysis: Analysis, drawing: str) -> str:
     parts = [f"<h2>{section.title}</h2>"]
     if section.words:
         sentences = "".join(f"<li>{sentence}</li>" for sentence in section.words(analysis))
@@ -83,7 +83,7 @@ def _section(section: Section, analysis: Analysis, drawn: str) -> str:
         if not section.plot:
             parts.append(f'<p class="read">{section.read}</p>')
     if section.title == "Incidents":
-        parts.append(drawn)
+        parts.append(drawing)
     return f"<section>{''.join(parts)}</section>"
 
 

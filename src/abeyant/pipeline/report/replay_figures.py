@@ -35,8 +35,8 @@ def by_wheel(rows: pd.DataFrame) -> str:
     maps = []
     for name, metric in METRICS.items():
         grid = rows.assign(value=metric(rows)).pivot_table(index="tick_ms", columns="wheel_size", values="value")
-        shown = grid.rename(index=lambda tick: f"{tick:g} ms", columns=lambda size: f"{size:,}")
-        maps.append(heat_map(name, shown, "tick", "buckets a wheel", lambda value: f"{value:,.3g}"))
+        table = grid.rename(index=lambda tick: f"{tick:g} ms", columns=lambda size: f"{size:,}")
+        maps.append(heat_map(name, table, "tick", "buckets a wheel", lambda value: f"{value:,.3g}"))
     return f'<div class="heats">{"".join(maps)}</div>'
 
 
@@ -60,14 +60,14 @@ def what_if(rows: pd.DataFrame, kinds: list[str], own: pd.DataFrame) -> Figure |
     figure, colour = Figure(), colours(kinds)
     kinds = [kind for kind in kinds if (rows["kind"] == kind).any()]
     for number, kind in enumerate(kinds, start=1):
-        mine = rows[rows["kind"] == kind].sort_values("timeout_ms")
-        known = mine["expired_share"].where(mine["expired_share"] == mine["expired_share_most"])
-        common: dict[str, Any] = {"x": mine["timeout_ms"], "yaxis": axis("y", number), "showlegend": False}
+        kind_rows = rows[rows["kind"] == kind].sort_values("timeout_ms")
+        known = kind_rows["expired_share"].where(kind_rows["expired_share"] == kind_rows["expired_share_most"])
+        common: dict[str, Any] = {"x": kind_rows["timeout_ms"], "yaxis": axis("y", number), "showlegend": False}
         edge = {"mode": "lines", "line": {"width": 1, "dash": "dot", "color": colour[kind]}}
         if known.isna().any():
-            figure.add_scatter(y=mine["expired_share"], hoverinfo="skip", **common, **edge)
+            figure.add_scatter(y=kind_rows["expired_share"], hoverinfo="skip", **common, **edge)
             figure.add_scatter(
-                y=mine["expired_share_most"], fill="tonexty", fillcolor=faint(colour[kind], 0.18),
+                y=kind_rows["expired_share_most"], fill="tonexty", fillcolor=faint(colour[kind], 0.18),
                 hoverinfo="skip", **common, **edge,
             )  # fmt: skip
         # A line where the share is known, else only the band.
@@ -80,13 +80,13 @@ def what_if(rows: pd.DataFrame, kinds: list[str], own: pd.DataFrame) -> Figure |
             **common,
         )
         figure.add_scatter(
-            y=mine["expired_share"],
+            y=kind_rows["expired_share"],
             name=label(kind),
             mode="markers",
             marker={"opacity": 0, "color": colour[kind]},
             text=[
                 f"<b>{_shares(row)}</b> of {row['operations']:,}"
-                for row in mine[["expired_share", "expired_share_most", "operations"]].to_dict("records")
+                for row in kind_rows[["expired_share", "expired_share_most", "operations"]].to_dict("records")
             ],
             hovertemplate="%{text}",
             **common,
@@ -98,8 +98,8 @@ def what_if(rows: pd.DataFrame, kinds: list[str], own: pd.DataFrame) -> Figure |
             "fixedrange": True,
         }
         _mark(figure, own[own["kind"] == kind]["median_ms"], axis("y", number))
-    every = [*rows["timeout_ms"], *own.loc[own["kind"].isin(kinds) & (own["median_ms"] > 0), "median_ms"]]
-    low, high = float(min(every)), float(max(every))
+    timeouts = [*rows["timeout_ms"], *own.loc[own["kind"].isin(kinds) & (own["median_ms"] > 0), "median_ms"]]
+    low, high = float(min(timeouts)), float(max(timeouts))
     figure.update_layout(
         meta=small_plots(kinds, [_title(kind, own) for kind in kinds], colour),
         hovermode="x unified",
@@ -113,9 +113,9 @@ def what_if(rows: pd.DataFrame, kinds: list[str], own: pd.DataFrame) -> Figure |
 
 
 def _mark(figure: Figure, own_ms: pd.Series[float], yaxis: str) -> None:
-    for today in own_ms[own_ms > 0]:
+    for timeout_ms in own_ms[own_ms > 0]:
         figure.add_scatter(
-            x=[today, today],
+            x=[timeout_ms, timeout_ms],
             y=[0, 1],
             yaxis=yaxis,
             mode="lines",

@@ -42,21 +42,21 @@ def write_replay_report(tables: Path, destination: Path) -> None:
     names = sorted(replayed["instance"].unique())
     scopes = [ALL, *names[:MOST_SCOPES]] if len(names) > 1 else names or [ALL]
     kinds, polls = _kinds(what_if)
-    drawn: dict[str, dict[str, Figure | None]] = {"plot-what-if": {}, "plot-polls": {}, "plot-pending": {}}
-    wheels, purges, whats, waits = [], [], [], []
+    plots: dict[str, dict[str, Figure | None]] = {"plot-what-if": {}, "plot-polls": {}, "plot-pending": {}}
+    wheels, purges, time_out_tables, poll_tables = [], [], [], []
     for i, scope in enumerate(scopes):
         rows = _within(replayed, scope).sort_values(SETTING, na_position="first")
         wheel = rows[rows["purge_interval"].isna()]
-        asked, today = (some[some["instance"] == scope] for some in (what_if, own))
-        drawn["plot-what-if"][str(i)] = figures.what_if(asked, kinds[:_MOST_DRAWN], today)
-        drawn["plot-polls"][str(i)] = figures.what_if(asked, polls, today)
-        drawn["plot-pending"][str(i)] = _pending(pending, scope)
+        shares, today = (frame[frame["instance"] == scope] for frame in (what_if, own))
+        plots["plot-what-if"][str(i)] = figures.what_if(shares, kinds[:_MOST_DRAWN], today)
+        plots["plot-polls"][str(i)] = figures.what_if(shares, polls, today)
+        plots["plot-pending"][str(i)] = _pending(pending, scope)
         wheels.append(figures.by_wheel(_first_time_out(wheel)) + _wheels(wheel))
         purges.append(_purges(rows[rows["purge_interval"].notna()]))
-        whats.append(_what_if(asked, kinds))
-        waits.append(_what_if(asked, polls))
-    found = " ".join(map(escaped, wheel_sentences(replayed)))
-    wheel_text = '</p><p class="read">'.join(filter(None, [found, _READ["wheel"]]))
+        time_out_tables.append(_what_if(shares, kinds))
+        poll_tables.append(_what_if(shares, polls))
+    sentences = " ".join(map(escaped, wheel_sentences(replayed)))
+    wheel_text = '</p><p class="read">'.join(filter(None, [sentences, _READ["wheel"]]))
     text = document(
         kicker="Abeyant · a replay",
         title="Which time-out should I set?" if kinds or polls else "Nothing was replayed",
@@ -67,15 +67,15 @@ def write_replay_report(tables: Path, destination: Path) -> None:
         findings=[*map(escaped, time_out_sentences(what_if, own, read_clients(tables)) + expiring_sentences(replayed))],
         sections="\n".join(
             [
-                section("By time-out", _READ["time_outs"], tables=whats),
-                section("Long polls", _READ["polls"], plot="plot-polls", nothing="No long poll.", tables=waits),
+                section("By time-out", _READ["time_outs"], tables=time_out_tables),
+                section("Long polls", _READ["polls"], plot="plot-polls", nothing="No long poll.", tables=poll_tables),
                 section("Tick and wheel size", wheel_text, tables=wheels),
                 section("Pending over time", _READ["pending"], plot="plot-pending", nothing=_NOTHING),
                 section("Cost of delayed purging", _READ["purge"], tables=purges),
             ]
         ),
         made=made(tables),
-        figures=drawn,
+        figures=plots,
         options=options(scopes),
         choose=len(scopes) > 1,
         choose_note=f"only in the tables: {len(names) - MOST_SCOPES:,} more" if len(names) > MOST_SCOPES else "",
@@ -119,8 +119,8 @@ def _within(rows: pd.DataFrame, scope: str) -> pd.DataFrame:
 def _pending(rows: pd.DataFrame, scope: str) -> Figure | None:
     """Draw one instance with a line per time-out; for ALL, a line per instance under the first time-out."""
     if scope != ALL:
-        mine = rows[rows["instance"] == scope]
-        lines = [(setting(timeout), series) for timeout, series in by_time_out(mine)]
+        scope_rows = rows[rows["instance"] == scope]
+        lines = [(setting(timeout), series) for timeout, series in by_time_out(scope_rows)]
     else:
         first = _first_time_out(rows.sort_values("timeout_ms", na_position="first"))
         lines = [(str(name), series) for name, series in first.groupby("instance")]
@@ -128,7 +128,7 @@ def _pending(rows: pd.DataFrame, scope: str) -> Figure | None:
 
 
 def _first_time_out(rows: pd.DataFrame) -> pd.DataFrame:
-    return next((mine for _, mine in by_time_out(rows)), rows)
+    return next((group for _, group in by_time_out(rows)), rows)
 
 
 def _kinds(what_if: pd.DataFrame) -> tuple[list[str], list[str]]:
@@ -137,27 +137,27 @@ def _kinds(what_if: pd.DataFrame) -> tuple[list[str], list[str]]:
     They are those with most expiries. The first `_MOST_DRAWN`, which are drawn, are in the order of every page.
     """
     weight = what_if[what_if["instance"] == ALL].groupby("kind")["expired"].sum().sort_values(ascending=False)
-    every = [str(kind) for kind in weight.index]
-    matter, polls = ([kind for kind in every if is_poll(kind) is poll][:MOST_KINDS] for poll in (False, True))
-    heavy = {str(kind): float(number) for kind, number in weight.items()}
-    return in_order(matter[:_MOST_DRAWN], heavy) + matter[_MOST_DRAWN:], in_order(polls, heavy)
+    names = [str(kind) for kind in weight.index]
+    matter, polls = ([kind for kind in names if is_poll(kind) is poll][:MOST_KINDS] for poll in (False, True))
+    weights = {str(kind): float(number) for kind, number in weight.items()}
+    return in_order(matter[:_MOST_DRAWN], weights) + matter[_MOST_DRAWN:], in_order(polls, weights)
 
 
 def replay_tiles(replayed: pd.DataFrame, what_if: pd.DataFrame, own: pd.DataFrame) -> list[Tile]:
     """Return the tiles with the main numbers."""
-    found = [Tile("operations", count(_operations(replayed)), f"{counted(_settings(replayed), 'setting')} each")]
+    main_tiles = [Tile("operations", count(_operations(replayed)), f"{counted(_settings(replayed), 'setting')} each")]
     first = _first_time_out(together(replayed[replayed["purge_interval"].isna()]))
     if len(first):
         row = first.iloc[0]
         expired = band(row["expired"] - row["unknown"], row["expired"])
-        found.append(Tile("expired", expired, f"with {setting(row['timeout_ms'])}, long polls included"))
-        found.append(Tile("most pending", count(row["pending_most"]), "at once in one instance"))
+        main_tiles.append(Tile("expired", expired, f"with {setting(row['timeout_ms'])}, long polls included"))
+        main_tiles.append(Tile("most pending", count(row["pending_most"]), "at once in one instance"))
     enough = shortest_enough(what_if, own)
     if enough:
         kind, timeout, share = enough
         name = f"{shortened(kind, 24)} needs" if kind else "needed"
-        found.insert(0, Tile(name, duration(timeout), f"of those tried: {share} expire"))
-    return found
+        main_tiles.insert(0, Tile(name, duration(timeout), f"of those tried: {share} expire"))
+    return main_tiles
 
 
 def _operations(replayed: pd.DataFrame) -> int:

@@ -44,8 +44,8 @@ def conclusions(
 
     `own` are the operations' own time-outs (`OWN_TIMEOUTS`), `clients` those of each client (`CLIENT_TIMEOUTS`).
     """
-    said = [*time_out_sentences(what_if, own, clients), *expiring_sentences(replayed), *wheel_sentences(replayed)]
-    return said or ["Nothing was replayed."]
+    sentences = [*time_out_sentences(what_if, own, clients), *expiring_sentences(replayed), *wheel_sentences(replayed)]
+    return sentences or ["Nothing was replayed."]
 
 
 def expiring_sentences(replayed: pd.DataFrame) -> list[str]:
@@ -63,9 +63,9 @@ def wheel_sentences(replayed: pd.DataFrame) -> list[str]:
 def together(rows: pd.DataFrame) -> pd.DataFrame:
     """Aggregate the instances of each setting: sums of counts; of pending, watched and lateness the maximum."""
     sums = {name: (name, "sum") for name in _COUNTS}
-    most = {name: (name, "max") for name in ("pending_most", "lateness_most_ms", "watched_most")}
+    maxima = {name: (name, "max") for name in ("pending_most", "lateness_most_ms", "watched_most")}
     work = {name: (name, "sum") for name in ("purges", "purged_past")}
-    return rows.groupby(SETTING, dropna=False, as_index=False).agg(**sums, **most, **work)
+    return rows.groupby(SETTING, dropna=False, as_index=False).agg(**sums, **maxima, **work)
 
 
 def by_time_out(rows: pd.DataFrame) -> Iterator[tuple[float, pd.DataFrame]]:
@@ -92,12 +92,12 @@ def band(least: float, most: float) -> str:
 
 def _expiring(timeout: float, row: pd.Series[Any]) -> str:
     least = row["expired"] - row["unknown"]
-    said = f"With {setting(timeout)}, {band(least, row['expired'])} of {counted(row['operations'], 'operation')} expire"
+    text = f"With {setting(timeout)}, {band(least, row['expired'])} of {counted(row['operations'], 'operation')} expire"
     if row["unknown"]:
-        said += f" ({count(row['unknown'])} are unknown, since they expired sooner in the log)"
+        text += f" ({count(row['unknown'])} are unknown, since they expired sooner in the log)"
     if row["left_out"]:
-        said += f"; {count(row['left_out'])} without a start, time-out or known end, or from before 1970, are left out"
-    return f"{said}."
+        text += f"; {count(row['left_out'])} without a start, time-out or known end, or from before 1970, are left out"
+    return f"{text}."
 
 
 def _wheels(rows: pd.DataFrame) -> list[str]:
@@ -105,7 +105,7 @@ def _wheels(rows: pd.DataFrame) -> list[str]:
     kafkas = rows[(rows["tick_ms"] == KAFKAS[0]) & (rows["wheel_size"] == KAFKAS[1])]
     if kafkas.empty or not rows["timers"].any():
         return []
-    base, said = kafkas.iloc[0], []
+    base, sentences = kafkas.iloc[0], []
     idlest = rows.sort_values(["wakeups", "tick_ms", "wheel_size"], kind="stable").iloc[0]
     if idlest["wakeups"] < base["wakeups"]:
         late = ""
@@ -114,7 +114,7 @@ def _wheels(rows: pd.DataFrame) -> list[str]:
                 f". Operations then expire up to {duration(idlest['lateness_most_ms'])} late, "
                 f"not {duration(base['lateness_most_ms'])}"
             )
-        said.append(
+        sentences.append(
             f"Of the wheels tried, {_named(idlest)} wakes the driver least: "
             f"{_less(idlest, base, 'wakeups', 'wake-ups')}{late}."
         )
@@ -122,11 +122,11 @@ def _wheels(rows: pd.DataFrame) -> list[str]:
     calmest = same_tick.sort_values(["cascades", "memory_bytes"], kind="stable").iloc[0]
     if calmest["cascades"] < base["cascades"]:
         memory = f"{_kib(calmest['memory_bytes'])} in place of {_kib(base['memory_bytes'])}"
-        said.append(
+        sentences.append(
             f"At Kafka's tick, {count(calmest['wheel_size'])} buckets cascade least: "
             f"{_less(calmest, base, 'cascades', 'cascades')}, in {memory} of memory."
         )
-    return said or [f"No wheel tried wakes or cascades less than {_named(base)}."]
+    return sentences or [f"No wheel tried wakes or cascades less than {_named(base)}."]
 
 
 def _named(row: pd.Series[Any]) -> str:
@@ -148,24 +148,26 @@ def time_out_sentences(what_if: pd.DataFrame, own: pd.DataFrame, clients: pd.Dat
     With `clients` (`CLIENT_TIMEOUTS`) also the clients with another time-out. If only long polls waited, say that
     theirs need no change.
     """
-    offered = offers(what_if, own)
-    if not offered:
+    suggestions = offers(what_if, own)
+    if not suggestions:
         return _poll_sentences(what_if, own)
-    said = []
-    for offer in offered:
+    sentences = []
+    for offer in suggestions:
         name = shortened(offer.kind) if offer.kind else "operations"
-        now = "".join(f" {words}" for words in (_today(own, offer.kind), _SET_BY.get(offer.kind, "")) if words)
+        today = "".join(f" {words}" for words in (_today(own, offer.kind), _SET_BY.get(offer.kind, "")) if words)
         timeout = offer.row["timeout_ms"]
         if offer.is_enough:
-            wanted = "at most 1\N{NO-BREAK SPACE}% expire" if offer.few == FEW else "no more expire than today"
-            said.append(
-                f"{name}: the shortest time-out tried under which {wanted} is "
-                f"{duration(timeout)} ({share(offer.row)}).{now}"
+            criterion = "at most 1\N{NO-BREAK SPACE}% expire" if offer.few == FEW else "no more expire than today"
+            sentences.append(
+                f"{name}: the shortest time-out tried under which {criterion} is "
+                f"{duration(timeout)} ({share(offer.row)}).{today}"
             )
         else:
-            said.append(f"{name}: even with {setting(timeout)}, the longest tried, {share(offer.row)} expire.{now}")
-        said += _client_sentences(name, timeout, to_change(offer, clients))
-    return said
+            sentences.append(
+                f"{name}: even with {setting(timeout)}, the longest tried, {share(offer.row)} expire.{today}"
+            )
+        sentences += _client_sentences(name, timeout, to_change(offer, clients))
+    return sentences
 
 
 def _client_sentences(name: str, timeout_ms: float, clients: pd.DataFrame) -> list[str]:
@@ -173,19 +175,21 @@ def _client_sentences(name: str, timeout_ms: float, clients: pd.DataFrame) -> li
 
     Each names the first few clients, with today's time-outs.
     """
-    said = []
-    for longer, mine in clients.groupby(clients["least_ms"] > timeout_ms) if len(clients) else ():
-        some = []
-        for row in mine.head(_MOST_CLIENTS).to_dict("records"):
+    sentences = []
+    for longer, rows in clients.groupby(clients["least_ms"] > timeout_ms) if len(clients) else ():
+        entries = []
+        for row in rows.head(_MOST_CLIENTS).to_dict("records"):
             least, most = duration(float(row["least_ms"])), duration(float(row["most_ms"]))
             today = least if least == most else f"{least} to {most}"
             expired = f"{count(row['expired'])} of {counted(row['operations'], 'operation')} expired"
-            some.append(f"{shortened(row['client_id'])} ({today}; {expired})")
-        more = len(mine) - len(some)
-        rest = f"; and {count(more)} more, in the table client_timeouts" if more else ""
-        have, other = "has" if len(mine) == 1 else "have", "longer" if longer else "shorter"
-        said.append(f"{name}: {counted(len(mine), 'client')} {have} a {other} one today: {'; '.join(some)}{rest}.")
-    return said
+            entries.append(f"{shortened(row['client_id'])} ({today}; {expired})")
+        remaining = len(rows) - len(entries)
+        rest = f"; and {count(remaining)} more, in the table client_timeouts" if remaining else ""
+        verb, adjective = "has" if len(rows) == 1 else "have", "longer" if longer else "shorter"
+        sentences.append(
+            f"{name}: {counted(len(rows), 'client')} {verb} a {adjective} one today: {'; '.join(entries)}{rest}."
+        )
+    return sentences
 
 
 def own_time_out(own: pd.DataFrame, scope: str, kind: str, *, bounds: bool = True) -> str:
@@ -210,20 +214,20 @@ _SET_BY: Final = {
 """The Kafka setting for the time-out of each kind of request."""
 
 
-def _today(own: pd.DataFrame, kind: str) -> str:
+def _today(own_timeouts: pd.DataFrame, kind: str) -> str:
     """Return a sentence with today's time-outs, and those of the operations that expired; "" if there are none."""
-    today = own_time_out(own, ALL, kind)
+    today = own_time_out(own_timeouts, ALL, kind)
     if not today:
         return ""
-    row = own[(own["instance"] == ALL) & (own["kind"] == kind)].iloc[0]
-    said = f"Today's time-outs: {today}"
+    row = own_timeouts[(own_timeouts["instance"] == ALL) & (own_timeouts["kind"] == kind)].iloc[0]
+    sentence = f"Today's time-outs: {today}"
     if row["least_ms"] != row["most_ms"] and pd.notna(row["expired_least_ms"]):
         least, most = (duration(float(row[f"expired_{name}_ms"])) for name in ("least", "most"))
-        said += f"; those that expired had {least if least == most else f'{least} to {most}'}"
-    return f"{said}."
+        sentence += f"; those that expired had {least if least == most else f'{least} to {most}'}"
+    return f"{sentence}."
 
 
-def _poll_sentences(what_if: pd.DataFrame, own: pd.DataFrame) -> list[str]:
+def _poll_sentences(what_if: pd.DataFrame, own_timeouts: pd.DataFrame) -> list[str]:
     kinds = sorted(map(str, what_if.loc[what_if["instance"] == ALL, "kind"].unique()))
     return [
         " ".join(
@@ -231,7 +235,7 @@ def _poll_sentences(what_if: pd.DataFrame, own: pd.DataFrame) -> list[str]:
                 None,
                 (
                     f"{shortened(kind)}: a long poll that expires is no error, so no time-out has to change.",
-                    _today(own, kind),
+                    _today(own_timeouts, kind),
                     _SET_BY.get(kind),
                 ),
             )

@@ -40,16 +40,16 @@ def by_kind(analysis: Analysis, scope: str) -> str:
     rows = rows.sort_values("kind", key=lambda kinds: kinds.map(order), kind="stable")
     rows = rows.assign(number=rows["kind"].map(order))
     names: Columns = {"kind": ("kind", _kind(analysis))}
-    drawn = rows["kind"].isin(analysis.drawn)
-    others = rows[~drawn]
+    is_drawn = rows["kind"].isin(analysis.drawn)
+    others = rows[~is_drawn]
     bars = ("waited", "expired", "p95_ms")
     if others.empty:
         return table(rows, names, columns, bars=bars, mark="kind", number="number")
-    more = f"{len(others):,} other kinds that waited, of less weight: the figures leave them out"
-    shown, rest = (
-        table(some, names, columns, bars=bars, mark="kind", number="number") for some in (rows[drawn], others)
+    heading = f"{len(others):,} other kinds that waited, of less weight: the figures leave them out"
+    drawn_table, other_table = (
+        table(part, names, columns, bars=bars, mark="kind", number="number") for part in (rows[is_drawn], others)
     )
-    return shown + folded(more, rest)
+    return drawn_table + folded(heading, other_table)
 
 
 def incidents(analysis: Analysis, scope: str) -> str:
@@ -69,11 +69,11 @@ def incidents(analysis: Analysis, scope: str) -> str:
         "longest_ms": ("longest", duration),
         "lasted": ("lasted", duration),
     }
-    more: Columns = {
+    last_columns: Columns = {
         "instances": ("instances", lambda struck: escaped(", ".join(map(shortened, struck)))),
         "struck": ("keys", _struck),
     }
-    return table(rows, names, columns, more=more, bars=("operations", "expired", "longest_ms"), mark="kind")
+    return table(rows, names, columns, more=last_columns, bars=("operations", "expired", "longest_ms"), mark="kind")
 
 
 def _burst(analysis: Analysis) -> Cell:
@@ -100,19 +100,19 @@ def _suspects(analysis: Analysis, rows: pd.DataFrame) -> pd.Series[Any]:
     likeliest: dict[int, tuple[str, str, float]] = {}
     suspects = analysis.tables["suspects"].sort_values("confidence", ascending=False, kind="stable")
     for row in suspects.to_dict("records"):
-        found = str(row["suspect"]), str(row["evidence"]), float(row["confidence"])
-        likeliest.setdefault(int(row["incident"]), found)
+        suspect = str(row["suspect"]), str(row["evidence"]), float(row["confidence"])
+        likeliest.setdefault(int(row["incident"]), suspect)
     numbers = {index: number for number, index in enumerate(analysis.incidents(ALL).index, 1)}
     return pd.Series([likeliest.get(numbers[index]) for index in rows.index], index=rows.index, dtype=object)
 
 
-def _suspect(found: object) -> str:
-    if not isinstance(found, tuple):
+def _suspect(value: object) -> str:
+    if not isinstance(value, tuple):
         return ""
-    suspect, evidence, confidence = found
+    suspect, evidence, confidence = value
     short = shortened(suspect, _LONGEST_SUSPECT).replace(" ", "\N{NO-BREAK SPACE}")
-    told = f'<div class="small evidence">{escaped(evidence)} (confidence {confidence:.2f})</div>'
-    return f"<bdi>{escaped(short)}</bdi>{told}"
+    details = f'<div class="small evidence">{escaped(evidence)} (confidence {confidence:.2f})</div>'
+    return f"<bdi>{escaped(short)}</bdi>{details}"
 
 
 def _lasted(rows: pd.DataFrame) -> list[float]:
@@ -129,10 +129,10 @@ def _when(times: tuple[pd.Timestamp, pd.Timestamp]) -> str:
 
 
 def _struck(keys: tuple[object, float]) -> str:
-    named, number = keys
-    shown = [escaped(shortened(key)) for key in ([] if named is None else list(named))]  # type: ignore[call-overload]
-    more = f" and {int(number) - len(shown):,} more" if shown and number > len(shown) else ""
-    return f'<span class="keys"><bdi>{"</bdi>, <bdi>".join(shown)}</bdi>{more}</span>' if shown else ""
+    names, number = keys
+    labels = [escaped(shortened(key)) for key in ([] if names is None else list(names))]  # type: ignore[call-overload]
+    rest = f" and {int(number) - len(labels):,} more" if labels and number > len(labels) else ""
+    return f'<span class="keys"><bdi>{"</bdi>, <bdi>".join(labels)}</bdi>{rest}</span>' if labels else ""
 
 
 def requests(analysis: Analysis, scope: str) -> str:
@@ -194,8 +194,8 @@ def rejected(analysis: Analysis) -> str:
         return nothing("None: every line of the log was read.")
     rows = rows.assign(group=rows["reason"].fillna("no reason given").map(without_value))
     rows["other"] = rows["group"] == NOT_A_REQUEST  # lines of other loggers come last
-    counted = rows.groupby(["group", "other"]).size().reset_index(name="lines")
-    reasons = counted.sort_values(["other", "lines", "group"], ascending=[True, False, True], kind="stable")
+    counts = rows.groupby(["group", "other"]).size().reset_index(name="lines")
+    reasons = counts.sort_values(["other", "lines", "group"], ascending=[True, False, True], kind="stable")
     first = rows.sort_values(["file", "line_number"], kind="stable")
     # The first line of each reason, then the next ones: one reason with many lines leaves room for the others.
     first = first.assign(nth=first.groupby("group").cumcount())
@@ -206,9 +206,9 @@ def rejected(analysis: Analysis) -> str:
         "reason": ("reason", escaped),
         "excerpt": ("begins with", _excerpt),
     }
-    shown = f"The first {MOST_REJECTED} lines, reasons in turn" if len(rows) > MOST_REJECTED else "The lines"
+    title = f"The first {MOST_REJECTED} lines, reasons in turn" if len(rows) > MOST_REJECTED else "The lines"
     return table(reasons, {"group": ("reason", escaped)}, {"lines": ("lines", count)}) + folded(
-        shown, table(first, names, {})
+        title, table(first, names, {})
     )
 
 
@@ -218,8 +218,8 @@ def _kind(analysis: Analysis) -> Cell:
     def show(kind: object) -> str:
         short = shortened(kind)
         title = "" if short == visible(kind) else f' title="{escaped(kind)}"'
-        look = f"--kind:{colour.get(str(kind), 'transparent')}"
-        return f'<span class="kind" style="{look}"{title}>{escaped(short)}</span>'
+        style = f"--kind:{colour.get(str(kind), 'transparent')}"
+        return f'<span class="kind" style="{style}"{title}>{escaped(short)}</span>'
 
     return show
 

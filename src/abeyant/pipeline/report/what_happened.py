@@ -37,30 +37,30 @@ def what_happened(incidents: pd.DataFrame, suspects: pd.DataFrame) -> list[str]:
         return []
     rows = incidents.sort_values(["first", "kind", "trouble"], kind="stable").to_dict("records")
     likeliest = suspects.sort_values(["incident", "confidence"], ascending=[True, False], kind="stable")
-    named = likeliest.drop_duplicates("incident").sort_values("first", kind="stable").to_dict("records")
-    deeds = _each_suspect_first(sorted(_deeds(rows, named), key=lambda deed: -deed.operations))
-    unknown = len(rows) - len(named)
-    kept = deeds[: _MOST_SENTENCES - bool(unknown)]
+    suspect_rows = likeliest.drop_duplicates("incident").sort_values("first", kind="stable").to_dict("records")
+    deeds = _each_suspect_first(sorted(_deeds(rows, suspect_rows), key=lambda deed: -deed.operations))
+    unknown = len(rows) - len(suspect_rows)
+    selected = deeds[: _MOST_SENTENCES - bool(unknown)]
     several = rows[0]["first"].date() != rows[-1]["first"].date()  # evidence has times of day
-    days = [f"{deed.first:%-d %B}: " if several else "" for deed in kept]
-    told = set[str]()
-    mores = list[str]()
-    for deed in kept:
-        mores.append(_more(deed, deeds[len(kept) :] if deed.suspect[1] not in told else ()))
-        told.add(deed.suspect[1])
-    said = [
-        f"{day}{deed.evidence[:1].upper()}{deed.evidence[1:]}{more}."
-        for day, deed, more in zip(days, kept, mores, strict=True)
+    days = [f"{deed.first:%-d %B}: " if several else "" for deed in selected]
+    seen = set[str]()
+    suffixes = list[str]()
+    for deed in selected:
+        suffixes.append(_more(deed, deeds[len(selected) :] if deed.suspect[1] not in seen else ()))
+        seen.add(deed.suspect[1])
+    sentences = [
+        f"{day}{deed.evidence[:1].upper()}{deed.evidence[1:]}{suffix}."
+        for day, deed, suffix in zip(days, selected, suffixes, strict=True)
     ]
     if unknown:
-        said.append(f"No suspect for {counted(unknown, 'incident')}.")
-    return said
+        sentences.append(f"No suspect for {counted(unknown, 'incident')}.")
+    return sentences
 
 
-def _deeds(incidents: Sequence[dict[Any, Any]], named: Sequence[dict[Any, Any]]) -> list[_Deed]:
+def _deeds(incidents: Sequence[dict[Any, Any]], suspect_rows: Sequence[dict[Any, Any]]) -> list[_Deed]:
     """Merge incidents that overlap in time and have the same suspect, named by the same rule."""
     deeds: list[_Deed] = []
-    for row in named:
+    for row in suspect_rows:
         number = int(incidents[int(row["incident"]) - 1]["operations"])
         suspect = str(row["kind"]), str(row["suspect"])
         same = next((deed for deed in deeds if deed.suspect == suspect and row["first"] <= deed.last), None)
@@ -77,7 +77,7 @@ def _deeds(incidents: Sequence[dict[Any, Any]], named: Sequence[dict[Any, Any]])
 
 def _each_suspect_first(deeds: Sequence[_Deed]) -> list[_Deed]:
     """Return the first deed of each suspect, then all others, both in their given order."""
-    first = {who: deed for deed in reversed(deeds) for who in [deed.suspect[1]]}
+    first = {suspect: deed for deed in reversed(deeds) for suspect in [deed.suspect[1]]}
     return sorted(deeds, key=lambda deed: deed is not first[deed.suspect[1]])
 
 
@@ -85,7 +85,7 @@ def _more(deed: _Deed, left_out: Sequence[_Deed]) -> str:
     """Return how many more incidents have the same suspect, at this time and at times left out; "" for none."""
     at_once = deed.incidents - 1
     later = sum(other.incidents for other in left_out if other.suspect[1] == deed.suspect[1])
-    said = [f"{counted(at_once, 'more incident')} at the same time"] if at_once else []
+    phrases = [f"{counted(at_once, 'more incident')} at the same time"] if at_once else []
     if later:
-        said.append(f"{later:,} at other times" if said else f"{counted(later, 'more incident')} at other times")
-    return f" ({deed.suspect[1]} is the suspect of {' and '.join(said)})" if said else ""
+        phrases.append(f"{later:,} at other times" if phrases else f"{counted(later, 'more incident')} at other times")
+    return f" ({deed.suspect[1]} is the suspect of {' and '.join(phrases)})" if phrases else ""

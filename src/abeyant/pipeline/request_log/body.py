@@ -24,12 +24,12 @@ def topic_name(topic: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 def items(body: Mapping[str, Any] | None, name: str) -> Iterator[Mapping[str, Any]]:
     """Yield the objects of a list, none where it is missing."""
-    found = None if body is None else body.get(name)
-    if found is None:
+    value = None if body is None else body.get(name)
+    if value is None:
         return
-    if not isinstance(found, list):
-        raise BadLineError(f"field {name} is a {type(found).__name__}, not a list")
-    for item in found:
+    if not isinstance(value, list):
+        raise BadLineError(f"field {name} is a {type(value).__name__}, not a list")
+    for item in value:
         if not isinstance(item, dict):
             raise BadLineError(f"field {name} holds a {type(item).__name__}, not an object")
         yield item
@@ -37,24 +37,24 @@ def items(body: Mapping[str, Any] | None, name: str) -> Iterator[Mapping[str, An
 
 def integer(body: Mapping[str, Any] | None, name: str, default: int | None = None) -> int:
     """Return a field that is a whole number of 64 bits, or the default where it is missing."""
-    found = body.get(name, default) if body is not None else default
-    if found is None:
+    value = body.get(name, default) if body is not None else default
+    if value is None:
         raise BadLineError(f"no field {name}")
-    if isinstance(found, bool) or not isinstance(found, int):
-        raise BadLineError(f"field {name} is a {type(found).__name__}, not an integer")
-    if not -(2**63) <= found < 2**63 - 1:
-        raise BadLineError(f"field {name} is {str(found)[:24]}, beyond 64 bits")
-    return found
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadLineError(f"field {name} is a {type(value).__name__}, not an integer")
+    if not -(2**63) <= value < 2**63 - 1:
+        raise BadLineError(f"field {name} is {str(value)[:24]}, beyond 64 bits")
+    return value
 
 
 def milliseconds(body: Mapping[str, Any] | None, name: str) -> int | None:
     """Return a time-out in ms; None without a body or if negative, as -1 asks for the broker's own."""
     if body is None:
         return None
-    found = integer(body, name)
-    if found > _LONGEST_MS:
-        raise BadLineError(f"field {name} is {found}, beyond Kafka's 32 bits")
-    return found if found >= 0 else None
+    timeout_ms = integer(body, name)
+    if timeout_ms > _LONGEST_MS:
+        raise BadLineError(f"field {name} is {timeout_ms}, beyond Kafka's 32 bits")
+    return timeout_ms if timeout_ms >= 0 else None
 
 
 def text(value: Any, name: str) -> str:

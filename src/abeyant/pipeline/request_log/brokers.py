@@ -71,15 +71,15 @@ class _Sampled:
 
 def broker_named(line: bytes) -> str | None:
     """Return the broker that the prefix or suffix of a log line names; None if none does. O(len(line))."""
-    marked = line.find(MARKER)
-    head = line[:marked] if marked >= 0 else line
+    marker = line.find(MARKER)
+    head = line[:marker] if marker >= 0 else line
     begin = head.find(b"{")
     if begin >= 0:
         try:
-            found, _ = json.JSONDecoder().raw_decode(line[begin:].decode("utf-8", "replace"))
+            document, _ = json.JSONDecoder().raw_decode(line[begin:].decode("utf-8", "replace"))
         except (ValueError, RecursionError):
-            found = None
-        name = document_broker(found) if isinstance(found, dict) else None
+            document = None
+        name = document_broker(document) if isinstance(document, dict) else None
         if name is None and (labels := _LABELS.search(head)) is not None:
             name = labels[1].decode("utf-8", "replace")
         if name is not None and name not in _NOBODY:
@@ -97,10 +97,10 @@ def by_broker(files: Iterable[LogFile]) -> list[LogFile]:
     folders: dict[str, list[LogFile]] = defaultdict(list)
     for file in files:
         folders[file.instance].append(file)
-    found: list[LogFile] = []
-    for mine in folders.values():
-        found += _refined(mine, len(folders) > 1)
-    return labelled(found)
+    refined: list[LogFile] = []
+    for group in folders.values():
+        refined += _refined(group, len(folders) > 1)
+    return labelled(refined)
 
 
 def joined_files(files: Iterable[LogFile]) -> list[str]:
@@ -121,15 +121,15 @@ def _refined(files: list[LogFile], several: bool) -> list[LogFile]:
     bases = {file: _base(file) for file in files}
     if len(set(bases.values())) == 1 and not any(_of_each(files, _is_wrapped)):
         return files
-    found = dict(zip(files, _of_each(files, _look_into), strict=True))
-    names = {file: mine.names for file, mine in found.items()}
+    samples = dict(zip(files, _of_each(files, _look_into), strict=True))
+    names = {file: sample.names for file, sample in samples.items()}
     if len(set().union(*names.values())) > 1:
         return [
-            replace(file, by_line=True) if len(mine) > 1 else replace(file, instance=mine.pop()) if mine else file
-            for file, mine in names.items()
+            replace(file, by_line=True) if len(ids) > 1 else replace(file, instance=ids.pop()) if ids else file
+            for file, ids in names.items()
         ]
     # Files without a request, such as server.log, have no influence on which files are of one broker.
-    logs = [(bases[file], mine.endpoints) for file, mine in found.items() if mine.has_request]
+    logs = [(bases[file], sample.endpoints) for file, sample in samples.items() if sample.has_request]
     if any(names.values()) or not logs:
         return files
     brokers = (
@@ -138,13 +138,13 @@ def _refined(files: list[LogFile], several: bool) -> list[LogFile]:
         else dict.fromkeys((base for base, _ in logs), "")
     )
     joined = {broker for broker, number in Counter(brokers.values()).items() if number > 1}
-    apart = len(set(brokers.values())) > 1
+    several_brokers = len(set(brokers.values())) > 1
     folder = f"{files[0].instance}/" if several else ""
     return [
         replace(
             file,
-            instance=folder + brokers[base] if apart else file.instance,
-            joined=brokers[base] in joined and found[file].has_request,
+            instance=folder + brokers[base] if several_brokers else file.instance,
+            joined=brokers[base] in joined and samples[file].has_request,
         )
         if (base := bases[file]) in brokers
         else file
@@ -154,12 +154,12 @@ def _refined(files: list[LogFile], several: bool) -> list[LogFile]:
 
 def _brokers_by_endpoint(files: list[tuple[str, set[bytes]]]) -> dict[str, str]:
     """Group bases that share endpoints, directly or through others; return the shortest base of each one's group."""
-    joined: list[tuple[set[str], set[bytes]]] = []
+    groups: list[tuple[set[str], set[bytes]]] = []
     for base, endpoints in files:
-        same = [one for one in joined if base in one[0] or endpoints & one[1]]
-        joined = [one for one in joined if one not in same]
-        joined.append(({base}.union(*(one[0] for one in same)), endpoints.union(*(one[1] for one in same))))
-    return {base: min(bases, key=lambda one: (len(one), one)) for bases, _ in joined for base in bases}
+        same = [group for group in groups if base in group[0] or endpoints & group[1]]
+        groups = [group for group in groups if group not in same]
+        groups.append(({base}.union(*(group[0] for group in same)), endpoints.union(*(group[1] for group in same))))
+    return {base: min(bases, key=lambda name: (len(name), name)) for bases, _ in groups for base in bases}
 
 
 def _base(file: LogFile) -> str:
@@ -182,12 +182,12 @@ def _of_each(files: Sequence[LogFile], work: Callable[[LogFile], T]) -> list[T]:
 
 
 def _look_into(file: LogFile) -> _Sampled:
-    found = _Sampled(set(), set())
+    sample = _Sampled(set(), set())
     for line in _sample(file):
-        found.has_request = True
-        found.endpoints.update(_ENDPOINT.findall(line, 0, 1 << 16))
-        found.names.update(filter(None, map(broker_named, each_request(line))))
-    return found
+        sample.has_request = True
+        sample.endpoints.update(_ENDPOINT.findall(line, 0, 1 << 16))
+        sample.names.update(filter(None, map(broker_named, each_request(line))))
+    return sample
 
 
 def _sample(file: LogFile) -> Iterator[bytes]:
@@ -203,7 +203,7 @@ def _compressed_sample(file: LogFile) -> Iterator[bytes]:
     lines = _lines(file, 0, _COMPRESSED_LINES)
     first = list(filter(may_be_request, islice(lines, _SAMPLE_LINES)))
     yield from first
-    if any(broker_named(one) for line in first for one in each_request(line)):
+    if any(broker_named(request) for line in first for request in each_request(line)):
         yield from filter(may_be_request, islice(lines, 0, None, _SAMPLE_STEP))
 
 

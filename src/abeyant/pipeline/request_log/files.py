@@ -134,8 +134,8 @@ class Chunk:
 
 def need_session(paths: Paths) -> bool:
     """Return whether a session's settings are needed to list these paths."""
-    given = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return any(os.fspath(path).startswith((S3A, HDFS, *AZURE)) for path in given)
+    all_paths = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return any(os.fspath(path).startswith((S3A, HDFS, *AZURE)) for path in all_paths)
 
 
 def find_logs(
@@ -155,23 +155,23 @@ def find_logs(
     `AbeyantError` for paths that are missing or cannot be read, and for a path without a log; if one may still appear
     there, `awaited`, if given, is called with the sentence instead.
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    if not given:
+    all_paths = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not all_paths:
         raise AbeyantError("no log was named")
-    found: dict[str, tuple[int, str, Reach]] = {}
-    for path in [os.fspath(path) for path in given]:
-        reached = reach(path) if reach is not None and need_session(path) else ()
+    entries: dict[str, tuple[int, str, Reach]] = {}
+    for path in [os.fspath(path) for path in all_paths]:
+        arguments = reach(path) if reach is not None and need_session(path) else ()
         try:
-            files_there = expand(path, reached, left_out or (lambda sentence: None))
+            matches = expand(path, arguments, left_out or (lambda sentence: None))
         except NoLogYetError as error:
             if awaited is None:
                 raise
             awaited(str(error))
             continue
-        for file in files_there:
-            if file not in found:
-                found[file] = (*_look(file, reached), reached)
-    files = sorted(found)
+        for file in matches:
+            if file not in entries:
+                entries[file] = (*_look(file, arguments), arguments)
+    files = sorted(entries)
     if instance is None:
         folders = _shortest({file.rpartition("/")[0] for file in files})
         instances = {file: folders[file.rpartition("/")[0]] for file in files}
@@ -181,7 +181,7 @@ def find_logs(
         instances = {file: instance(file) for file in files}
     if "*" in instances.values():
         raise AbeyantError("an instance cannot be called *: that stands for all of them")
-    return labelled(LogFile(file, instances[file], "", *found[file], instances[file]) for file in files)
+    return labelled(LogFile(file, instances[file], "", *entries[file], instances[file]) for file in files)
 
 
 def labelled(files: Iterable[LogFile]) -> list[LogFile]:
@@ -191,7 +191,7 @@ def labelled(files: Iterable[LogFile]) -> list[LogFile]:
         paths.setdefault("*" if file.by_line else file.instance, set()).add(file.path)
     for name in paths.keys() - {"*"}:
         paths[name] |= paths.get("*", set())  # these may have lines of any instance
-    labels = {name: _shortest(mine) for name, mine in paths.items()}
+    labels = {name: _shortest(instance_paths) for name, instance_paths in paths.items()}
     return [replace(file, label=labels["*" if file.by_line else file.instance][file.path]) for file in files]
 
 
@@ -236,9 +236,9 @@ def read_blocks(chunk: Chunk) -> Iterator[bytes | LongLineError]:
                 with _decompressed(raw, compression) as stream:
                     if not chunk.start:
                         _refuse_tar(cast("io.BufferedReader", stream).peek(_TAR_BYTES), chunk.file.path)
-                    left = chunk.start
-                    while left > 0 and (part := stream.read(min(left, _BLOCK_BYTES))):
-                        left -= len(part)
+                    remaining = chunk.start
+                    while remaining > 0 and (part := stream.read(min(remaining, _BLOCK_BYTES))):
+                        remaining -= len(part)
                     yield from _blocks(stream, None)
                 return
             magic = raw.read(_TAR_BYTES)
@@ -279,15 +279,15 @@ def named_files(files: Sequence[LogFile]) -> str:
 
 def no_request(files: Sequence[LogFile]) -> str:
     """Return a message that the files have no request, with the error of the first file that cannot be read."""
-    said = f"no request in {counted_files(files)}: {named_files(files)}"
+    message = f"no request in {counted_files(files)}: {named_files(files)}"
     for file in files:
         lines = read_lines(Chunk(file, 0, file.size))
         try:
             for _ in lines if file.compressed else islice(lines, 1):
                 pass
         except DamagedFileError as error:
-            return f"{said}: {error}" if len(files) == 1 else f"{said}: {file.path}: {error}"
-    return f"{said}: Kafka logs requests while its logger kafka.request.logger is at DEBUG (docs/pipeline.md)"
+            return f"{message}: {error}" if len(files) == 1 else f"{message}: {file.path}: {error}"
+    return f"{message}: Kafka logs requests while its logger kafka.request.logger is at DEBUG (docs/pipeline.md)"
 
 
 @contextmanager
@@ -360,25 +360,25 @@ class _Recoded(io.RawIOBase):
         while not self._text and (part := self._raw.read(_BLOCK_BYTES)):
             self._text = self._decoder.decode(part).encode("utf-8", "replace")
         view = memoryview(buffer).cast("B")
-        taken, self._text = self._text[: len(view)], self._text[len(view) :]
-        view[: len(taken)] = taken
-        return len(taken)
+        block, self._text = self._text[: len(view)], self._text[len(view) :]
+        view[: len(block)] = block
+        return len(block)
 
 
-def _blocks(stream: Any, left: int | None) -> Iterator[bytes | LongLineError]:
-    """Yield, in blocks, the whole lines that begin in the next `left` bytes of the stream; None: all lines."""
+def _blocks(stream: Any, remaining: int | None) -> Iterator[bytes | LongLineError]:
+    """Yield, in blocks, the whole lines that begin in the next `remaining` bytes of the stream; None: all lines."""
     rest, is_long = b"", False
     step = min(_BLOCK_BYTES, MAX_LINE_BYTES)
     while True:
-        if left is None or left > 0:  # read1: the data before a damaged part is not lost
-            block = stream.read1(step if left is None else min(step, left))
+        if remaining is None or remaining > 0:  # read1: the data before a damaged part is not lost
+            block = stream.read1(step if remaining is None else min(step, remaining))
         elif rest or is_long:
             block = stream.readline(step)
         else:
             return
         if not block:
             break
-        left = None if left is None else left - len(block)
+        remaining = None if remaining is None else remaining - len(block)
         first = block.find(b"\n") + 1
         if is_long or len(rest) + (first or len(block)) > MAX_LINE_BYTES:
             if not is_long:
@@ -408,8 +408,8 @@ def _look(path: str, reach: Reach) -> tuple[int, str]:
         with _open(path, reach) as stream:
             magic = stream.read(4)
             compression = next((name for first, name in _COMPRESSIONS.items() if magic.startswith(first)), "")
-            if not compression and (unmarked := _UNMARKED.match(magic)) is not None:
-                compression = f"{_UTF_16}-{unmarked.lastgroup}"
+            if not compression and (match := _UNMARKED.match(magic)) is not None:
+                compression = f"{_UTF_16}-{match.lastgroup}"
             return stream.seek(0, os.SEEK_END), compression
     except OSError as error:
         raise AbeyantError(f"cannot read {path}: {error.strerror or error}") from error
@@ -419,7 +419,7 @@ def _shortest(paths: set[str]) -> dict[str, str]:
     """Name each path by the least number of its last parts that makes all names distinct."""
     parts = {path: Path(path).parts for path in paths}
     for count in range(1, max((len(p) for p in parts.values()), default=0) + 1):
-        named = {path: "/".join(p[-count:]) for path, p in parts.items()}
-        if len(set(named.values())) == len(paths):
-            return {path: name if name.strip("/") else path or "/" for path, name in named.items()}
+        names = {path: "/".join(p[-count:]) for path, p in parts.items()}
+        if len(set(names.values())) == len(paths):
+            return {path: name if name.strip("/") else path or "/" for path, name in names.items()}
     return {path: path for path in paths}

@@ -70,40 +70,42 @@ class GrowingLog:
         same time. None: no limit.
         """
         files = self._files()
-        more = {name: self._more(file, start.get(name, 0)) for name, file in files.items()}
-        whole = sum(more.values())
-        found, is_all = dict(start), True
+        remaining = {name: self._more(file, start.get(name, 0)) for name, file in files.items()}
+        total = sum(remaining.values())
+        offsets, is_all = dict(start), True
         for instance in sorted({file.instance for file in files.values()}):
-            mine = [name for name, file in files.items() if file.instance == instance]
-            share = None if limit is None or whole <= limit else limit * sum(more[name] for name in mine) // whole
-            for name in mine:
-                if not more[name]:
+            names = [name for name, file in files.items() if file.instance == instance]
+            share = None if limit is None or total <= limit else limit * sum(remaining[name] for name in names) // total
+            for name in names:
+                if not remaining[name]:
                     continue
                 if share is not None and share <= 0:
                     is_all = False
                     break
-                taken = more[name] if share is None else min(more[name], share)
-                is_all = is_all and taken == more[name]
-                share = None if share is None else share - more[name]
+                size = remaining[name] if share is None else min(remaining[name], share)
+                is_all = is_all and size == remaining[name]
+                share = None if share is None else share - remaining[name]
                 file, at = files[name], start.get(name, 0)
-                found[name] = ENDED if file.compressed else self._whole_lines(file, at, at + taken)
-        return found, is_all
+                offsets[name] = ENDED if file.compressed else self._whole_lines(file, at, at + size)
+        return offsets, is_all
 
     def pieces(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[tuple[str, Chunk]]:
         """Return the chunks from `start` to `end`, each with the name of its file."""
         files = self._files()
-        found: list[tuple[str, Chunk]] = []
+        pieces: list[tuple[str, Chunk]] = []
         for name, upto in end.items():
             at = start.get(name, 0)
             if at == upto or name not in files:
                 continue
             file = files[name]
             if file.compressed:  # it may have been plain when it was read up to here
-                found.append((name, Chunk(file, at, file.size)))
+                pieces.append((name, Chunk(file, at, file.size)))
             else:  # nothing beyond the end is looked at: that is read later
                 part = replace(file, size=file.size if upto == ENDED else upto)
-                found += [(name, replace(one, start=max(one.start, at))) for one in chunks([part]) if one.end > at]
-        return found
+                pieces += [
+                    (name, replace(chunk, start=max(chunk.start, at))) for chunk in chunks([part]) if chunk.end > at
+                ]
+        return pieces
 
     def read(self, name: str, piece: Chunk, work: Callable[[Chunk], list[T]]) -> list[T]:
         """Return `work(piece)`, or [] if the file no longer exists.
@@ -112,9 +114,9 @@ class GrowingLog:
         """
         while True:
             if _name(piece.file) == name:
-                found = work(piece)
+                result = work(piece)
                 if _name(piece.file) == name:
-                    return found
+                    return result
             file = self._files().get(name)
             if file is None:
                 return []
@@ -128,18 +130,18 @@ class GrowingLog:
 
     def _files(self) -> dict[str, LogFile]:
         """Return the files by name, sorted by their first lines, so that the oldest of an instance come first."""
-        found: dict[str, tuple[bytes, LogFile]] = {}
-        found_files = find_logs(self._paths, instance=self._instance, awaited=lambda sentence: None)
-        for file in found_files if self._instance is not None else by_broker(found_files):
+        files: dict[str, tuple[bytes, LogFile]] = {}
+        log_files = find_logs(self._paths, instance=self._instance, awaited=lambda sentence: None)
+        for file in log_files if self._instance is not None else by_broker(log_files):
             head = _first_line(file)
             if head is None:
                 continue
             name = _named(file, head)
-            other = found.get(name)
+            previous = files.get(name)
             # While a file is copied or compressed it exists twice: the plain one, or else the longer one, is complete.
-            if other is None or (not file.compressed, file.size) > (not other[1].compressed, other[1].size):
-                found[name] = head, file
-        return {name: file for name, (_, file) in sorted(found.items(), key=lambda item: item[1][0])}
+            if previous is None or (not file.compressed, file.size) > (not previous[1].compressed, previous[1].size):
+                files[name] = head, file
+        return {name: file for name, (_, file) in sorted(files.items(), key=lambda item: item[1][0])}
 
     @staticmethod
     def _more(file: LogFile, at: int) -> int:

@@ -55,16 +55,16 @@ def whole_lines(
     """
     parts: dict[bytes, bytes] = {}  # by stream, with what is before the first of them
     numbers: dict[bytes, int] = {}
-    others = set(begun)
+    skipped_streams = set(begun)
     number = 0
     for number, line in lines:
         if isinstance(line, Exception) or line.startswith(b"["):  # Kafka's own line, as mostly
             yield number, line
             continue
-        part = _part(line, any_open=bool(parts or others))
-        if part.stream in others:
+        part = _part(line, any_open=bool(parts or skipped_streams))
+        if part.stream in skipped_streams:
             if part.is_last:
-                others.remove(part.stream)
+                skipped_streams.remove(part.stream)
             continue
         before = parts.pop(part.stream, None)
         if before is not None and MARKER in before and MARKER in line:  # the next request
@@ -76,12 +76,12 @@ def whole_lines(
         else:
             yield number, line if before is None else before + part.line[part.begin :]
     following = enumerate(after, number + 1) if parts else iter(())
-    while parts and (found := next(following, None)) is not None:
-        number, more = found
-        if isinstance(more, Exception) or (part := _part(more, any_open=True)).stream not in parts:
+    while parts and (item := next(following, None)) is not None:
+        number, next_line = item
+        if isinstance(next_line, Exception) or (part := _part(next_line, any_open=True)).stream not in parts:
             continue
         before = parts.pop(part.stream)
-        if MARKER in before and MARKER in more:
+        if MARKER in before and MARKER in next_line:
             yield numbers[part.stream], before
         elif part.is_last:
             yield number, before + part.line[part.begin :]
@@ -94,7 +94,7 @@ def whole_lines(
 def open_parts(lines: Iterable[bytes | Exception]) -> set[bytes]:
     """Return the streams whose last line is a part with further parts to follow."""
     parts = [_part(line, any_open=True) for line in lines if isinstance(line, bytes)]
-    return {stream for stream, is_last in {one.stream: one.is_last for one in parts}.items() if not is_last}
+    return {stream for stream, is_last in {part.stream: part.is_last for part in parts}.items() if not is_last}
 
 
 class _Open(NamedTuple):
@@ -134,10 +134,10 @@ def documents(
             if is_whole := _is_end(line, opened[-1].before):
                 break
         begin = opened.pop().begin
-        if is_whole and may_be_request(whole := _joined(waiting[begin:])):
+        if is_whole and may_be_request(document := _joined(waiting[begin:])):
             opened = _with_around(opened, waiting, begin)
             yield from waiting[:begin]
-            yield waiting[-1][0], _prefix(opened) + whole if named else whole
+            yield waiting[-1][0], _prefix(opened) + document if named else document
             waiting = []
     yield from waiting
 
@@ -148,10 +148,10 @@ def open_document(lines: Iterable[bytes | Exception]) -> tuple[bytes, int] | Non
     None if no document is cut off, or if requests in it were joined: then the lines after these stand on their own.
     """
     opened: list[_Open] = []
-    found = _documents(enumerate(lines), opened, named=False)
+    generator = _documents(enumerate(lines), opened, named=False)
     while True:
         try:
-            next(found)
+            next(generator)
         except StopIteration as end:
             waiting = end.value
             break
@@ -191,11 +191,11 @@ def _documents(
             opened.append(_Open(line[: line.find(b"{")].strip(_BEFORE), len(waiting) - 1))
         elif _is_end(line, opened[-1].before):
             begin = opened.pop().begin
-            whole = _joined(waiting[begin:])
-            if may_be_request(whole):
+            document = _joined(waiting[begin:])
+            if may_be_request(document):
                 opened[:] = _with_around(opened, waiting, begin)
                 yield from waiting[:begin]
-                yield number, _prefix(opened) + whole if named else whole
+                yield number, _prefix(opened) + document if named else document
                 waiting, size = [], 0
             elif not opened:
                 yield from waiting
@@ -220,15 +220,15 @@ def _is_end(line: bytes, before: bytes) -> bool:
 
 def _with_around(opened: list[_Open], waiting: list[tuple[int, bytes | Exception]], begin: int) -> list[_Open]:
     """Return the open documents around a request that begins at `begin`, each with its broker and time."""
-    ends = [*(one.begin for one in opened[1:]), begin]
+    ends = [*(document.begin for document in opened[1:]), begin]
     return [
-        _Open(one.before, 0, one.around or around_of(_joined(waiting[one.begin : end])))
-        for one, end in zip(opened, ends, strict=False)
+        _Open(document.before, 0, document.around or around_of(_joined(waiting[document.begin : end])))
+        for document, end in zip(opened, ends, strict=False)
     ]
 
 
 def _prefix(opened: list[_Open]) -> bytes:
-    return prefixed([one.around for one in opened if one.around is not None])
+    return prefixed([document.around for document in opened if document.around is not None])
 
 
 def _joined(lines: Iterable[tuple[int, bytes | Exception]]) -> bytes:

@@ -36,14 +36,16 @@ _PREFIXES: Final[Mapping[str, re.Pattern[str]]] = {
 """Prefixes that may precede a line, by the name of their writer."""
 
 _DOCUMENTS: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
-    "fluentd's JSON": lambda found: "log" in found and "kubernetes" in found,
-    "docker's json-file": lambda found: "log" in found and "stream" in found,
-    "journald's JSON": lambda found: "MESSAGE" in found,
-    "CloudWatch's JSON": lambda found: not found.keys().isdisjoint(("ingestionTime", "logEvents", "logStreamName")),
-    "ECS JSON": lambda found: not found.keys().isdisjoint(("ecs.version", "ecs", "log.level")),
-    "log4j2's JSON": lambda found: not found.keys().isdisjoint(("instant", "timeMillis", "loggerFqcn")),
-    "logstash's JSON": lambda found: not found.keys().isdisjoint(("@version", "logger_name")),
-    "JSON": lambda found: True,
+    "fluentd's JSON": lambda document: "log" in document and "kubernetes" in document,
+    "docker's json-file": lambda document: "log" in document and "stream" in document,
+    "journald's JSON": lambda document: "MESSAGE" in document,
+    "CloudWatch's JSON": lambda document: (
+        not document.keys().isdisjoint(("ingestionTime", "logEvents", "logStreamName"))
+    ),
+    "ECS JSON": lambda document: not document.keys().isdisjoint(("ecs.version", "ecs", "log.level")),
+    "log4j2's JSON": lambda document: not document.keys().isdisjoint(("instant", "timeMillis", "loggerFqcn")),
+    "logstash's JSON": lambda document: not document.keys().isdisjoint(("@version", "logger_name")),
+    "JSON": lambda document: True,
 }
 """Tests for the JSON documents that may hold a line; the first that matches counts."""
 
@@ -83,17 +85,17 @@ def layout(line: str) -> str:
     """Return the layout of a line with a request in words, then the formats around it, the innermost first."""
     line = line.removeprefix("\ufeff")
     text, _, body, documents = unwrap(line)
-    around = [name for name, prefix in _PREFIXES.items() if prefix.match(line)][:1]
+    wrappers = [name for name, prefix in _PREFIXES.items() if prefix.match(line)][:1]
     if not documents and line.lstrip().startswith('"'):
-        around.append("indented JSON" if '{\\"' in line else "CSV")
-    around += [next(name for name, fits in _DOCUMENTS.items() if fits(found)) for found in documents]
+        wrappers.append("indented JSON" if '{\\"' in line else "CSV")
+    wrappers += [next(name for name, fits in _DOCUMENTS.items() if fits(document)) for document in documents]
     if body is not None:
-        inner, around = "flattened documents", around[:-1]
+        inner, wrappers = "flattened documents", wrappers[:-1]
     else:
         marked = text.find(_TEXT_MARKER)
-        if around and not documents and (time := _TIME.search(text[:marked])) is not None:
+        if wrappers and not documents and (time := _TIME.search(text[:marked])) is not None:
             text = text[time.start() :]  # a prefix or a CSV field is still there
         inner = next((name for name, form in _LAYOUTS.items() if form.match(text)), "a layout of its own")
         after = text.find(_TEXT_MARKER) + len(_TEXT_MARKER)
         inner += next((version for start, version in _VERSIONS.items() if text.startswith(start, after)), "")
-    return ", in ".join([inner, *reversed(around)])
+    return ", in ".join([inner, *reversed(wrappers)])

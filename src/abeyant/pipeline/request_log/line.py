@@ -110,15 +110,15 @@ class LineParser:
         if not may_be_request(line):
             raise BadLineError(NOT_A_REQUEST)
         try:
-            whole = line.decode("utf-8")
+            line_text = line.decode("utf-8")
         except UnicodeDecodeError as error:
             raise BadLineError(f"not valid UTF-8: byte {error.start}") from error
-        text, around, flattened, documents = unwrap(whole)
+        text, around, flattened, documents = unwrap(line_text)
         begin = text.find(_TEXT_MARKER)
-        several = whole.count(_TEXT_MARKER)
-        is_escaped = several > text.count(_TEXT_MARKER) or 0 <= whole.find("{") < begin
-        if not documents and several > 1 and is_escaped:
-            raise BadLineError(f"{several} requests in one document: one a line is read")
+        count = line_text.count(_TEXT_MARKER)
+        is_escaped = count > text.count(_TEXT_MARKER) or 0 <= line_text.find("{") < begin
+        if not documents and count > 1 and is_escaped:
+            raise BadLineError(f"{count} requests in one document: one a line is read")
         if begin < 0 and flattened is None:
             raise BadLineError(NOT_A_REQUEST)
         try:
@@ -190,13 +190,13 @@ def _optional(body: Any, name: str, kind: type) -> Any:
 
 
 def _milliseconds(body: Mapping[str, Any], name: str) -> float:
-    found = _field(body, name, object)
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        raise BadLineError(f"field {name} is a {type(found).__name__}, not a number")
+    value = _field(body, name, object)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadLineError(f"field {name} is a {type(value).__name__}, not a number")
     # Kafka's clock is monotonic: a negative time is damage.
-    if not 0 <= found < LONGEST_MS:
-        raise BadLineError(f"field {name} is {str(found)[:24]}, not a duration")
-    return float(found)
+    if not 0 <= value < LONGEST_MS:
+        raise BadLineError(f"field {name} is {str(value)[:24]}, not a duration")
+    return float(value)
 
 
 def naming_lines(block: bytes) -> Iterator[bytes]:
@@ -216,10 +216,10 @@ def topic_names(line: bytes) -> Iterator[tuple[str, str]]:
     marked = line.find(MARKER)
     if 0 <= marked < line.find(b"{") and line.find(MARKER, marked + 1) < 0:  # one request, in no document: as mostly
         return
-    several = each_request(line)
-    for one in several if len(several) > 1 else ():
-        if any(api in one for api in _NAMING_APIS):
-            yield from _topic_names(one)
+    requests = each_request(line)
+    for request in requests if len(requests) > 1 else ():
+        if any(api in request for api in _NAMING_APIS):
+            yield from _topic_names(request)
 
 
 def _topic_names(line: bytes) -> Iterator[tuple[str, str]]:
@@ -243,5 +243,5 @@ KNOWN_TOPICS: Final[Mapping[str, str]] = dict([_METADATA_TOPIC])
 def excerpt(line: bytes) -> str:
     """Return the beginning of a line for a person to read: printable, whatever the bytes are."""
     text = line[: 4 * _EXCERPT_CHARS].decode("utf-8", errors="backslashreplace").rstrip("\r\n")
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return shown if len(shown) <= _EXCERPT_CHARS else shown[: _EXCERPT_CHARS - 1] + "…"
+    printable = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return printable if len(printable) <= _EXCERPT_CHARS else printable[: _EXCERPT_CHARS - 1] + "…"

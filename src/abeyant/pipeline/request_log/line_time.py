@@ -94,11 +94,11 @@ class LineClock:
         after = last.end() if last is not None else 0
         if _DIGIT.search(head, after) is not None:  # as mostly there is none
             times += _TIME.finditer(head, after)
-            other = _OTHER_TIME.search(head, times[-1].end() if times else 0)
-            if (other is not None or not times) and (changed := _in_iso(head)) != head:
+            other_time = _OTHER_TIME.search(head, times[-1].end() if times else 0)
+            if (other_time is not None or not times) and (changed := _in_iso(head)) != head:
                 return self.read(changed)
-            if other is not None:
-                raise ValueError(_in_no_form(_with_day(head, times[-1].end() if times else 0, other)))
+            if other_time is not None:
+                raise ValueError(_in_no_form(_with_day(head, times[-1].end() if times else 0, other_time)))
         if not times:
             raise ValueError("no time before the request")
         day, second, fraction, zone = times[-1].groups()
@@ -116,11 +116,11 @@ class LineClock:
         if zone is None and _NO_ZONE.fullmatch(name):
             raise ValueError(_in_no_form(text))
         zone = zone or self._timezone
-        known = _ABBREVIATION.fullmatch(name)
+        abbreviation = _ABBREVIATION.fullmatch(name)
         try:
             local = _local(times[-1])
             both = [local.replace(tzinfo=zone, fold=fold) for fold in (0, 1)]
-            named = [moment for moment in both if not known or moment.tzname() == name]
+            named = [moment for moment in both if not abbreviation or moment.tzname() == name]
             seconds = sorted({round(moment.timestamp()) for moment in named})
         except (ValueError, OverflowError) as error:
             raise ValueError(f"not a time: {text}") from error
@@ -130,7 +130,7 @@ class LineClock:
             raise ValueError(f"the clocks of the time zone {zone} skip this time (check --timezone): {text}")
         if len(seconds) == 1:
             return seconds[0] * _SECOND_US, True
-        near = next((found for time in reversed(times[:-1]) if (found := _absolute(time)) is not None), seconds[0])
+        near = next((instant for time in reversed(times[:-1]) if (instant := _absolute(time)) is not None), seconds[0])
         return min(seconds, key=lambda second: abs(second - near)) * _SECOND_US, False
 
 

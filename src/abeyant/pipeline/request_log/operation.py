@@ -101,8 +101,8 @@ def operation(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, BadLineError):
             raise
-        what = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise BadLineError(f"unexpected body of {request.api}: {what}") from error
+        detail = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise BadLineError(f"unexpected body of {request.api}: {detail}") from error
 
 
 def read_request(request: ApiRequest, topics: Mapping[str, str]) -> Read:
@@ -110,11 +110,11 @@ def read_request(request: ApiRequest, topics: Mapping[str, str]) -> Read:
     texts = [request.client_id or ""]
     operated = None
     if request.api in DELAYABLE or request.remote_ms > 0:
-        found = operation(request, topics)
-        keys, required = [key for key, _ in found.watches], [required for _, required in found.watches]
+        wait = operation(request, topics)
+        keys, required = [key for key, _ in wait.watches], [required for _, required in wait.watches]
         texts += keys
-        how = found.condition, found.outcome, found.error_code, found.size_bytes
-        operated = found.kind, found.timeout_ms, keys, required, *how
+        ending = wait.condition, wait.outcome, wait.error_code, wait.size_bytes
+        operated = wait.kind, wait.timeout_ms, keys, required, *ending
     try:
         "".join(texts).encode()
     except UnicodeEncodeError as error:
@@ -301,18 +301,18 @@ def _merge(watches: Iterable[Watch], condition: str) -> dict[str, int | None]:
     """Return each key once, with the progress required, as one message may name a partition several times."""
     merged: dict[str, int | None] = {}
     for key, required in watches:
-        known = merged.get(key)
-        if known is not None and required is not None:
-            required = min(known, required) if condition == "any" else max(known, required)
-        merged[key] = required if required is not None else known
+        previous = merged.get(key)
+        if previous is not None and required is not None:
+            required = min(previous, required) if condition == "any" else max(previous, required)
+        merged[key] = required if required is not None else previous
     return merged
 
 
 def _groups(body: Mapping[str, Any] | None, purpose: str) -> list[Watch]:
     if body is None:
         return []
-    named = [body["groupId"]] if "groupId" in body else [group["groupId"] for group in items(body, "groups")]
-    return [(f"{purpose}-{text(group, 'groupId')}", None) for group in named if group is not None]
+    group_ids = [body["groupId"]] if "groupId" in body else [group["groupId"] for group in items(body, "groups")]
+    return [(f"{purpose}-{text(group, 'groupId')}", None) for group in group_ids if group is not None]
 
 
 def _error_codes(response: Mapping[str, Any] | None) -> frozenset[int]:
@@ -320,13 +320,13 @@ def _error_codes(response: Mapping[str, Any] | None) -> frozenset[int]:
     codes: set[int] = set()
     level: list[Any] = [response]
     while level:
-        found = level.pop()
-        if isinstance(found, dict):
-            if "errorCode" in found:
-                codes.add(integer(found, "errorCode"))
-            level += [value for value in found.values() if isinstance(value, _NESTED)]
-        elif isinstance(found, list):
-            level += [value for value in found if isinstance(value, _NESTED)]
+        node = level.pop()
+        if isinstance(node, dict):
+            if "errorCode" in node:
+                codes.add(integer(node, "errorCode"))
+            level += [value for value in node.values() if isinstance(value, _NESTED)]
+        elif isinstance(node, list):
+            level += [value for value in node if isinstance(value, _NESTED)]
     return frozenset(codes)
 
 

@@ -40,10 +40,10 @@ def expand(path: str, reach: Reach, left_out: Callable[[str], None]) -> list[str
     if is_remote(path):
         return _expand_uri(path, reach)
     if os.path.isdir(path):
-        found, others = _search(path)
-        if not found:
+        files, others = _search(path)
+        if not files:
             raise NoLogYetError(f"no {NAME}* in {path}{_others(glob.escape(path), others)}")
-        return found
+        return files
     if os.path.lexists(path):
         return [_file(path)]
     if path == "-":
@@ -54,25 +54,25 @@ def expand(path: str, reach: Reach, left_out: Callable[[str], None]) -> list[str
     matches = sorted(glob.glob(path, recursive=True))
     if not matches:
         raise NoLogYetError(f"nothing matches {path}")
-    found = []
+    files = []
     empty: dict[str, _Depths] = {}
     for match in matches:
         if os.path.isdir(match):
-            mine, others = _search(match)
-            if not mine:
+            folder_files, others = _search(match)
+            if not folder_files:
                 empty[match] = others
-            found += mine
+            files += folder_files
         else:
-            found.append(_file(match))
-    said = [f"no {NAME}* in {folder}{_others(glob.escape(folder), others)}" for folder, others in empty.items()]
+            files.append(_file(match))
+    messages = [f"no {NAME}* in {folder}{_others(glob.escape(folder), others)}" for folder, others in empty.items()]
     with_others = [number for number, others in enumerate(empty.values()) if others]
-    if not found and len(with_others) > 1:
+    if not files and len(with_others) > 1:
         raise NoLogYetError(f"no {NAME}* in {path}{_others(path, sum(empty.values(), _Depths()))}")
-    if not found:
-        raise NoLogYetError(said[with_others[0] if with_others else 0])
+    if not files:
+        raise NoLogYetError(messages[with_others[0] if with_others else 0])
     for number in with_others:
-        left_out(said[number])
-    return found
+        left_out(messages[number])
+    return files
 
 
 def _file(path: str) -> str:
@@ -105,15 +105,15 @@ def _search(directory: str) -> tuple[list[str], _Depths]:
     def refuse(error: OSError) -> None:
         raise AbeyantError(f"cannot read {error.filename}: {error.strerror}") from error
 
-    found, others = list[str](), _Depths()
+    files, others = list[str](), _Depths()
     for folder, _, names in os.walk(directory, onerror=refuse):
         depth = 1 if folder == directory else 1 + len(os.path.relpath(folder, directory).split(os.sep))
         for name in names:
             if name.startswith(NAME):
-                found.append(os.path.realpath(os.path.join(folder, name)))
+                files.append(os.path.realpath(os.path.join(folder, name)))
             else:
                 others[depth] += 1
-    return found, others
+    return files, others
 
 
 def _expand_uri(path: str, reach: Reach) -> list[str]:
@@ -126,15 +126,15 @@ def _expand_uri(path: str, reach: Reach) -> list[str]:
             raise AbeyantError(_missing(path))
         if info.type != fs.FileType.Directory:
             return [path]
-        inside = system.get_file_info(fs.FileSelector(name, recursive=True))
+        entries = system.get_file_info(fs.FileSelector(name, recursive=True))
     except (OSError, ValueError) as error:
         raise AbeyantError(f"cannot read {path}: {error}") from error
     root = path.rstrip("/")
-    found = [
+    files = [
         root + entry.path[len(name.rstrip("/")) :]
-        for entry in inside
+        for entry in entries
         if entry.type == fs.FileType.File and entry.base_name.startswith(NAME)
     ]
-    if not found:
+    if not files:
         raise AbeyantError(f"no {NAME}* in {path}")
-    return found
+    return files

@@ -35,11 +35,11 @@ def numbered_lines(chunk: Chunk) -> Iterator[tuple[int, bytes | Exception]]:
     after = Chunk(file, chunk.end, min(chunk.end + MAX_LINE_BYTES, file.size))
     try:
         earlier = list(read_lines(before)) if chunk.start and not file.compressed else []
-        begun, document = open_parts(earlier), open_document(earlier)
+        parts, document = open_parts(earlier), open_document(earlier)
         del earlier
         line: bytes | Exception
         lines: Iterator[tuple[int, bytes | Exception]] = enumerate(read_lines(chunk), number + 1)
-        if not begun and document is None:
+        if not parts and document is None:
             for number, line in lines:
                 if isinstance(line, Exception) or not line.startswith(_UNCUT):
                     lines = chain([(number, line)], lines)
@@ -48,7 +48,7 @@ def numbered_lines(chunk: Chunk) -> Iterator[tuple[int, bytes | Exception]]:
             else:
                 return
         rest = read_lines(after) if chunk.end < file.size else ()
-        for number, line in documents(whole_lines(lines, begun, rest), document and document[0], read_lines(after)):
+        for number, line in documents(whole_lines(lines, parts, rest), document and document[0], read_lines(after)):
             yield number, line
     except DamagedFileError as error:
         yield number + 1, error
@@ -66,10 +66,10 @@ def read_requests(
     for number, line in numbered_lines(chunk):
         if isinstance(line, Exception):
             yield number, 0, b"", line
-        elif fast is not None and (found := fast(line)) is not None:
-            yield number, 0, line, found
+        elif fast is not None and (result := fast(line)) is not None:
+            yield number, 0, line, result
         elif line.strip():
-            yield from ((number, *one) for one in _read_each(line, slow))
+            yield from ((number, *item) for item in _read_each(line, slow))
 
 
 def _read_each(line: bytes, slow: Callable[[bytes], T]) -> Iterator[tuple[int, bytes, T | Exception]]:
@@ -83,8 +83,8 @@ def _read_each(line: bytes, slow: Callable[[bytes], T]) -> Iterator[tuple[int, b
         for place, part in enumerate(parts):
             try:
                 yield place, part, slow(part)
-            except BadLineError as why:
-                yield place, part, why
+            except BadLineError as part_error:
+                yield place, part, part_error
 
 
 def typed_parser(zone: ZoneInfo, topics: Mapping[str, str]) -> TypedParser | None:

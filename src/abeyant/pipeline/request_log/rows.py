@@ -61,20 +61,20 @@ _COUNTED_US: Final = 1_000_000  # requests are counted by the second
 
 def parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a chunk, of the schema `PARSED`."""
-    own = _Rows(chunk.file)
-    by_name: dict[str | None, _Rows] = {None: own, chunk.file.instance: own}
+    default_rows = _Rows(chunk.file)
+    by_name: dict[str | None, _Rows] = {None: default_rows, chunk.file.instance: default_rows}
     typed, parse = typed_parser(zone, topics), LineParser(zone).parse
     fast = typed.read if typed is not None else None
-    for number, place, line, found in read_requests(chunk, fast, lambda line: read_request(parse(line), topics)):
-        rows = own
+    for number, place, line, result in read_requests(chunk, fast, lambda line: read_request(parse(line), topics)):
+        rows = default_rows
         if chunk.file.by_line and (name := broker_named(line)) not in by_name:
             rows = by_name[name] = _Rows(replace(chunk.file, instance=str(name)))
         elif chunk.file.by_line:
             rows = by_name[name]
-        if isinstance(found, Exception):
-            rows.rejected.append((number, str(found), excerpt(line)))
+        if isinstance(result, Exception):
+            rows.rejected.append((number, str(result), excerpt(line)))
         else:
-            rows.add(f"{number}.{place}" if place else number, found)
+            rows.add(f"{number}.{place}" if place else number, result)
         if len(rows.operated) + len(rows.rejected) >= _BATCH_ROWS:
             yield from rows.take()
     for rows in {id(rows): rows for rows in by_name.values()}.values():
@@ -143,8 +143,8 @@ class _Rows:
         self._keys += keys
         self._required += required
         times = start_us, wait_us, waited, client_id, local_ms, send_ms, throttle_ms
-        how = kind, timeout_ms, len(keys), condition, outcome, error_code, size_bytes
-        self.operated.append((number, api, *times, *how))
+        details = kind, timeout_ms, len(keys), condition, outcome, error_code, size_bytes
+        self.operated.append((number, api, *times, *details))
 
     def take(self) -> Iterator[pa.RecordBatch]:
         """Yield the operations and the rejected lines since the last call."""
@@ -153,8 +153,8 @@ class _Rows:
             self.operated, self._keys, self._required = [], [], []
         if self.rejected:
             numbers, reasons, excerpts = zip(*self.rejected, strict=True)
-            about = {"line_number": numbers, "reason": reasons, "excerpt": excerpts}
-            yield self._batch("rejected", len(numbers), about | {"file": pa.repeat(self._file.path, len(numbers))})
+            columns = {"line_number": numbers, "reason": reasons, "excerpt": excerpts}
+            yield self._batch("rejected", len(numbers), columns | {"file": pa.repeat(self._file.path, len(numbers))})
             self.rejected = []
 
     def counts(self) -> Iterator[pa.RecordBatch]:
@@ -162,8 +162,8 @@ class _Rows:
         if self._requests:
             apis, seconds = zip(*self._requests, strict=True)
             waited = [self._waited[second] for second in self._requests]
-            counted = {"api": apis, "start": [second * _COUNTED_US for second in seconds], "waited": waited}
-            yield self._batch("requests", len(apis), counted | {"requests": list(self._requests.values())})
+            columns = {"api": apis, "start": [second * _COUNTED_US for second in seconds], "waited": waited}
+            yield self._batch("requests", len(apis), columns | {"requests": list(self._requests.values())})
 
     def _operations(self, columns: dict[str, Any]) -> pa.RecordBatch:
         numbers, waits = columns.pop("number"), pa.array(columns.pop("wait_us"), pa.float64())

@@ -123,11 +123,11 @@ class KafkaRequestLog:
         """Line numbers, topic names, and whether there is a request: one pass without parsing. Not for users."""
         pieces = chunks(self.files)
         rows: list[Any]
-        most = _DRIVER_SURVEY_BYTES if default_partitions(self.spark) is None else _LOCAL_SURVEY_BYTES
-        if sum(piece.cost for piece in pieces) <= most:
+        limit = _DRIVER_SURVEY_BYTES if default_partitions(self.spark) is None else _LOCAL_SURVEY_BYTES
+        if sum(piece.cost for piece in pieces) <= limit:
             with ThreadPoolExecutor(2) as pool:
                 surveyed = pool.map(_survey_chunk, range(len(pieces)), pieces)
-                rows = [row for found in surveyed for row in found]
+                rows = [row for chunk_rows in surveyed for row in chunk_rows]
         else:
             rows = [tuple(row) for row in self._map(_survey_batches(pieces), pieces, _SURVEYED).collect()]
         lines = {chunk: count for chunk, count, *_ in rows if count is not None}
@@ -206,9 +206,9 @@ class KafkaRequestLog:
     def _tasks(self, pieces: Sequence[Chunk]) -> int:
         text = sum(piece.cost for piece in pieces)
         tasks = -(-text // _TASK_BYTES)
-        few = default_partitions(self.spark)
-        if few is not None:
-            tasks = min(tasks, max(few, -(-text // _LOCAL_TASK_BYTES)))
+        partitions = default_partitions(self.spark)
+        if partitions is not None:
+            tasks = min(tasks, max(partitions, -(-text // _LOCAL_TASK_BYTES)))
         return max(min(len(pieces), tasks), 1)
 
 
@@ -256,8 +256,8 @@ def _survey_chunk(number: int, chunk: Chunk) -> list[tuple[int, int | None, bool
     except DamagedFileError:
         pass  # what cannot be read is rejected, once, when the log is parsed
     if any_cut:  # by a container's runtime
-        for _, whole in numbered_lines(chunk):
-            topics.update(topic_names(whole) if isinstance(whole, bytes) else ())
+        for _, full_line in numbered_lines(chunk):
+            topics.update(topic_names(full_line) if isinstance(full_line, bytes) else ())
     return [(number, lines, any_request, None, None), *((number, None, None, *pair) for pair in topics.items())]
 
 

@@ -165,15 +165,15 @@ def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
     if depth > _DEEPEST:
         raise ValueError("nested too deeply")
     if text.startswith("{", at):
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         at += 1
         while not text.startswith("}", at):
             name = _NAME.match(text, at)
             if name is None:
                 raise ValueError(f"no name: at character {at}")
-            found[_camel(name[1])], at = _value(text, name.end(), depth + 1)
+            fields[_camel(name[1])], at = _value(text, name.end(), depth + 1)
             at = _past_comma(text, at, "}")
-        return found, at + 1
+        return fields, at + 1
     if text.startswith("[", at):
         items: list[Any] = []
         at += 1
@@ -227,10 +227,10 @@ def _as_it_is(request: dict[str, Any], response: dict[str, Any]) -> None:
 def _adapt_produce(request: dict[str, Any], response: dict[str, Any]) -> None:
     topics: dict[str, list[Mapping[str, Any]]] = {}
     for size in request.get("partitionSizes", []):
-        named = _PARTITION_SIZE.fullmatch(size)
-        if named is not None:
-            topics.setdefault(named[1], []).append({"index": int(named[2])})
-    request["topicData"] = [{"name": name, "partitionData": found} for name, found in topics.items()]
+        match = _PARTITION_SIZE.fullmatch(size)
+        if match is not None:
+            topics.setdefault(match[1], []).append({"index": int(match[2])})
+    request["topicData"] = [{"name": name, "partitionData": partitions} for name, partitions in topics.items()]
     for topic in response.get("responses", []):
         for partition in topic["partitionResponses"]:
             if "partition" in partition:
@@ -246,9 +246,9 @@ def _adapt_produce(request: dict[str, Any], response: dict[str, Any]) -> None:
 def _adapt_fetch(request: dict[str, Any], response: dict[str, Any]) -> None:
     for topic in response.get("responses", []):
         # Since 2.7 without the header between.
-        found = [partition.get("partitionHeader", partition) for partition in topic.pop("partitionResponses")]
-        topic["partitions"] = found
-        for partition in found:
+        partitions = [partition.get("partitionHeader", partition) for partition in topic.pop("partitionResponses")]
+        topic["partitions"] = partitions
+        for partition in partitions:
             partition["partitionIndex"] = partition.pop("partition")
 
 

@@ -197,12 +197,12 @@ class TypedParser:
             if typed is None:
                 return self._read_other(body, sent_us)
         try:
-            found = typed[0](body)
+            decoded_line = typed[0](body)
         except (msgspec.DecodeError, RecursionError):
             return self._read_other(body, sent_us)
-        if (operated := typed[1](found)) is None:
+        if (operation := typed[1](decoded_line)) is None:
             return self._read_other(body, sent_us)
-        return _read(found, sent_us, operated)
+        return _read(decoded_line, sent_us, operation)
 
     def request(self, line: bytes) -> ApiRequest | None:
         """Return a line's request as `LineParser` does, with its bodies; None if that has to parse the line."""
@@ -221,25 +221,25 @@ class TypedParser:
         ):
             body = line[middle_at + len(self._middle) - 1 : len(line) - len(self._end) + 1]
             return body, self._second_us + int(digits) * 1000
-        marked = line.find(MARKER)
-        begin, end = marked + len(MARKER), line.rfind(b"}") + 1
-        if marked < 0 or not line.startswith(b"{", begin):
+        marker = line.find(MARKER)
+        begin, end = marker + len(MARKER), line.rfind(b"}") + 1
+        if marker < 0 or not line.startswith(b"{", begin):
             return None
         if line[end:] != self._trailer and not self._is_trailer(line[end:]):
             return None
-        sent_us = self._sent(line[:marked])
+        sent_us = self._sent(line[:marker])
         if sent_us is None or not (line.isascii() or _is_utf8(line)):  # msgspec does not look into what it skips
             return None
         return line[begin:end], sent_us
 
     def _read_other(self, body: bytes, sent_us: int) -> Read | None:
         try:
-            found = self._counted(body)
+            line = self._counted(body)
         except (msgspec.DecodeError, RecursionError):
             return None
-        api = found.request_header.request_api_key_name
-        if not found.remote_time_ms and api not in DELAYABLE:  # it is only counted
-            return _read(found, sent_us, None) if API_NAME.fullmatch(api) else None
+        api = line.request_header.request_api_key_name
+        if not line.remote_time_ms and api not in DELAYABLE:  # it is only counted
+            return _read(line, sent_us, None) if API_NAME.fullmatch(api) else None
         if (request := self._request(body, sent_us)) is None:
             return None
         try:
@@ -249,21 +249,21 @@ class TypedParser:
 
     def _request(self, body: bytes, sent_us: int) -> ApiRequest | None:
         try:
-            found = self._other(body)
-            if not API_NAME.fullmatch(found.request_header.request_api_key_name):
+            line = self._other(body)
+            if not API_NAME.fullmatch(line.request_header.request_api_key_name):
                 return None
             return ApiRequest(
                 sent_us=sent_us,
-                api=found.request_header.request_api_key_name,
-                client_id=found.request_header.client_id or None,
-                listener=found.listener or None,
-                request=None if found.request == "" else found.request,
-                response=None if found.response == "" else found.response,
-                local_ms=found.local_time_ms,
-                remote_ms=found.remote_time_ms,
-                after_ms=found.response_queue_time_ms + found.send_time_ms,
-                send_ms=found.send_time_ms,
-                throttle_ms=found.throttle_time_ms,
+                api=line.request_header.request_api_key_name,
+                client_id=line.request_header.client_id or None,
+                listener=line.listener or None,
+                request=None if line.request == "" else line.request,
+                response=None if line.response == "" else line.response,
+                local_ms=line.local_time_ms,
+                remote_ms=line.remote_time_ms,
+                after_ms=line.response_queue_time_ms + line.send_time_ms,
+                send_ms=line.send_time_ms,
+                throttle_ms=line.throttle_time_ms,
             )
         except (msgspec.DecodeError, RecursionError):
             return None
@@ -286,9 +286,9 @@ class TypedParser:
             sent_us = self._clock.read(head.decode())
         except ValueError:
             return None
-        if (one := _ONE_TIME.fullmatch(head)) is not None:
-            self._before, self._after, self._middle = one[1], one[3], one[3] + MARKER + b"{"
-            self._second_us = sent_us - int(one[2]) * 1000
+        if (match := _ONE_TIME.fullmatch(head)) is not None:
+            self._before, self._after, self._middle = match[1], match[3], match[3] + MARKER + b"{"
+            self._second_us = sent_us - int(match[2]) * 1000
         return sent_us
 
     def _fetch(self, line: _FetchLine) -> Operated | None:
@@ -306,12 +306,12 @@ class TypedParser:
             return None
         errors = [response.error_code] if response.error_code else []
         size: int | None = None
-        for answered in response.responses or ():
-            for fetched in answered.partitions or ():
-                if fetched.error_code:
-                    errors.append(fetched.error_code)
-                if fetched.records_size_in_bytes is not UNSET:
-                    size = (size or 0) + fetched.records_size_in_bytes
+        for topic_result in response.responses or ():
+            for partition_result in topic_result.partitions or ():
+                if partition_result.error_code:
+                    errors.append(partition_result.error_code)
+                if partition_result.records_size_in_bytes is not UNSET:
+                    size = (size or 0) + partition_result.records_size_in_bytes
         limit = request.max_wait_ms
         if not remote_ms:
             outcome: str | None = COMPLETED
@@ -330,13 +330,13 @@ class TypedParser:
     def _produce(self, line: _ProduceLine) -> Operated | None:
         bases: dict[str, int] = {}
         errors: list[int] = []
-        for answered in line.response.responses or ():
-            if (name := answered.name or answered.topic) is None and (name := self._name(answered)) is None:
+        for topic_result in line.response.responses or ():
+            if (name := topic_result.name or topic_result.topic) is None and (name := self._name(topic_result)) is None:
                 return None
-            for appended in answered.partition_responses or ():
-                if appended.error_code:
-                    errors.append(appended.error_code)
-                bases[f"{name}-{appended.index}"] = appended.base_offset
+            for partition_result in topic_result.partition_responses or ():
+                if partition_result.error_code:
+                    errors.append(partition_result.error_code)
+                bases[f"{name}-{partition_result.index}"] = partition_result.base_offset
         keys: list[str] = []
         required: list[int | None] = []
         size: int | None = None
@@ -362,13 +362,13 @@ class TypedParser:
         return None if topic.topic_id is None else self._topics.get(topic.topic_id, topic.topic_id)
 
 
-def _read(line: Any, sent_us: int, operated: Operated | None) -> Read:
+def _read(line: Any, sent_us: int, operation: Operated | None) -> Read:
     """Return the request of a decoded line and its operation."""
     header, remote_ms, send_ms = line.request_header, line.remote_time_ms, line.send_time_ms
     wait_us = round(remote_ms * 1000)
     start_us = sent_us - round((line.response_queue_time_ms + send_ms) * 1000) - wait_us
     times = line.local_time_ms, send_ms, line.throttle_time_ms
-    return header.request_api_key_name, start_us, wait_us, remote_ms > 0, header.client_id or None, *times, operated
+    return header.request_api_key_name, start_us, wait_us, remote_ms > 0, header.client_id or None, *times, operation
 
 
 def _is_utf8(line: bytes) -> bool:

@@ -92,10 +92,10 @@ class Around(NamedTuple):
 def around_of(head: bytes) -> Around:
     """Return broker and time from the head of a document: the text up to an object in it. O(len(head))."""
     closing: list[str] = []
-    for one in _STRUCTURE.finditer(head):
-        if one[1]:
-            closing.append("}" if one[1] == b"{" else "]")
-        elif not one[0].startswith(b'"') and closing:
+    for match in _STRUCTURE.finditer(head):
+        if match[1]:
+            closing.append("}" if match[1] == b"{" else "]")
+        elif not match[0].startswith(b'"') and closing:
             closing.pop()
     text = head.decode("utf-8", "replace").lstrip("[,\ufeff ").rstrip(", ")
     document = _document(text + "".join(reversed(closing)), 0)
@@ -104,8 +104,8 @@ def around_of(head: bytes) -> Around:
 
 def prefixed(around: list[Around]) -> bytes:
     """Return the prefix for a document inside others (outermost first): the nearest broker, and all times."""
-    broker = next((one.broker for one in reversed(around) if one.broker), None)
-    words = [f"{_POD}{broker}]" if broker else "", *(one.time for one in around)]
+    broker = next((entry.broker for entry in reversed(around) if entry.broker), None)
+    words = [f"{_POD}{broker}]" if broker else "", *(entry.time for entry in around)]
     return "".join(f"{word} " for word in words if word).encode("utf-8", "replace")
 
 
@@ -127,48 +127,48 @@ def each_request(line: bytes) -> list[bytes]:
     if line.count(MARKER) + line.count(_QUOTED_HEADER) < 2:
         return [line]
     text = line.decode("utf-8", "replace")
-    found, at = list[str](), 0
+    requests, at = list[str](), 0
     while (begin := text.find("{", at)) >= 0 and (document := _document(text, begin)) is not None:
         if _TEXT_MARKER in text[at:begin]:  # it is the body of a plain line
             break
-        for held, times in _held(document[0], text[max(at, begin - _LONGEST_PREFIX) : begin], 0, named=True):
-            found.append(f"{times} {held if isinstance(held, str) else json.dumps(held)}")
+        for request, times in _held(document[0], text[max(at, begin - _LONGEST_PREFIX) : begin], 0, named=True):
+            requests.append(f"{times} {request if isinstance(request, str) else json.dumps(request)}")
         at = document[1]
-    if len(found) < 2:
+    if len(requests) < 2:
         cuts = [0, *(head.start() for head in _HEAD.finditer(text) if head.start()), len(text)]
-        parts = (text[one:other] for one, other in pairwise(cuts))
-        found = [part for part in parts if _LETTER.search(part)]  # not the bracket that opens an array
-    return [one.encode("utf-8", "replace") for one in found] if len(found) > 1 else [line]
+        parts = (text[start:end] for start, end in pairwise(cuts))
+        requests = [part for part in parts if _LETTER.search(part)]  # not the bracket that opens an array
+    return [part.encode("utf-8", "replace") for part in requests] if len(requests) > 1 else [line]
 
 
 def _document(text: str, begin: int) -> tuple[dict[str, Any], int] | None:
     """Return the JSON object that begins there, and where it ends; None where there is none."""
     try:
-        found, end = _DECODER.raw_decode(text, begin)
+        document, end = _DECODER.raw_decode(text, begin)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         return None
-    return (_nested(found) if text.find(f"{_HEADER}.", begin, end) >= 0 else found, end)
+    return (_nested(document) if text.find(f"{_HEADER}.", begin, end) >= 0 else document, end)
 
 
 def _unwrap(text: str, around: str, documents: tuple[Mapping[str, Any], ...]) -> Unwrapped:
-    marked = text.find(_TEXT_MARKER)
+    marker = text.find(_TEXT_MARKER)
     begin = text.find("{")
-    if len(documents) < _DEEPEST and begin >= 0 and (marked < 0 or begin < marked):
+    if len(documents) < _DEEPEST and begin >= 0 and (marker < 0 or begin < marker):
         document = _document(text, begin)
-        held = _held(document[0], f"{around} {text[:begin]}", 0) if document is not None else []
-        if document is not None and len(held) == 1 and not may_be_request(text[document[1] :].encode()):
-            (inside, times), inner = held[0], (*documents, document[0])
+        requests = _held(document[0], f"{around} {text[:begin]}", 0) if document is not None else []
+        if document is not None and len(requests) == 1 and not may_be_request(text[document[1] :].encode()):
+            (inside, times), inner = requests[0], (*documents, document[0])
             return _unwrap(inside, times, inner) if isinstance(inside, str) else Unwrapped("", times, inside, inner)
-    if marked >= 0:
-        after = marked + len(_TEXT_MARKER)
+    if marker >= 0:
+        after = marker + len(_TEXT_MARKER)
         if text.startswith('{\\"', after):  # a string of a JSON document that is spread over several lines
             try:
-                inside, _ = scanstring(text, text.rfind('"', 0, marked) + 1)
+                inside, _ = scanstring(text, text.rfind('"', 0, marker) + 1)
             except ValueError:
                 inside = text.replace('\\"', '"')
-            return Unwrapped(inside, f"{around} {text[:marked]}", None, documents)
+            return Unwrapped(inside, f"{around} {text[:marker]}", None, documents)
         if text.startswith('{""', after):  # a field of a CSV file
             return Unwrapped(text[: text.rfind("}") + 1].replace('""', '"'), around, None, documents)
         if text.startswith("{&quot;", after):  # in HTML or XML
@@ -181,16 +181,16 @@ def document_broker(found: Mapping[str, Any]) -> str | None:
 
     If it names none, return the broker named on the path to its only request, in a list of one event.
     """
-    if (own := _own_broker(found)) is not None:
-        return own
-    held = _held(found, "", 0, named=True)
-    if len(held) != 1 or not held[0][1].startswith(_POD):
+    if (broker := _own_broker(found)) is not None:
+        return broker
+    requests = _held(found, "", 0, named=True)
+    if len(requests) != 1 or not requests[0][1].startswith(_POD):
         return None
-    return held[0][1][len(_POD) :].partition("]")[0]
+    return requests[0][1][len(_POD) :].partition("]")[0]
 
 
-def _own_broker(found: Mapping[str, Any]) -> str | None:
-    members = {name.lower(): value for name, value in _members(found, "", 0)}
+def _own_broker(document: Mapping[str, Any]) -> str | None:
+    members = {name.lower(): value for name, value in _members(document, "", 0)}
     for names in _BROKERS:
         for name, value in members.items():
             if names.fullmatch(name) and (text := str(value).strip("/ ")):
@@ -198,8 +198,8 @@ def _own_broker(found: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _members(found: Mapping[str, Any], before: str, depth: int) -> Iterator[tuple[str, Any]]:
-    for name, value in found.items():
+def _members(document: Mapping[str, Any], before: str, depth: int) -> Iterator[tuple[str, Any]]:
+    for name, value in document.items():
         if isinstance(value, dict) and depth < _DEEPEST and name not in _BODIES:
             yield from _members(value, f"{before}{name}.", depth + 1)
         elif isinstance(value, str | int) and len(str(value)) < _LONGEST_NAME:
@@ -207,42 +207,42 @@ def _members(found: Mapping[str, Any], before: str, depth: int) -> Iterator[tupl
 
 
 def _held(
-    found: Mapping[str, Any], around: str, depth: int, *, named: bool = False
+    document: Mapping[str, Any], around: str, depth: int, *, named: bool = False
 ) -> list[tuple[str | Mapping[str, Any], str]]:
     """Return the requests in a document, each with the times on the way to it: a text, or an object with its members.
 
     Only a list holds several: if two members hold a request it is the same one, and the longer text counts. With
     `named`, the broker that a document names precedes the times, as kubectl writes a pod.
     """
-    times = f"{around} {_time(found)}"
-    if named and (broker := _own_broker(found)) is not None:
+    times = f"{around} {_time(document)}"
+    if named and (broker := _own_broker(document)) is not None:
         times = f"{_POD}{broker}] {times}"
-    if _HEADER in found and isinstance((request := _typed(found)).get(_HEADER), dict):
+    if _HEADER in document and isinstance((request := _typed(document)).get(_HEADER), dict):
         return [(request, times)]
-    most: list[tuple[str | Mapping[str, Any], str]] = []
-    for value in found.values():
+    best: list[tuple[str | Mapping[str, Any], str]] = []
+    for value in document.values():
         inside = value if isinstance(value, list) else [value]
         text = _of_numbers(inside)
-        held = [one for item in ([text] if text else inside) for one in _held_by(item, times, depth, named=named)]
-        if held and (not most or _rank(held) > _rank(most)):
-            most = held
-    return most
+        requests = [pair for item in ([text] if text else inside) for pair in _held_by(item, times, depth, named=named)]
+        if requests and (not best or _rank(requests) > _rank(best)):
+            best = requests
+    return best
 
 
-def _typed(found: Mapping[str, Any]) -> Mapping[str, Any]:
+def _typed(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a flattened request with the objects and times restored that a shipper turned into text."""
-    changed: dict[str, Any] = {}
-    for name, value in found.items():
+    members: dict[str, Any] = {}
+    for name, value in document.items():
         if not isinstance(value, str):
             continue
         try:
             if name in _BODIES and value.startswith("{"):
-                changed[name] = json.loads(value)
+                members[name] = json.loads(value)
             elif name.endswith("TimeMs") and _DECIMAL.fullmatch(value):
-                changed[name] = float(value)
+                members[name] = float(value)
         except (ValueError, RecursionError):
             continue
-    return {**found, **changed} if changed else found
+    return {**document, **members} if members else document
 
 
 def _held_by(value: Any, times: str, depth: int, *, named: bool) -> list[tuple[str | Mapping[str, Any], str]]:
@@ -253,13 +253,13 @@ def _held_by(value: Any, times: str, depth: int, *, named: bool) -> list[tuple[s
     return _held(value, times, depth + 1, named=named) if isinstance(value, dict) and depth < _DEEPEST else []
 
 
-def _rank(held: list[tuple[str | Mapping[str, Any], str]]) -> tuple[int, bool, int]:
-    return len(held), not isinstance(held[0][0], str), len(held[0][0])
+def _rank(requests: list[tuple[str | Mapping[str, Any], str]]) -> tuple[int, bool, int]:
+    return len(requests), not isinstance(requests[0][0], str), len(requests[0][0])
 
 
 def _of_numbers(value: list[Any]) -> str | None:
     """Return the text of a list of bytes that holds a request: journald's form of text with colour codes."""
-    if len(value) <= len(MARKER) or not all(isinstance(one, int) for one in value):
+    if len(value) <= len(MARKER) or not all(isinstance(number, int) for number in value):
         return None
     try:
         text = bytes(value).decode("utf-8")
@@ -268,10 +268,10 @@ def _of_numbers(value: list[Any]) -> str | None:
     return text if _TEXT_MARKER in text else None
 
 
-def _nested(found: Mapping[str, Any]) -> dict[str, Any]:
+def _nested(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a document whose names have dots ("requestHeader.clientId") as documents in documents."""
     nested: dict[str, Any] = {}
-    for name, value in found.items():
+    for name, value in document.items():
         *folders, last = name.split(".")
         place = nested
         for folder in folders:
@@ -284,10 +284,10 @@ def _nested(found: Mapping[str, Any]) -> dict[str, Any]:
     return nested
 
 
-def _time(found: Mapping[str, Any]) -> str:
+def _time(document: Mapping[str, Any]) -> str:
     """Return a document's own time as text in ISO 8601, "" where it has none that is known."""
     for name in _TIMES:
-        value = found.get(name)
+        value = document.get(name)
         if isinstance(value, list) and len(value) == 1:  # Elasticsearch's fields
             (value,) = value
         if isinstance(value, str) and not value.isdecimal():
@@ -306,9 +306,9 @@ def _time(found: Mapping[str, Any]) -> str:
     return ""
 
 
-def _microseconds(value: float, whole: int | None) -> int:
+def _microseconds(value: float, count: int | None) -> int:
     """Return a time since 1970, in seconds, milliseconds, microseconds or nanoseconds by its size."""
     for limit, per_second in ((1e11, 1), (1e14, 1000), (1e17, 1_000_000)):
         if abs(value) < limit:
-            return whole * (1_000_000 // per_second) if whole is not None else round(value * (1_000_000 // per_second))
-    return (whole if whole is not None else round(value)) // 1000
+            return count * (1_000_000 // per_second) if count is not None else round(value * (1_000_000 // per_second))
+    return (count if count is not None else round(value)) // 1000

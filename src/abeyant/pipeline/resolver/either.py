@@ -79,22 +79,22 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
         >>> resolve(orders, events).first().outcome
         'completed'
     """
-    given: dict[str, Any] = dict(options)
+    arguments: dict[str, Any] = dict(options)
     spark = session_of([operations, events])
     from abeyant.tables.reading import check_columns  # pandas comes with it
 
     check_columns(operations, events)
-    known = KnownRows()
-    operations = as_dataframe(operations, "operations", spark, checked=known)
-    events = as_dataframe(events, "events", spark, checked=known)
-    known.warn_of_unmatched(stacklevel=2)
+    known_rows = KnownRows()
+    operations = as_dataframe(operations, "operations", spark, checked=known_rows)
+    events = as_dataframe(events, "events", spark, checked=known_rows)
+    known_rows.warn_of_unmatched(stacklevel=2)
     if operations.isStreaming and events.isStreaming:
-        return streams.outcomes_of(streams.resolve_stream(operations, events, **given))
+        return streams.outcomes_of(streams.resolve_stream(operations, events, **arguments))
     if operations.isStreaming or events.isStreaming:
-        name, other = ("operations", "events") if events.isStreaming else ("events", "operations")
+        table, stream = ("operations", "events") if events.isStreaming else ("events", "operations")
         raise AbeyantError(
-            f"{other} is a stream and {name} is not: read both with spark.readStream, or both with spark.read "
+            f"{stream} is a stream and {table} is not: read both with spark.readStream, or both with spark.read "
             "(a stream reads a table that is there whole, too, with trigger(availableNow=True))"
         )
     watch_cells(spark)
-    return tables.resolve(operations, events, **given)
+    return tables.resolve(operations, events, **arguments)

@@ -87,12 +87,12 @@ def as_dataframe(
     )
     from abeyant.tables.unmatched import key_column  # pandas comes with it: 0.2 s for each of Spark's Python workers
 
-    wanted = _schema_of(name)
-    rows = _in_our_case(table_of(table, {}, name), wanted, spark)
-    in_process.check(rows.schema, wanted, name)
-    warn_of_ignored(rows.column_names, in_process.columns_of(wanted), name)
+    schema = _schema_of(name)
+    rows = _in_our_case(table_of(table, {}, name), schema, spark)
+    in_process.check(rows.schema, schema, name)
+    warn_of_ignored(rows.column_names, in_process.columns_of(schema), name)
     names = rows.column_names
-    rows = normalize_table(rows, wanted, whole=whole)
+    rows = normalize_table(rows, schema, whole=whole)
     if checked is not None:
         checked.add(rows, name, key_column(names))
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
@@ -102,22 +102,22 @@ def as_dataframe(
         for column, values in zip(rows.column_names, rows.columns, strict=True)
     ]
     # Spark 4.3 loses rows of a table of many chunks, and refuses a table without chunks.
-    fitting = pa.table(columns, rows.column_names).combine_chunks()
-    if not fitting.num_rows:
-        fitting = pa.table([pa.array([], kind) for kind in fitting.schema.types], fitting.schema)
-    return spark.createDataFrame(fitting)
+    arrow_table = pa.table(columns, rows.column_names).combine_chunks()
+    if not arrow_table.num_rows:
+        arrow_table = pa.table([pa.array([], kind) for kind in arrow_table.schema.types], arrow_table.schema)
+    return spark.createDataFrame(arrow_table)
 
 
 def _schema_of(name: Name) -> Mapping[str, str]:
     return in_process.OPERATIONS if name == "operations" else in_process.EVENTS
 
 
-def _in_our_case(rows: pa.Table, wanted: Mapping[str, str], spark: SparkSession) -> pa.Table:
+def _in_our_case(rows: pa.Table, schema: Mapping[str, str], spark: SparkSession) -> pa.Table:
     """Rename columns that differ from ours only in case, if the session ignores case."""
     if is_case_sensitive(spark):
         return rows
-    read = in_process.wanted_columns(wanted, [column.lower() for column in rows.column_names])
-    canonical = {column.lower(): column for column in {**wanted, **read}}
+    columns = in_process.wanted_columns(schema, [column.lower() for column in rows.column_names])
+    canonical = {column.lower(): column for column in {**schema, **columns}}
     return rows.rename_columns([canonical.get(column.lower(), column) for column in rows.column_names])
 
 
@@ -128,14 +128,14 @@ def _check_dataframe(table: DataFrame, name: Name, checked: KnownRows) -> None:
     from abeyant.tables.reading import normalize_table
     from abeyant.tables.unmatched import key_column
 
-    wanted = _schema_of(name)
-    rows = _in_our_case(table.limit(_HEAD).toArrow(), wanted, table.sparkSession)
+    schema = _schema_of(name)
+    rows = _in_our_case(table.limit(_HEAD).toArrow(), schema, table.sparkSession)
     try:
-        in_process.check(rows.schema, wanted, name)
+        in_process.check(rows.schema, schema, name)
     except SchemaError:
         return  # Spark accepts more types than Arrow's check, and reports the others itself
     part = f" (the first {_HEAD:,})" * (rows.num_rows == _HEAD)
-    checked.add(normalize_table(rows, wanted), name, key_column(rows.column_names), part, stacklevel=5)
+    checked.add(normalize_table(rows, schema), name, key_column(rows.column_names), part, stacklevel=5)
 
 
 class KnownRows:
@@ -172,8 +172,8 @@ class KnownRows:
             return
         from abeyant.tables.unmatched import unmatched_in
 
-        if said := unmatched_in(*self._operations, self._events):
-            warnings.warn(said, stacklevel=stacklevel + 1)
+        if message := unmatched_in(*self._operations, self._events):
+            warnings.warn(message, stacklevel=stacklevel + 1)
 
 
 def _kinds(rows: pa.Schema, name: Name) -> Mapping[str, pa.DataType]:
@@ -181,18 +181,18 @@ def _kinds(rows: pa.Schema, name: Name) -> Mapping[str, pa.DataType]:
     if name == "events":
         return {field.name: field.type for field in arrow_schema(EVENTS)}
     columns = {**dict.fromkeys(("timeout", "extend"), DayTimeIntervalType()), "deadline": TimestampType()}
-    read = in_process.wanted_columns(in_process.OPERATIONS, rows.names)
+    column_names = in_process.wanted_columns(in_process.OPERATIONS, rows.names)
     fields = {field.name: field for field in OPERATIONS.fields}
-    further = {name: StructField(name, kind) for name, kind in {**FURTHER, **columns}.items() if name in read}
+    further = {name: StructField(name, kind) for name, kind in {**FURTHER, **columns}.items() if name in column_names}
     kinds = {field.name: field.type for field in arrow_schema(StructType(list({**fields, **further}.values())))}
     watches = rows.field("watches").type
     kind = None if pa.types.is_null(watches) else watches.value_type
     has_role = kind is not None and pa.types.is_struct(kind) and kind.get_field_index("role") >= 0
-    one = [("key", pa.string()), ("required", pa.int64()), *([("role", pa.string())] if has_role else [])]
-    return {**kinds, "watches": pa.list_(pa.struct(one))}  # a null in it is allowed: the row is rejected later
+    watch_fields = [("key", pa.string()), ("required", pa.int64()), *([("role", pa.string())] if has_role else [])]
+    return {**kinds, "watches": pa.list_(pa.struct(watch_fields))}  # a null in it is allowed: the row is rejected later
 
 
-def _fitting(column: pa.ChunkedArray, kind: pa.DataType | None, zone: str, what: str) -> pa.ChunkedArray:
+def _fitting(column: pa.ChunkedArray, kind: pa.DataType | None, zone: str, label: str) -> pa.ChunkedArray:
     """Return the column in a type that Spark accepts: in `kind` if it is one of our columns."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -200,35 +200,35 @@ def _fitting(column: pa.ChunkedArray, kind: pa.DataType | None, zone: str, what:
         if column.type.unit == "ns":  # Spark drops nanoseconds; before 1970 a cast would round up
             column = pc.floor_temporal(column, unit="microsecond").cast(pa.timestamp("us", column.type.tz))
         if kind is not None and column.type.tz is None:
-            column = _in_zone(column, zone, what)
+            column = _in_zone(column, zone, label)
     if kind is None:
         return column.cast(_SIGNED.get(column.type, column.type))
     try:
         return column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        raise SchemaError(f"{what} is {column.type}, and cannot be made {kind}: {error}") from error
+        raise SchemaError(f"{label} is {column.type}, and cannot be made {kind}: {error}") from error
 
 
-def _in_zone(column: pa.ChunkedArray, zone: str, what: str) -> pa.ChunkedArray:
+def _in_zone(column: pa.ChunkedArray, zone: str, label: str) -> pa.ChunkedArray:
     """Return times without a zone as instants, taken to be in Spark's `zone`, by the rules of Spark.
 
     A local time that occurs twice, when clocks go back, is the first of the two. A local time that clocks skip is moved
     later by as much as they are put forward.
     """
-    known, offset = "UTC" if zone in _UTC else zone, _OFFSET.fullmatch(zone)
+    zone_name, offset = "UTC" if zone in _UTC else zone, _OFFSET.fullmatch(zone)
     if offset is not None:
-        known = f"{offset['sign']}{offset['hours']:0>2}:{offset['minutes'] or '00'}"
+        zone_name = f"{offset['sign']}{offset['hours']:0>2}:{offset['minutes'] or '00'}"
     try:
-        before = pc.assume_timezone(column, known, ambiguous="earliest", nonexistent="earliest")
-        after = pc.assume_timezone(column, known, ambiguous="earliest", nonexistent="latest")
+        before = pc.assume_timezone(column, zone_name, ambiguous="earliest", nonexistent="earliest")
+        after = pc.assume_timezone(column, zone_name, ambiguous="earliest", nonexistent="latest")
     except pa.ArrowInvalid as error:
         raise SchemaError(
-            f"{what} has times without a zone, and the session's, {zone}, is one that only Spark knows: set "
+            f"{label} has times without a zone, and the session's, {zone}, is one that only Spark knows: set "
             "spark.sql.session.timeZone to a name such as America/Los_Angeles"
         ) from error
-    there = pc.equal(before, after)
-    if pc.all(there).as_py() is not False:
+    exists = pc.equal(before, after)
+    if pc.all(exists).as_py() is not False:
         return before
     local, instant = pc.local_timestamp(before).cast(pa.int64()), before.cast(pa.int64())
     later = pc.add(pc.subtract(column.cast(pa.int64()), local), instant)
-    return pc.if_else(there, before, later.cast(before.type))
+    return pc.if_else(exists, before, later.cast(before.type))

@@ -32,16 +32,16 @@ def read_result(spark: SparkSession, out: str | Path, table: str = "outcomes") -
     """
     root = literal(str(out)).rstrip("/")
     marker = next((texts for place in places_of(f"{root}/{MARKER}") if (texts := _texts(spark, place))), [])
-    whole = read_manifest("".join(marker), out)
-    if whole is not None:
-        files = files_of(whole, table)
+    manifest = read_manifest("".join(marker), out)
+    if manifest is not None:
+        files = files_of(manifest, table)
         if not files:
-            raise AbeyantError(f"{out} has no table {table!r}; there are {', '.join(sorted(whole['files']))}")
+            raise AbeyantError(f"{out} has no table {table!r}; there are {', '.join(sorted(manifest['files']))}")
         return spark.read.parquet(*(f"{root}/{file}" for file in files))
-    batches = [found for text in _texts(spark, f"{root}/{BATCHES}") if (found := read_manifest(text, out))]
+    batches = [batch for text in _texts(spark, f"{root}/{BATCHES}") if (batch := read_manifest(text, out))]
     if batches:
-        named = plain(str(out)).rstrip("/")
-        return _of_batches(spark, named, table, [file for found in batches for file in files_of(found, table)])
+        path = plain(str(out)).rstrip("/")
+        return _of_batches(spark, path, table, [file for batch in batches for file in files_of(batch, table)])
     if any(_texts(spark, f"{root}/{former(mark)}") for mark in (MARKER, STREAM)):
         raise written_before(out, "make it anew")
     try:

@@ -46,10 +46,10 @@ class HashedWatches:
     def __init__(self, operations: Operations, pairs: PairHash) -> None:
         instance = operations.table["instance"]
         watches = watches_by_role(operations)
-        hashed = [self._hashes(instance, watches[role], pairs) for role in ROLES]
-        self._by_role = [(watches[role].operation, places) for role, (places, _) in zip(ROLES, hashed, strict=True)]
+        hashes = [self._hashes(instance, watches[role], pairs) for role in ROLES]
+        self._by_role = [(watches[role].operation, places) for role, (places, _) in zip(ROLES, hashes, strict=True)]
         self.operation = np.concatenate([operation for operation, _ in self._by_role])
-        self.places, self.identities = (np.concatenate([each[n] for each in hashed]) for n in range(2))
+        self.places, self.identities = (np.concatenate([pair[n] for pair in hashes]) for n in range(2))
 
     @staticmethod
     def _hashes(instance: pa.ChunkedArray, watches: RoleWatches, pairs: PairHash) -> tuple[Integers, Integers]:
@@ -64,8 +64,8 @@ class HashedWatches:
         """
         homes = np.empty(rows, np.int64)
         for operation, places in reversed(self._by_role):
-            some, first = spans(operation)
-            homes[some] = places[first]
+            operations, first = spans(operation)
+            homes[operations] = places[first]
         return homes
 
 
@@ -74,6 +74,6 @@ def outcomes_of_rows(operations: Operations, rows: Sequence[Integers], rules: Ru
 
     Raises `SchemaError` for columns and watches that contradict the options.
     """
-    columns = [np.ascontiguousarray(some.T) for some in rows]
-    events = [EventRows.of(*some) for some in columns]
+    columns = [np.ascontiguousarray(array.T) for array in rows]
+    events = [EventRows.of(*array) for array in columns]
     return resolve_by_timelines(operations, events, rules, pairs, map)

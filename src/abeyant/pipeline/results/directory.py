@@ -73,9 +73,9 @@ def _check_not_working_directory(out: Path) -> None:
 
     The user's shell would then be in a directory that no longer exists.
     """
-    place = Path(os.path.realpath(out))
-    here = Path(os.path.realpath(os.curdir))
-    if place == here or place in here.parents:
+    target = Path(os.path.realpath(out))
+    working_directory = Path(os.path.realpath(os.curdir))
+    if target == working_directory or target in working_directory.parents:
         raise AbeyantError(
             f"{out} is or contains the working directory, which a result cannot replace: name a directory in it, "
             "or run this elsewhere"
@@ -90,10 +90,10 @@ def is_result(directory: Path) -> bool:
 def read_marker(directory: Path) -> Mapping[str, Any]:
     """Return the contents of a result's marker; empty if it is missing or unreadable."""
     try:
-        found = json.loads((directory / MARKER).read_text(encoding="utf-8"))
+        marker = json.loads((directory / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return marker if isinstance(marker, dict) else {}
 
 
 def title_entry(title: str | None) -> dict[str, str]:
@@ -114,8 +114,8 @@ def new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
     Raises `AbeyantError` where `out` cannot be written, another process is writing it, or the disk is full.
     """
     out = Path(os.path.abspath(out))
-    with leased(result_lease(out), out), _new_result(out, overwrite=overwrite) as aside:
-        yield aside
+    with leased(result_lease(out), out), _new_result(out, overwrite=overwrite) as staging:
+        yield staging
 
 
 @contextmanager
@@ -123,18 +123,18 @@ def _new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
     _remove_abandoned(out)
     check_target(out, overwrite=overwrite)
     try:
-        aside = Path(tempfile.mkdtemp(prefix=_prefix(out), dir=out.parent))
+        staging = Path(tempfile.mkdtemp(prefix=_prefix(out), dir=out.parent))
     except OSError as error:
         raise AbeyantError(f"cannot write {out}: {error.strerror or error}") from error
     import fcntl  # not on Windows, where the rest of the package runs
 
     try:
         # Locked while this process lives, so that the next run can tell an abandoned directory from one in use.
-        with open(aside / _LOCK, "wb") as lock:
+        with open(staging / _LOCK, "wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             try:
-                yield aside
-                _put_in_place(aside, out, overwrite=overwrite)
+                yield staging
+                _put_in_place(staging, out, overwrite=overwrite)
             except ConnectionError:
                 raise  # Spark's JVM has ended: not an error of `out`
             except OSError as error:
@@ -142,27 +142,27 @@ def _new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
                     raise AbeyantError(f"the disk is full: {out} was not written") from error
                 raise AbeyantError(f"cannot write {out}: {error.strerror or error}") from error
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(staging, ignore_errors=True)
 
 
-def _put_in_place(aside: Path, out: Path, *, overwrite: bool) -> None:
+def _put_in_place(staging: Path, out: Path, *, overwrite: bool) -> None:
     # Check again: what appeared since the first check must not be lost.
     check_target(out, overwrite=overwrite)
-    (aside / _LOCK).unlink()
-    aside.chmod(0o777 & ~_umask())
-    replaced = None
+    (staging / _LOCK).unlink()
+    staging.chmod(0o777 & ~_umask())
+    backup = None
     if out.exists():
-        replaced = Path(tempfile.mkdtemp(prefix=_prefix(out), dir=out.parent))
-        out.rename(replaced / "replaced")
+        backup = Path(tempfile.mkdtemp(prefix=_prefix(out), dir=out.parent))
+        out.rename(backup / "replaced")
     try:
-        aside.rename(out)
+        staging.rename(out)
     except OSError:
-        if replaced is not None:
-            (replaced / "replaced").rename(out)
+        if backup is not None:
+            (backup / "replaced").rename(out)
         raise
     finally:
-        if replaced is not None:
-            shutil.rmtree(replaced, ignore_errors=True)
+        if backup is not None:
+            shutil.rmtree(backup, ignore_errors=True)
 
 
 def _prefix(out: Path) -> str:
@@ -179,17 +179,17 @@ def _remove_abandoned(out: Path) -> None:
     """Remove hidden directories that killed runs left beside `out`."""
     import fcntl
 
-    for left in out.parent.glob(f"{glob.escape(_prefix(out))}*"):
+    for directory in out.parent.glob(f"{glob.escape(_prefix(out))}*"):
         with suppress(OSError):
-            if left.is_symlink() or not left.is_dir():
+            if directory.is_symlink() or not directory.is_dir():
                 continue
-            if (left / "replaced").is_dir() and not out.exists():
+            if (directory / "replaced").is_dir() and not out.exists():
                 # Killed between the two renames: the old result is the only one.
-                (left / "replaced").rename(out)
-            lock = left / _LOCK
+                (directory / "replaced").rename(out)
+            lock = directory / _LOCK
             if lock.exists():
-                with open(lock, "rb") as held:
-                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            elif not (left / "replaced").exists() and any(left.iterdir()):
+                with open(lock, "rb") as lock_file:
+                    fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            elif not (directory / "replaced").exists() and any(directory.iterdir()):
                 continue
-            shutil.rmtree(left, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)

@@ -67,8 +67,8 @@ class Ended:
 
     def count(self, outcome: str) -> int:
         """Return the number of operations with this outcome."""
-        of_them = pc.equal(self.waits["outcome"], outcome)
-        return pc.sum(self.waits["operations"].filter(of_them)).as_py() or 0
+        mask = pc.equal(self.waits["outcome"], outcome)
+        return pc.sum(self.waits["operations"].filter(mask)).as_py() or 0
 
 
 class Sample:
@@ -122,24 +122,24 @@ def count_outcomes(files: Iterable[Path], newest_event: Callable[[], int | None]
 
     If an operation expired, `newest_event` is called once, for the newest event's time in microseconds since 1970.
     """
-    found, late = Counted(), 0
+    counts, late = Counted(), 0
     newest: int | None = None
     at = [] if newest_event is None else ["at"]
     columns = [*SAMPLED, "kind", "outcome", "waited_ms", *at]
     for file in files:
-        read = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").iter_batches(_BATCH_ROWS, columns=columns)
-        for batch in read:
-            if never := batch.column("waited_ms").null_count:  # operations pending for ever have no wait
-                found.waits.pending += never
+        batches = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").iter_batches(_BATCH_ROWS, columns=columns)
+        for batch in batches:
+            if pending := batch.column("waited_ms").null_count:  # operations pending for ever have no wait
+                counts.waits.pending += pending
                 batch = batch.filter(pc.is_valid(batch.column("waited_ms")))
-            found.waits.add(bins(batch))
+            counts.waits.add(bins(batch))
             expired = batch.select([*SAMPLED, *at]).filter(pc.equal(batch.column("outcome"), "expired"))
-            found.sample.add(pa.Table.from_batches([expired.select(SAMPLED)]))
+            counts.sample.add(pa.Table.from_batches([expired.select(SAMPLED)]))
             if newest_event is not None and expired.num_rows:
                 newest, newest_event = newest_event(), None
             if newest is not None:
                 late += pc.sum(pc.greater(expired.column("at").cast(pa.int64()), newest)).as_py() or 0
-    return replace(found.ended(), late=late, newest=newest)
+    return replace(counts.ended(), late=late, newest=newest)
 
 
 def still_open(ended: Ended) -> str:
@@ -163,22 +163,22 @@ def keys_of(ended: Ended, operations: pa.Table) -> pa.Table:
     """
     sample = Sample().table() if ended.sample is None else ended.sample
     one_in = ended.expired / max(sample.num_rows, 1)
-    wanted = set(zip(*sample.to_pydict().values(), strict=True))
+    sample_ids = set(zip(*sample.to_pydict().values(), strict=True))
     rows = {
         (row["instance"], row["op_id"], key)
         for row in operations.to_pylist()
-        if (row["instance"], row["op_id"]) in wanted
+        if (row["instance"], row["op_id"]) in sample_ids
         for key in row["key"] or ()
         if key is not None
     }
     counts = Counter((instance, key) for instance, _, key in rows)
-    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_KEYS]
+    top_keys = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_KEYS]
     return pa.table(
         {
-            "instance": pa.array([instance for (instance, _), _ in most], pa.string()),
-            "key": pa.array([key for (_, key), _ in most], pa.string()),
-            "expired": pa.array([round(count * one_in) for _, count in most], pa.int64()),
-            "one_in": pa.array([one_in] * len(most), pa.float64()),
+            "instance": pa.array([instance for (instance, _), _ in top_keys], pa.string()),
+            "key": pa.array([key for (_, key), _ in top_keys], pa.string()),
+            "expired": pa.array([round(count * one_in) for _, count in top_keys], pa.int64()),
+            "one_in": pa.array([one_in] * len(top_keys), pa.float64()),
         }
     )
 

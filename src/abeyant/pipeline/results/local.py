@@ -49,8 +49,8 @@ class LocalSink(Sink):
     @contextmanager
     def table(self, spark: SparkSession | None, *, overwrite: bool) -> Iterator[ResultWriter]:
         """Yield a writer of a result into a hidden directory, which is renamed at the end."""
-        with new_result(self.place, overwrite=overwrite) as aside:
-            result = _Result(aside, self.place)
+        with new_result(self.place, overwrite=overwrite) as staging:
+            result = _Result(staging, self.place)
             yield result
         result.folder = self.place
 
@@ -61,8 +61,8 @@ class LocalSink(Sink):
 
     def outcomes(self, spark: SparkSession, first: int) -> Iterator[Path]:
         """Yield the files of a stream's outcomes from batch `first` on."""
-        batches = ((int(each.name.partition("=")[2]), each) for each in (self.place / "outcomes").glob("batch=*"))
-        return (file for batch, each in sorted(batches) if batch >= first for file in each.glob("*.parquet"))
+        batches = ((int(folder.name.partition("=")[2]), folder) for folder in (self.place / "outcomes").glob("batch=*"))
+        return (file for batch, folder in sorted(batches) if batch >= first for file in folder.glob("*.parquet"))
 
 
 class LocalFolder:
@@ -86,11 +86,11 @@ class LocalFolder:
     def put(self, name: str, text: str) -> None:
         """Write a file, whole or not at all."""
         file = self._root / name
-        aside = file.with_name(f".{file.name}")
+        temporary = file.with_name(f".{file.name}")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            aside.write_text(text, encoding="utf-8")
-            os.replace(aside, file)
+            temporary.write_text(text, encoding="utf-8")
+            os.replace(temporary, file)
         except OSError as error:
             raise AbeyantError(f"cannot write {file}: {error.strerror or error}") from error
 

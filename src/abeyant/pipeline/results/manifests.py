@@ -40,14 +40,14 @@ def read_manifest(text: str | None, place: object) -> dict[str, Any] | None:
     Raises `AbeyantError` for a manifest of the former program.
     """
     try:
-        found = json.loads(text or "")
+        contents = json.loads(text or "")
     except ValueError:
         return None
-    if isinstance(found, dict) and is_former(found.get("tool")):
+    if isinstance(contents, dict) and is_former(contents.get("tool")):
         raise written_before(place, "name another place for the result, and begin a new checkpoint")
-    if not isinstance(found, dict) or found.get("tool") != _TOOL or not isinstance(found.get("files"), dict):
+    if not isinstance(contents, dict) or contents.get("tool") != _TOOL or not isinstance(contents.get("files"), dict):
         return None
-    return found
+    return contents
 
 
 def files_of(found: Mapping[str, Any], table: str) -> list[str]:

@@ -59,10 +59,10 @@ class StoreSink(Sink):
             _check_stored(store, overwrite=overwrite)
             for name in lease.expired:
                 lease.remove_expired(name)  # a run that was wrongly taken for dead finds its lease gone, and fails
-            stored = _Result(spark, store, lease.name)
+            result = _Result(spark, store, lease.name)
             try:
-                yield stored
-                stored.send()
+                yield result
+                result.send()
                 lease.check()
                 # Check again: what appeared since the first check must not be lost.
                 _check_stored(store, overwrite=overwrite)
@@ -70,7 +70,7 @@ class StoreSink(Sink):
                 store.remove(lease.name)
                 raise
             # If this fails the marker may or may not be there: keep the files it names, and let the next run decide.
-            stored.mark()
+            result.mark()
             lease.check()
             # Not earlier: until our marker is there, a run taken for dead may still write one that names its files.
             _remove_runs(store, keep=lease.name)
@@ -94,14 +94,14 @@ class StoreSink(Sink):
 
         store = Store(spark, str(self.place))
         names = (name.removesuffix(".json") for name in store.names(BATCHES))
-        with tempfile.TemporaryDirectory(prefix="abeyant-outcomes-") as passing:
+        with tempfile.TemporaryDirectory(prefix="abeyant-outcomes-") as temporary:
             for batch in sorted(int(name) for name in names if name.isdecimal() and int(name) >= first):
-                found = read_manifest(store.read(batch_manifest(batch)), store.uri(batch_manifest(batch)))
-                for file in files_of(found, "outcomes") if found is not None else []:
-                    copied = Path(passing) / file.rpartition("/")[2]
-                    store.fetch(file, copied)
-                    yield copied
-                    copied.unlink()
+                contents = read_manifest(store.read(batch_manifest(batch)), store.uri(batch_manifest(batch)))
+                for file in files_of(contents, "outcomes") if contents is not None else []:
+                    local_file = Path(temporary) / file.rpartition("/")[2]
+                    store.fetch(file, local_file)
+                    yield local_file
+                    local_file.unlink()
 
 
 # Removed when the process ends, because a command reads its summary from there at its end.
@@ -130,11 +130,11 @@ class _Result:
                 self._fetched.add(self._copy(file, self.folder / name))
 
     def files(self, name: str) -> Iterator[Path]:
-        with tempfile.TemporaryDirectory(prefix="abeyant-table-") as passing:
+        with tempfile.TemporaryDirectory(prefix="abeyant-table-") as temporary:
             for file in self._tables[name]:
-                copied = self._copy(file, Path(passing))
-                yield copied
-                copied.unlink()
+                local_file = self._copy(file, Path(temporary))
+                yield local_file
+                local_file.unlink()
 
     def rows(self, name: str) -> int:
         return self._spark.read.parquet(*(literal(self._store.uri(file)) for file in self._tables[name])).count()
@@ -143,33 +143,33 @@ class _Result:
         """Upload the files that this process made, except the marker."""
         for file in sorted(self.folder.rglob("*")):
             if file.is_file() and file not in self._fetched and file != self.folder / MARKER:
-                below = file.relative_to(self.folder).as_posix()
-                self._store.send(file, f"{self._run}/{below}")
-                table, slash, _ = below.partition("/")
+                relative_path = file.relative_to(self.folder).as_posix()
+                self._store.send(file, f"{self._run}/{relative_path}")
+                table, slash, _ = relative_path.partition("/")
                 if slash:
-                    self._tables.setdefault(table, {})[f"{self._run}/{below}"] = file.stat().st_size
+                    self._tables.setdefault(table, {})[f"{self._run}/{relative_path}"] = file.stat().st_size
 
     def mark(self) -> None:
         """Write the marker, which makes the result appear."""
         entries = {name: value for name, value in read_marker(self.folder).items() if name != "tool"}
         self._store.put(MARKER, manifest({**entries, "run": self._run}, self._tables))
 
-    def _copy(self, file: str, to: Path) -> Path:
-        copied = to / file.rpartition("/")[2]
-        self._store.fetch(file, copied)
-        copied.with_name(f".{copied.name}.crc").unlink(missing_ok=True)
-        return copied
+    def _copy(self, file: str, folder: Path) -> Path:
+        local_file = folder / file.rpartition("/")[2]
+        self._store.fetch(file, local_file)
+        local_file.with_name(f".{local_file.name}.crc").unlink(missing_ok=True)
+        return local_file
 
 
 def _check_stored(store: Store, *, overwrite: bool) -> None:
     """Raise `AbeyantError` unless a result may be put there. As `directory.check_target`."""
-    there = store.names("")
-    check_former(store.root, there, MARKER, "name another place, or remove it and run this again")
+    names = store.names("")
+    check_former(store.root, names, MARKER, "name another place, or remove it and run this again")
     if read_manifest(store.read(MARKER), store.uri(MARKER)) is not None:
         if not overwrite:
             raise AbeyantError(f"{store.root} already holds a result; use --overwrite to replace it")
         return
-    others = [name for name in there if name != LEASES and not name.startswith((f"{_RUN}-", "."))]
+    others = [name for name in names if name != LEASES and not name.startswith((f"{_RUN}-", "."))]
     if others:
         raise AbeyantError(f"{store.root} exists and is not a result of abeyant: it is left alone")
 

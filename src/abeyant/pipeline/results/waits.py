@@ -33,10 +33,10 @@ class Waits:
 
     def add(self, some: pd.DataFrame) -> None:
         """Add the counts of one batch. Those without a `bin` are of operations that never end."""
-        never = some["bin"].isna()
-        if never.any():
-            self.pending += int(some.loc[never, "operations"].sum())
-            some = some[~never].astype({"bin": "int64"})
+        is_pending = some["bin"].isna()
+        if is_pending.any():
+            self.pending += int(some.loc[is_pending, "operations"].sum())
+            some = some[~is_pending].astype({"bin": "int64"})
         if len(some):  # pandas guesses the types of a table without rows
             self._parts.append(some)
         if len(self._parts) == _ADD_UP:
@@ -44,8 +44,8 @@ class Waits:
 
     def table(self) -> pa.Table:
         """Return all counts."""
-        found = self._sum() if self._parts else pd.DataFrame()
-        return _WAITS.empty_table() if found.empty else pa.Table.from_pandas(found, _WAITS, preserve_index=False)
+        counts = self._sum() if self._parts else pd.DataFrame()
+        return _WAITS.empty_table() if counts.empty else pa.Table.from_pandas(counts, _WAITS, preserve_index=False)
 
     def _sum(self) -> pd.DataFrame:
         grouped = pd.concat(self._parts).groupby(COUNTED_BY, as_index=False, observed=True)

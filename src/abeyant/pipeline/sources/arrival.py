@@ -52,17 +52,17 @@ def pattern_of(directory: Path) -> Pattern | None:
 
 def _levels(directory: Path) -> int | None:
     """Return the number of levels of folders `column=value`; None if they are not uniform."""
-    found = list(directory.iterdir())
-    folders = [each for each in found if "=" in each.name and not each.name.startswith(".") and each.is_dir()]
-    if any(each.name == "_spark_metadata" for each in found):
+    entries = list(directory.iterdir())
+    folders = [entry for entry in entries if "=" in entry.name and not entry.name.startswith(".") and entry.is_dir()]
+    if any(entry.name == "_spark_metadata" for entry in entries):
         return None
     if not folders:
         return 0
-    if len(folders) < sum(not each.name.startswith((".", "_")) for each in found):
+    if len(folders) < sum(not entry.name.startswith((".", "_")) for entry in entries):
         return None
-    below = {None if each.name.startswith("_") else _levels(each) for each in folders}
-    level = below.pop()
-    return None if below or level is None else level + 1
+    depths = {None if entry.name.startswith("_") else _levels(entry) for entry in folders}
+    level = depths.pop()
+    return None if depths or level is None else level + 1
 
 
 def first_file(directory: Path) -> Path | None:

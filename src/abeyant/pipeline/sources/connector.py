@@ -48,21 +48,21 @@ def start_with_connector(
     from abeyant.pipeline.spark.errors import lacks_packages
     from abeyant.pipeline.spark.session import spark_session
 
-    tried: list[str] = []
-    for settings in _named_jars(jars) if jars else _found_jars(tried):
+    attempts: list[str] = []
+    for settings in _named_jars(jars) if jars else _found_jars(attempts):
         try:
             spark = spark_session(master, app_name, config=settings | dict(config or {}))
         except ConnectorError:
             raise
         except AbeyantError as error:
-            why = lacks_packages(error)
-            if why is None:
+            reason = lacks_packages(error)
+            if reason is None:
                 raise
-            tried.append(f"Spark's resolver: {why}")
+            attempts.append(f"Spark's resolver: {reason}")
             continue
         return _checked(spark)
     raise ConnectorError(
-        f"no Kafka connector for Spark: {'; '.join(tried)}. If you have its jars, name them: --connector JARS"
+        f"no Kafka connector for Spark: {'; '.join(attempts)}. If you have its jars, name them: --connector JARS"
     )
 
 
@@ -70,23 +70,23 @@ def _named_jars(names: str) -> Iterator[dict[str, str]]:
     if names.count(":") >= 2 and "/" not in names:
         yield {"spark.jars.packages": names}
         return
-    found: list[Path] = []
+    jars: list[Path] = []
     for name in names.split(","):
         path = Path(name)
         if not path.exists():
             raise ConnectorError(f"--connector: no such file or directory: {name}")
-        found += sorted(path.glob("*.jar")) if path.is_dir() else [path]
-    yield _of(found)
+        jars += sorted(path.glob("*.jar")) if path.is_dir() else [path]
+    yield _of(jars)
 
 
-def _found_jars(tried: list[str]) -> Iterator[dict[str, str]]:
+def _found_jars(attempts: list[str]) -> Iterator[dict[str, str]]:
     folder = _folder()
     if not (folder / ".complete").exists():
         yield {"spark.jars.packages": coordinate()}
     try:
         yield _of(maven_jars())
     except ConnectorError as error:
-        tried.append(str(error))
+        attempts.append(str(error))
 
 
 def _of(jars: list[Path]) -> dict[str, str]:
@@ -115,10 +115,10 @@ def _copy(folder: Path) -> None:
     # Use a copy: Maven reads further files beside its pom.xml.
     pom = shutil.copy(_POM, folder / "pom.xml")
     print("fetching Spark's Kafka connector with Maven ...", file=sys.stderr, flush=True)
-    ran = subprocess.run([maven, "-q", "-B", "-f", pom, *goal], capture_output=True, text=True, check=False)
-    if ran.returncode:
-        said = [line for line in (ran.stdout + ran.stderr).splitlines() if "ERROR" in line]
-        raise ConnectorError(f"Maven failed: {said[0] if said else 'it printed no error'}")
+    process = subprocess.run([maven, "-q", "-B", "-f", pom, *goal], capture_output=True, text=True, check=False)
+    if process.returncode:
+        lines = [line for line in (process.stdout + process.stderr).splitlines() if "ERROR" in line]
+        raise ConnectorError(f"Maven failed: {lines[0] if lines else 'it printed no error'}")
 
 
 def _folder() -> Path:

@@ -58,15 +58,17 @@ class Csv(FileSource):
         """
         fields = {field.name: field.dataType for field in rows.schema.fields if field.name != _RAW}
         columns = {name: F.col(f"`{name.replace('`', '``')}`") for name in fields}
-        fine = {
+        conditions = {
             name: ~columns[name].contains(_UNREADABLE) for name, kind in fields.items() if isinstance(kind, StringType)
         }
-        own = _without_folders(list(fields), self._first)
-        rows = rows.withColumn(REJECT_REASON, _surplus(len(own), self._sep)).drop(_RAW)
-        whole = F.col(REJECT_REASON).isNull()
-        fine |= {name: fine[name] & whole if name in fine else whole for name in own}
-        read = {name: F.when(condition, columns[name]) for name, condition in fine.items()}
-        return rows.withColumns(read) if read else rows
+        file_columns = _without_folders(list(fields), self._first)
+        rows = rows.withColumn(REJECT_REASON, _surplus(len(file_columns), self._sep)).drop(_RAW)
+        is_complete = F.col(REJECT_REASON).isNull()
+        conditions |= {
+            name: conditions[name] & is_complete if name in conditions else is_complete for name in file_columns
+        }
+        values = {name: F.when(condition, columns[name]) for name, condition in conditions.items()}
+        return rows.withColumns(values) if values else rows
 
     def schema(self, spark: SparkSession) -> StructType | None:
         """Return the columns of the current files; None if there are no files."""
@@ -87,9 +89,9 @@ class Csv(FileSource):
 
     def _separator(self, spark: SparkSession) -> str:
         """Return the column separator (a comma while there are no files), and keep it for `columns_of`."""
-        here = self._local_files()
-        if here is not None:
-            self._sep, self._first = separator_in(here), str(here[0]) if here else ""
+        files = self._local_files()
+        if files is not None:
+            self._sep, self._first = separator_in(files), str(files[0]) if files else ""
             return self._sep
         try:
             first = (
@@ -109,8 +111,8 @@ class Csv(FileSource):
 
     def _local_files(self) -> list[Path] | None:
         """Return the files, sorted; None if only Spark can read them: on a store, or in Zstandard."""
-        here = sorted(file for file in self.files() if is_shown(file.name))
-        return None if is_uri(self.given.name) or any(file.suffix == ".zst" for file in here) else here
+        files = sorted(file for file in self.files() if is_shown(file.name))
+        return None if is_uri(self.given.name) or any(file.suffix == ".zst" for file in files) else files
 
     def _quoting(self, spark: SparkSession, separator: str) -> dict[str, str]:
         """Return Spark's options for line breaks within quotes; none if there are none.
@@ -118,16 +120,16 @@ class Csv(FileSource):
         Files on a store or in Zstandard are checked by a Spark job instead, which finds a line with an odd number of
         quotes; such a file is refused.
         """
-        here = self._local_files()
-        if here is not None:
-            ending = quoted_breaks(here, separator)
+        files = self._local_files()
+        if files is not None:
+            ending = quoted_breaks(files, separator)
             return {} if ending is None else {"multiLine": "true", "lineSep": ending}
         odd = "length(regexp_replace(value, '[^\"]', '')) % 2 = 1"
-        torn = spark.read.text(self.locations()).where(odd).select("_metadata.file_path").first()
-        if torn is not None:
-            where = "on a store" if is_uri(self.given.name) else "in a .zst file"
+        row = spark.read.text(self.locations()).where(odd).select("_metadata.file_path").first()
+        if row is not None:
+            place = "on a store" if is_uri(self.given.name) else "in a .zst file"
             raise AbeyantError(
-                f"{torn[0]}: a line ends within quotes, not supported {where}: "
+                f"{row[0]}: a line ends within quotes, not supported {place}: "
                 "copy the file to this machine, uncompressed, or write it as Parquet"
             )
         return {}
@@ -140,9 +142,9 @@ def _surplus(width: int, separator: str) -> Column:
     """
     most = width + _MOST_BEYOND
     fields = F.from_csv(_RAW, ", ".join(f"`{n}` STRING" for n in range(most)), {**_QUOTES, "sep": separator})
-    beyond = F.coalesce(*(fields[str(n)] for n in range(width, most)))
-    said = F.concat(F.lit(f"more fields than the {width} of the header: "), F.left(_RAW, F.lit(SHOWN_CHARS)))
-    return F.when(F.col(_RAW).isNotNull() & beyond.isNotNull(), said)
+    surplus = F.coalesce(*(fields[str(n)] for n in range(width, most)))
+    message = F.concat(F.lit(f"more fields than the {width} of the header: "), F.left(_RAW, F.lit(SHOWN_CHARS)))
+    return F.when(F.col(_RAW).isNotNull() & surplus.isNotNull(), message)
 
 
 def _without_folders(names: list[str], file: str) -> list[str]:

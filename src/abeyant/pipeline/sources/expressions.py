@@ -35,15 +35,15 @@ def fields_named(spark: SparkSession, expressions: Mapping[str, str], known: Str
     Raises `AbeyantError`, which names the expression, if Spark cannot parse or analyze it, or if it is a constant that
     fails.
     """
-    found: dict[str, StructField] = {}
+    fields: dict[str, StructField] = {}
     for column, sql in expressions.items():
         try:
-            while (name := _unknown_name(spark, sql, StructType([*known.fields, *found.values()]))) is not None:
-                found[name] = StructField(name, StringType())
+            while (name := _unknown_name(spark, sql, StructType([*known.fields, *fields.values()]))) is not None:
+                fields[name] = StructField(name, StringType())
             _try_constant(spark, sql)
         except PySparkException as error:
             raise AbeyantError(f"{table}: {column}={sql}: {in_one_line(error)}") from error
-    return StructType(list(found.values()))
+    return StructType(list(fields.values()))
 
 
 def _unknown_name(spark: SparkSession, sql: str, fields: StructType) -> str | None:

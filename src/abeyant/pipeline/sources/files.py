@@ -65,7 +65,7 @@ class FileSource(Source):
                 raise AbeyantError(f"no such file or directory: {path}")
             if not expand(path):
                 raise AbeyantError(f"nothing matches {path}")
-        empty = Path(path).is_dir() and not any(is_shown(each.name) for each in Path(path).iterdir())
+        empty = Path(path).is_dir() and not any(is_shown(file.name) for file in Path(path).iterdir())
         return Facts(one_batch=Path(path).is_file(), empty=empty)
 
     def size(self, most: int) -> int | None:
@@ -115,30 +115,30 @@ class FileSource(Source):
 
     def arriving(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
         """Load a directory's files and those that arrive in it, by modification time and name; or one file."""
-        path, where = self.given.name, location(self.given.name)
+        path, uri = self.given.name, location(self.given.name)
         reader = reader.option("maxFilesPerTrigger", self.given.files_a_batch)
         if is_uri(path):
-            return reader.load(where)
+            return reader.load(uri)
         if Path(path).is_file():
             # Spark streams a directory or a pattern, not a file: use a pattern that matches only this file.
-            folder, slash, name = where.rpartition("/")
+            folder, slash, name = uri.rpartition("/")
             return reader.load(folder + slash + _LETTER.sub(r"[\1]", name, count=1))
         if _is_glob(path):
             return reader.load(f"file://{os.path.abspath(path)}")
         pattern = pattern_of(Path(path)) if Path(path).is_dir() else None
         if pattern is None:
-            return reader.load(where)
+            return reader.load(uri)
         list_at_once(spark)
-        return pattern.only(reader.options(**pattern.options).load(where + pattern.text))
+        return pattern.only(reader.options(**pattern.options).load(uri + pattern.text))
 
     def locations(self) -> list[str]:
         """Return the Hadoop paths of the files and directories."""
-        return [location(found) for found in expand(self.given.name)]
+        return [location(path) for path in expand(self.given.name)]
 
     def files(self) -> Iterator[Path]:
         """Yield all local files, including those in directories."""
-        for each in map(Path, [] if is_uri(self.given.name) else expand(self.given.name)):
-            yield from (file for file in (each.rglob("*") if each.is_dir() else [each]) if file.is_file())
+        for path in map(Path, [] if is_uri(self.given.name) else expand(self.given.name)):
+            yield from (file for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file())
 
     def read_as(self, schema: StructType) -> StructType:
         """Return the schema with which Spark reads files of these columns; formats override this."""
@@ -158,9 +158,9 @@ class FileSource(Source):
                     "them in microseconds (pandas and pyarrow: coerce_timestamps='us')"
                 ) from error
             if error.getCondition() == "COLUMN_ALREADY_EXISTS":
-                twice = (error.getMessageParameters() or {}).get("columnName", "of one name")
+                column = (error.getMessageParameters() or {}).get("columnName", "of one name")
                 raise AbeyantError(
-                    f"{self.given.name}: 2 columns {twice}: rename all but one, or tell them apart by their case with "
+                    f"{self.given.name}: 2 columns {column}: rename all but one, or tell them apart by their case with "
                     "spark.sql.caseSensitive"
                 ) from error
             if error.getCondition() != "UNABLE_TO_INFER_SCHEMA":

@@ -34,11 +34,11 @@ class JsonLines(FileSource):
 
     def columns_of(self, rows: DataFrame) -> DataFrame:
         """Reject lines that are no JSON object, with their text: all their columns are null."""
-        unread = str(rows.sparkSession.conf.get("spark.sql.columnNameOfCorruptRecord"))
-        if unread not in rows.columns:
+        corrupt = str(rows.sparkSession.conf.get("spark.sql.columnNameOfCorruptRecord"))
+        if corrupt not in rows.columns:
             return rows
-        said = F.concat(F.lit("not a JSON object: "), F.left(unread, F.lit(SHOWN_CHARS)))
-        return rows.withColumn(REJECT_REASON, said).drop(unread)
+        message = F.concat(F.lit("not a JSON object: "), F.left(corrupt, F.lit(SHOWN_CHARS)))
+        return rows.withColumn(REJECT_REASON, message).drop(corrupt)
 
     def _load(self, spark: SparkSession, schema: StructType | None) -> DataFrame:
         table = super()._load(spark, schema)

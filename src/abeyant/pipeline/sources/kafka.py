@@ -28,7 +28,7 @@ class KafkaError(AbeyantError):
 
 def check_brokers(servers: str) -> None:
     """Raise `KafkaError` unless one of the brokers (`host:port,...`) accepts a connection; waits 5 seconds for each."""
-    refused = []
+    errors = []
     for server in servers.split(","):
         host, colon, port = server.strip().rpartition(":")
         if not (colon and host and port.isdecimal()):
@@ -36,10 +36,10 @@ def check_brokers(servers: str) -> None:
         try:
             socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
         except OSError as error:
-            refused.append(f"{server}: {error.strerror or error}")
+            errors.append(f"{server}: {error.strerror or error}")
         else:
             return
-    raise KafkaError(f"no Kafka broker can be reached: {'; '.join(refused)}")
+    raise KafkaError(f"no Kafka broker can be reached: {'; '.join(errors)}")
 
 
 def check_topics(spark: SparkSession, kafka: Kafka, topics: Iterable[str]) -> None:
@@ -112,8 +112,8 @@ def client_options(kafka: Kafka) -> dict[str, str]:
     return {f"kafka.{name}": value for name, value in properties.items()}
 
 
-def _records(read: DataFrame) -> DataFrame:
+def _records(rows: DataFrame) -> DataFrame:
     # A key that is not UTF-8 would pass through Spark, and fail in Python.
     key = F.try_validate_utf8(F.col("key").cast("string")).alias("key")
-    where = F.struct("topic", "partition", "offset", key, "timestamp")
-    return read.select("value", where.alias("record"))
+    origin = F.struct("topic", "partition", "offset", key, "timestamp")
+    return rows.select("value", origin.alias("record"))

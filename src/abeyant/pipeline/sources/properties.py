@@ -20,35 +20,35 @@ def parse_properties(text: str) -> dict[str, str]:
     A name ends at `=`, `:` or a blank. A backslash at the end of a line continues it. Lines that begin with `#` or `!`
     are comments. \t, \n, \r, \f and \uXXXX are as in Java, and \ before another letter is dropped.
     """
-    found = {}
+    properties = {}
     for line in _logical_lines(text):
         name = _NAME.match(line)
         assert name is not None, "it matches an empty text, too"
         separator = _SEPARATOR.match(line, name.end())
         assert separator is not None, "it matches an empty text, too"
-        found[_plain(name[0])] = _plain(line[separator.end() :])
-    return found
+        properties[_plain(name[0])] = _plain(line[separator.end() :])
+    return properties
 
 
 def _logical_lines(text: str) -> list[str]:
     """Return lines with continued ones joined, without comments and empty lines."""
     lines: list[str] = []
-    waiting: str | None = None
+    pending: str | None = None
     natural_lines = re.split(r"\r\n|\r|\n", text)
     if not natural_lines[-1]:
         natural_lines.pop()  # nothing follows the last line's end
     for natural in natural_lines:
         line = natural.lstrip(_BLANK)
-        if not waiting and (not line or line[0] in "#!"):  # after a backslash alone, too
-            waiting = None
+        if not pending and (not line or line[0] in "#!"):  # after a backslash alone, too
+            pending = None
             continue
-        whole = line if waiting is None else waiting + line
+        logical = line if pending is None else pending + line
         backslashes = len(line) - len(line.rstrip("\\"))
-        waiting = whole[:-1] if backslashes % 2 else None
-        if waiting is None:
-            lines.append(whole)
-    return lines if waiting is None else [*lines, waiting]
+        pending = logical[:-1] if backslashes % 2 else None
+        if pending is None:
+            lines.append(logical)
+    return lines if pending is None else [*lines, pending]
 
 
 def _plain(text: str) -> str:
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else _LETTERS.get(found[2], found[2]), text)
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if match[1] else _LETTERS.get(match[2], match[2]), text)

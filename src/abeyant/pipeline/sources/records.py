@@ -68,34 +68,34 @@ def read_operations(
     Raises `AbeyantError` for an expression that Spark cannot analyze, `SchemaError` for one of a wrong type.
     """
     declared = [field for field in fields or () if not isinstance(field.dataType, StructType | ArrayType | MapType)]
-    named = {*(columns or {}), *(field.name.lower() for field in declared)}
-    how_long = next((name for name in HOW_LONG if name in named), HOW_LONG[0])
+    column_names = {*(columns or {}), *(field.name.lower() for field in declared)}
+    how_long = next((name for name in HOW_LONG if name in column_names), HOW_LONG[0])
     kinds = {"timeout": DayTimeIntervalType(), "deadline": TimestampType()}
     plain = [
         StructField(how_long, kinds[how_long]) if field.name == "timeout_ms" and how_long in kinds else field
         for field in OPERATIONS.fields
         if field.name != "watches"
     ]
-    plain += [StructField(name, kind) for name, kind in FURTHER.items() if name in named]
+    plain += [StructField(name, kind) for name, kind in FURTHER.items() if name in column_names]
     single = [StructField("key", _TEXT), StructField("required", LongType())]
-    opened = _Opened(records, "operations", [*plain, *single, StructField("watches", _TEXT)], columns, fields)
-    values = {field.name: opened.read(field) for field in [*plain, *single]}
-    watches, no_watches = _watches(opened, values["key"], values["required"])
-    reasons = [reason for field in [*plain, *single] for reason in opened.reasons(field)]
+    reader = _Opened(records, "operations", [*plain, *single, StructField("watches", _TEXT)], columns, fields)
+    values = {field.name: reader.read(field) for field in [*plain, *single]}
+    watches, no_watches = _watches(reader, values["key"], values["required"])
+    reasons = [reason for field in [*plain, *single] for reason in reader.reasons(field)]
     names = [field.name for field in plain]
     names.insert(OPERATIONS.fieldNames().index("watches"), "watches")
-    return opened.table({**values, "watches": watches}, names, [*reasons, no_watches])
+    return reader.table({**values, "watches": watches}, names, [*reasons, no_watches])
 
 
 def read_events(
     records: DataFrame, columns: Mapping[str, str] | None = None, fields: StructType | None = None
 ) -> DataFrame:
     """Return records as `events`, as `read_operations` does. If the field is missing, `progress` is 1."""
-    opened = _Opened(records, "events", list(EVENTS.fields), columns, fields)
-    values = {field.name: opened.read(field) for field in EVENTS.fields}
+    reader = _Opened(records, "events", list(EVENTS.fields), columns, fields)
+    values = {field.name: reader.read(field) for field in EVENTS.fields}
     no_key = F.when(F.col("key").isNull(), "no key")
-    return opened.table(
-        values, EVENTS.fieldNames(), [*(why for field in EVENTS.fields for why in opened.reasons(field)), no_key]
+    return reader.table(
+        values, EVENTS.fieldNames(), [*(reason for field in EVENTS.fields for reason in reader.reasons(field)), no_key]
     )
 
 
@@ -114,35 +114,37 @@ class _Opened:
         self._mapped = dict(columns or {})
         names = [field.name for field in ours]
         check_mapped(table, self._mapped)
-        given = list(fields.fields) if fields is not None else []
-        there = {field.name.lower() for field in given}  # Spark's names are case-insensitive
-        given += [StructField(name, _TEXT) for name in names if name not in self._mapped and name not in there]
-        known = StructType([*given, records.schema["record"]])
-        found = fields_named(records.sparkSession, self._mapped, known, table)
-        fields_there = _fields(records, StructType([*given, *found.fields]))
-        read = null_on_error(fields_there, {name: F.expr(sql) for name, sql in self._mapped.items()})
-        values = {name: read[name] if name in read else F.col(f"`{name}`") for name in names}
-        self._columns = fields_there.select(
+        object_fields = list(fields.fields) if fields is not None else []
+        field_names = {field.name.lower() for field in object_fields}  # Spark's names are case-insensitive
+        object_fields += [
+            StructField(name, _TEXT) for name in names if name not in self._mapped and name not in field_names
+        ]
+        schema = StructType([*object_fields, records.schema["record"]])
+        text_fields = fields_named(records.sparkSession, self._mapped, schema, table)
+        rows = _fields(records, StructType([*object_fields, *text_fields.fields]))
+        expressions = null_on_error(rows, {name: F.expr(sql) for name, sql in self._mapped.items()})
+        values = {name: expressions[name] if name in expressions else F.col(f"`{name}`") for name in names}
+        self._columns = rows.select(
             _VALUE, _BYTES, _END, "record", *(value.alias(name) for name, value in values.items())
         )
 
     def read(self, field: StructField) -> Column:
         """Return one of our columns converted to its type; null where that fails."""
-        found, wanted = self.type_of(field.name), field.dataType
+        source_type, target_type = self.type_of(field.name), field.dataType
         value = F.col(field.name)
-        if isinstance(wanted, DayTimeIntervalType) and isinstance(found, StringType):
+        if isinstance(target_type, DayTimeIntervalType) and isinstance(source_type, StringType):
             return duration_of(field.name, value)[0]
-        if isinstance(wanted, DayTimeIntervalType) and isinstance(found, DayTimeIntervalType):
-            return value.cast(wanted)  # of minutes only, say
-        if found.simpleString() != wanted.simpleString():
-            if not is_readable(found.simpleString(), wanted):
-                kinds = found.simpleString(), wanted.simpleString()
-                mend = conversion(self._mapped.get(field.name, field.name), *kinds)
+        if isinstance(target_type, DayTimeIntervalType) and isinstance(source_type, DayTimeIntervalType):
+            return value.cast(target_type)  # of minutes only, say
+        if source_type.simpleString() != target_type.simpleString():
+            if not is_readable(source_type.simpleString(), target_type):
+                kinds = source_type.simpleString(), target_type.simpleString()
+                hint = conversion(self._mapped.get(field.name, field.name), *kinds)
                 raise SchemaError(
-                    f"{self._name}: column {field.name!r} is {kinds[0]}, expected {kinds[1]}{mend}; "
+                    f"{self._name}: column {field.name!r} is {kinds[0]}, expected {kinds[1]}{hint}; "
                     f"--{self._name.removesuffix('s')} {field.name}=SQL converts it"
                 )
-            value = cast_or_null(value, found.simpleString(), wanted)
+            value = cast_or_null(value, source_type.simpleString(), target_type)
         if field.name in _DEFAULTED and field.name not in self._mapped:
             return F.when(F.col(field.name).isNull(), default(field.name)).otherwise(value)
         return value
@@ -151,13 +153,13 @@ class _Opened:
         """Return the reasons for which one column rejects a record; null where it does not."""
         name, raw = field.name, F.col(field.name)
         because = f": {self._mapped[name]} is null" if name in self._mapped else ""
-        needed = name in _NEEDED or (name in _DEFAULTED and name in self._mapped)
-        reasons = [F.when(raw.isNull(), f"no {name}{because}")] if needed else []
-        found = self.type_of(name).simpleString()
+        required = name in _NEEDED or (name in _DEFAULTED and name in self._mapped)
+        reasons = [F.when(raw.isNull(), f"no {name}{because}")] if required else []
+        type_name = self.type_of(name).simpleString()
         if isinstance(field.dataType, DayTimeIntervalType):
-            reasons += [duration_of(name, raw)[1]] if found == "string" else []
-        elif found != field.dataType.simpleString():
-            reasons.append(unreadable_reason(name, raw, found, field.dataType))
+            reasons += [duration_of(name, raw)[1]] if type_name == "string" else []
+        elif type_name != field.dataType.simpleString():
+            reasons.append(unreadable_reason(name, raw, type_name, field.dataType))
         return reasons
 
     def type_of(self, name: str) -> DataType:
@@ -183,27 +185,29 @@ def _fields(records: DataFrame, fields: StructType) -> DataFrame:
     text = F.try_validate_utf8(F.col("value").cast("string"))
     # Spark parses a first object and ignores what follows it. Wrapped in another object, what follows is an error
     # (unless the text is crafted to close our wrapper).
-    around = StructType([StructField(_OBJECT, StructType(list(fields.fields))), StructField(_END, IntegerType())])
+    wrapper = StructType([StructField(_OBJECT, StructType(list(fields.fields))), StructField(_END, IntegerType())])
     wrapped = F.concat(F.lit(f'{{"{_OBJECT}":'), text, F.lit(f',"{_END}":0}}'))
-    parsed = F.from_json(wrapped, around, _STRICT).alias("_parsed")
-    opened = records.select(text.alias(_VALUE), F.col("value").cast("binary").alias(_BYTES), "record", parsed)
+    parsed = F.from_json(wrapped, wrapper, _STRICT).alias("_parsed")
+    rows = records.select(text.alias(_VALUE), F.col("value").cast("binary").alias(_BYTES), "record", parsed)
     end = F.when(F.col(f"_parsed.{_OBJECT}").isNotNull(), F.col(f"_parsed.{_END}"))
-    return opened.select(_VALUE, _BYTES, end.alias(_END), "record", f"_parsed.{_OBJECT}.*")
+    return rows.select(_VALUE, _BYTES, end.alias(_END), "record", f"_parsed.{_OBJECT}.*")
 
 
-def _watches(opened: _Opened, key: Column, required: Column) -> tuple[Column, Column]:
+def _watches(reader: _Opened, key: Column, required: Column) -> tuple[Column, Column]:
     """Return the watches, given as a list or as one key, and the reason if there are none."""
     raw = F.col("watches")
     single = F.when(key.isNotNull(), F.array(F.struct(key.alias("key"), required.alias("required"))))
-    listed = F.from_json(raw, _WATCHES, _STRICT) if opened.type_of("watches").simpleString() == "string" else raw
-    role = re.search(r"\brole:string", opened.type_of("watches").simpleString()) is not None
+    watch_list = F.from_json(raw, _WATCHES, _STRICT) if reader.type_of("watches").simpleString() == "string" else raw
+    role = re.search(r"\brole:string", reader.type_of("watches").simpleString()) is not None
 
     def read(watch: Column) -> Column:
         required = F.coalesce(watch["required"], default("required")).alias("required")
         return F.struct(watch["key"].alias("key"), required, *([watch["role"].alias("role")] if role else []))
 
-    each = F.transform(listed, read)
+    watches = F.transform(watch_list, read)
     if role:
         single = F.transform(single, lambda watch: watch.withField("role", F.lit(None).cast("string")))
-    wrong = F.when(raw.isNotNull() & listed.isNull(), "watches is not a list of key and required")
-    return F.coalesce(each, single), F.coalesce(wrong, F.when(raw.isNull() & key.isNull(), "no key, and no watches"))
+    reason = F.when(raw.isNotNull() & watch_list.isNull(), "watches is not a list of key and required")
+    return F.coalesce(watches, single), F.coalesce(
+        reason, F.when(raw.isNull() & key.isNull(), "no key, and no watches")
+    )

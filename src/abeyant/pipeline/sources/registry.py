@@ -28,5 +28,5 @@ def source_of(given: Input) -> Source:
 def _names(name: str) -> Iterator[str]:
     """Yield a name, the local files that it matches, and those in its directories."""
     yield name
-    yield from (found := expand(name))
-    yield from (str(file) for folder in map(Path, found) if folder.is_dir() for file in sorted(folder.iterdir()))
+    yield from (paths := expand(name))
+    yield from (str(file) for folder in map(Path, paths) if folder.is_dir() for file in sorted(folder.iterdir()))

@@ -63,8 +63,8 @@ class Input:
 
     def of_columns(self, rows: DataFrame) -> DataFrame:
         """Return rows as operations or events; a row on which an expression fails gets nulls, and is rejected."""
-        read = operations_from if self.table == "operations" else events_from
-        return read(self.queried(rows), self.columns, survive=True)
+        convert = operations_from if self.table == "operations" else events_from
+        return convert(self.queried(rows), self.columns, survive=True)
 
     def queried(self, rows: DataFrame) -> DataFrame:
         """Return the result of `query` over the rows. Raise `AbeyantError` if Spark cannot analyze it."""
@@ -73,8 +73,8 @@ class Input:
         try:
             return rows_of_query(rows, self.query, self.table)
         except AnalysisException as error:  # a ParseException is one
-            said = in_one_line(error)
-            raise AbeyantError(f"--{self.table[:-1]}-query: {said}") from error
+            message = in_one_line(error)
+            raise AbeyantError(f"--{self.table[:-1]}-query: {message}") from error
 
     def of_records(self, records: DataFrame, fields: StructType | None) -> DataFrame:
         """Return records of one JSON object each as operations or events (see `records.read_operations`)."""

@@ -99,8 +99,10 @@ def observed_from(table: DataFrame, columns: Mapping[str, str] | None = None) ->
     """
     table = _in_our_case(table, set(_OBSERVED.fieldNames()))
     table = _with_expressions(table, "operations", dict(columns or {}), survive=False)
-    absent = {name: default(name) for name in _OBSERVED.fieldNames() if name in DEFAULTS and name not in table.columns}
-    table = _read(table.withColumns(absent) if absent else table, _OBSERVED, None).drop(REJECT_REASON)
+    defaults = {
+        name: default(name) for name in _OBSERVED.fieldNames() if name in DEFAULTS and name not in table.columns
+    }
+    table = _read(table.withColumns(defaults) if defaults else table, _OBSERVED, None).drop(REJECT_REASON)
     if "waited_ms" in table.columns and dict(table.dtypes)["waited_ms"] != "double":
         table = table.withColumn("waited_ms", F.col("waited_ms").try_cast("double"))
     return table
@@ -113,12 +115,12 @@ def complete(table: DataFrame, name: Name) -> DataFrame:
     is wanted (ids, keys). Times without a zone are in the session's. A table that needs no change is returned as it is.
     Raises `SchemaError` for a column that is missing or of a wrong type.
     """
-    ours = _in_our_case(table, {*_schema(table, name).fieldNames(), "key", "required"})
+    canonical = _in_our_case(table, {*_schema(table, name).fieldNames(), "key", "required"})
     try:
-        completed = _completed(ours, name, table.columns, (*_NUMBERS, "bigint", "timestamp_ntz"))
+        result = _completed(canonical, name, table.columns, (*_NUMBERS, "bigint", "timestamp_ntz"))
     except SchemaError as error:
         raise SchemaError(f"{error}{_mend(str(error), name)}") from None
-    return table if completed is ours else completed
+    return table if result is canonical else result
 
 
 def check_constants(table: DataFrame, name: Name) -> None:
@@ -132,8 +134,8 @@ def check_constants(table: DataFrame, name: Name) -> None:
 
 def _mend(error: str, name: Name) -> str:
     """Return a hint for an error about a missing column; '' for other errors."""
-    if lacks := re.search("no column '(.*?)'", error):
-        return f"; name your own columns: {name}.selectExpr('... AS {lacks[1]}', ...)"
+    if match := re.search("no column '(.*?)'", error):
+        return f"; name your own columns: {name}.selectExpr('... AS {match[1]}', ...)"
     return ""
 
 
@@ -165,9 +167,9 @@ def is_readable(found: str, wanted: DataType) -> bool:
 
 def unreadable_reason(name: str, value: Column, found: str, wanted: DataType) -> Column:
     """Return the reason for which a value of type `found` cannot be converted to `wanted`; null where it can."""
-    said = F.lit(f"{name} is not {TYPE_NAMES[wanted.simpleString()]}: ")
-    unread = value.isNotNull() & cast_or_null(value, found, wanted).isNull()
-    return F.when(unread, F.concat(said, F.left(value.cast("string"), F.lit(SHOWN_CHARS))))
+    message = F.lit(f"{name} is not {TYPE_NAMES[wanted.simpleString()]}: ")
+    is_unreadable = value.isNotNull() & cast_or_null(value, found, wanted).isNull()
+    return F.when(is_unreadable, F.concat(message, F.left(value.cast("string"), F.lit(SHOWN_CHARS))))
 
 
 def default(name: str) -> Column:
@@ -181,26 +183,26 @@ def _in_our_case(table: DataFrame, known: set[str]) -> DataFrame:
     if is_case_sensitive(table.sparkSession):
         return table
     lower = [column.lower() for column in table.columns]
-    other = {
+    renames = {
         column: name
         for column, name in zip(table.columns, lower, strict=True)
         if name in known and column != name and lower.count(name) == 1
     }
-    return table.withColumnsRenamed(other) if other else table
+    return table.withColumnsRenamed(renames) if renames else table
 
 
 def _mapped(table: DataFrame, name: Name, columns: dict[str, str], survive: bool) -> DataFrame:
-    given = [column for column in table.columns if column != REJECT_REASON]
+    column_names = [column for column in table.columns if column != REJECT_REASON]
     table = _with_expressions(table, name, columns, survive=survive)
     check_constants(table, name)
     if "key" in columns and "watches" not in columns:
         table = table.drop("watches")
     try:
-        table = _completed(table, name, given, None)
+        table = _completed(table, name, column_names, None)
     except SchemaError as error:
         raise SchemaError(f"{error}; --{name.removesuffix('s')} COLUMN=SQL maps a column") from None
-    ours = _schema(table, name).fieldNames()
-    return table.select(*ours, *(column for column in table.columns if column == REJECT_REASON))
+    fields = _schema(table, name).fieldNames()
+    return table.select(*fields, *(column for column in table.columns if column == REJECT_REASON))
 
 
 def _with_expressions(table: DataFrame, name: Name, columns: dict[str, str], *, survive: bool) -> DataFrame:
@@ -223,20 +225,22 @@ def _schema(table: DataFrame, name: Name) -> StructType:
     return operations_schema(table) if name == "operations" else EVENTS
 
 
-def _completed(table: DataFrame, name: Name, given: Sequence[str], types: Sequence[str] | None) -> DataFrame:
+def _completed(table: DataFrame, name: Name, column_names: Sequence[str], types: Sequence[str] | None) -> DataFrame:
     """Do the work of `complete`; convert columns of `types` only, or by default all that are `READABLE`."""
-    warn_of_ignored(given if is_case_sensitive(table.sparkSession) else [*map(str.lower, given)], _known(name), name)
+    warn_of_ignored(
+        column_names if is_case_sensitive(table.sparkSession) else [*map(str.lower, column_names)], _known(name), name
+    )
     schema = _schema(table, name)
     single = name == "operations" and "watches" not in table.columns
     role = only_role(table.columns) if single else None
     if single:
         fields = [] if role is not None else _WATCH.fields
         schema = StructType([field for field in schema.fields if field.name != "watches"] + fields)
-    absent = {
+    defaults = {
         column: default(column) for column in schema.fieldNames() if column in DEFAULTS and column not in table.columns
     }
-    table = _read(table.withColumns(absent) if absent else table, schema, types)
-    check_table(table, schema, name, given=given)
+    table = _read(table.withColumns(defaults) if defaults else table, schema, types)
+    check_table(table, schema, name, given=column_names)
     if not single:
         return table
     if role is None:
@@ -253,40 +257,40 @@ def _completed(table: DataFrame, name: Name, given: Sequence[str], types: Sequen
 
 def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> DataFrame:
     """Convert columns of other types; add `REJECT_REASON` if there are any."""
-    read, reasons = {}, []
+    conversions, reasons = {}, []
     for field in schema.fields:
         if field.name not in table.columns:
             continue
         kind, value = table.schema[field.name].dataType, F.col(field.name)
-        found = kind.simpleString()
-        if isinstance(field.dataType, DayTimeIntervalType) and found == "string":
-            read[field.name], why = duration_of(field.name, value)
-            reasons.append(why)
+        type_name = kind.simpleString()
+        if isinstance(field.dataType, DayTimeIntervalType) and type_name == "string":
+            conversions[field.name], reason = duration_of(field.name, value)
+            reasons.append(reason)
         elif isinstance(field.dataType, DayTimeIntervalType) and isinstance(kind, DayTimeIntervalType):
             if kind != field.dataType:  # of minutes only, say
-                read[field.name] = value.cast(field.dataType)
-        elif found == "timestamp_ntz" and isinstance(field.dataType, TimestampType):
-            read[field.name] = value.cast(field.dataType)  # never fails
-        elif is_readable(found, field.dataType) and (types is None or found.partition("(")[0] in types):
-            read[field.name] = cast_or_null(value, found, field.dataType)
-            reasons.append(unreadable_reason(field.name, value, found, field.dataType))
-        elif field.name == "watches" and (converted := _converted_fields(kind)):
+                conversions[field.name] = value.cast(field.dataType)
+        elif type_name == "timestamp_ntz" and isinstance(field.dataType, TimestampType):
+            conversions[field.name] = value.cast(field.dataType)  # never fails
+        elif is_readable(type_name, field.dataType) and (types is None or type_name.partition("(")[0] in types):
+            conversions[field.name] = cast_or_null(value, type_name, field.dataType)
+            reasons.append(unreadable_reason(field.name, value, type_name, field.dataType))
+        elif field.name == "watches" and (field_types := _converted_fields(kind)):
             roles = "role" in field.dataType.simpleString()
-            read[field.name], why = _converted_watches(value, converted, roles=roles)
-            reasons.append(why)
+            conversions[field.name], reason = _converted_watches(value, field_types, roles=roles)
+            reasons.append(reason)
     if REJECT_REASON in table.columns:
         reasons.append(F.col(REJECT_REASON))
-    if reasons and read:
-        read[REJECT_REASON] = F.coalesce(*reasons)
-    return table.withColumns(read) if read else table
+    if reasons and conversions:
+        conversions[REJECT_REASON] = F.coalesce(*reasons)
+    return table.withColumns(conversions) if conversions else table
 
 
 def duration_of(name: str, text: Column) -> tuple[Column, Column]:
     """Return texts such as '15 min' as intervals, and the reason for rows whose text is not a duration."""
     micros = F.udf(_parse_duration, LongType())(text)
-    said = F.lit(f"{name} is not {TYPE_NAMES['duration']}: ")
-    why = F.when(text.isNotNull() & micros.isNull(), F.concat(said, F.left(text, F.lit(SHOWN_CHARS))))
-    return F.timestamp_micros(micros) - F.timestamp_micros(F.lit(0)), why
+    message = F.lit(f"{name} is not {TYPE_NAMES['duration']}: ")
+    reason = F.when(text.isNotNull() & micros.isNull(), F.concat(message, F.left(text, F.lit(SHOWN_CHARS))))
+    return F.timestamp_micros(micros) - F.timestamp_micros(F.lit(0)), reason
 
 
 def _parse_duration(text):  # type: ignore[no-untyped-def]  # with types Spark takes it for a function of pandas
@@ -297,27 +301,27 @@ def _converted_fields(watches: DataType) -> dict[str, str]:
     """Return the types of those fields of a list of watches that are to be converted."""
     if not isinstance(watches, ArrayType) or not isinstance(watches.elementType, StructType):
         return {}
-    found = {field.name: field.dataType.simpleString() for field in watches.elementType.fields}
+    types = {field.name: field.dataType.simpleString() for field in watches.elementType.fields}
     kinds = {field.name: field.dataType for field in _WATCH.fields}
     return {
-        name: found[name]
-        for name, wanted in kinds.items()
-        if name in found and found[name] != "string" and is_readable(found[name], wanted)
+        name: types[name]
+        for name, target in kinds.items()
+        if name in types and types[name] != "string" and is_readable(types[name], target)
     }
 
 
-def _converted_watches(watches: Column, found: Mapping[str, str], *, roles: bool) -> tuple[Column, Column]:
-    """Return lists of watches with the fields `found` converted from their types, and the reason where that fails."""
-    wanted = {field.name: field.dataType for field in _WATCH.fields}
+def _converted_watches(watches: Column, types: Mapping[str, str], *, roles: bool) -> tuple[Column, Column]:
+    """Return lists of watches with the fields `types` converted from their types, and the reason where that fails."""
+    targets = {field.name: field.dataType for field in _WATCH.fields}
 
     def read(watch: Column) -> Column:
         fields = [
-            (cast_or_null(watch[name], found[name], kind) if name in found else watch[name]).alias(name)
-            for name, kind in wanted.items()
+            (cast_or_null(watch[name], types[name], kind) if name in types else watch[name]).alias(name)
+            for name, kind in targets.items()
         ]
         return F.struct(*fields, *([watch["role"].alias("role")] if roles else []))
 
     def reason(watch: Column) -> Column:
-        return F.coalesce(*(unreadable_reason(name, watch[name], kind, wanted[name]) for name, kind in found.items()))
+        return F.coalesce(*(unreadable_reason(name, watch[name], kind, targets[name]) for name, kind in types.items()))
 
     return F.transform(watches, read), F.get(F.filter(F.transform(watches, reason), F.isnotnull), F.lit(0))

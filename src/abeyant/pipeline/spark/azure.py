@@ -34,22 +34,22 @@ def azure_settings(spark: SparkSession, uri: str) -> AzureSettings:
     account, dot, domain = host.partition(".")
     if not (container and at and account and dot):
         raise AbeyantError(f"cannot read {uri}: write it as {scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH")
-    of = hadoop_settings(spark)
+    lookup = hadoop_settings(spark)
 
     def setting(name: str) -> str:
-        return of(f"fs.azure.{name}.{host}") or of(f"fs.azure.{name}")
+        return lookup(f"fs.azure.{name}.{host}") or lookup(f"fs.azure.{name}")
 
-    found: dict[str, Any] = {"account_name": account, **_credentials(setting)}
+    arguments: dict[str, Any] = {"account_name": account, **_credentials(setting)}
     plain = scheme == "abfs" and setting("always.use.https") == "false"
     endpoint, cloud = setting("abfs.endpoint"), domain.partition(".")[2]
     for service in "blob", "dfs":
         if ":" in endpoint:
-            found[f"{service}_storage_authority"] = endpoint
+            arguments[f"{service}_storage_authority"] = endpoint
         elif cloud != _USUAL:
-            found[f"{service}_storage_authority"] = f".{service}.{cloud}"
+            arguments[f"{service}_storage_authority"] = f".{service}.{cloud}"
         if plain:
-            found[f"{service}_storage_scheme"] = "http"
-    return tuple(sorted(found.items()))
+            arguments[f"{service}_storage_scheme"] = "http"
+    return tuple(sorted(arguments.items()))
 
 
 def _credentials(setting: Callable[[str], str]) -> dict[str, str]:

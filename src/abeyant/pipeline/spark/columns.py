@@ -21,23 +21,23 @@ def check_table(table: DataFrame, schema: StructType, name: str, *, given: Seque
     Names are compared without case unless `spark.sql.caseSensitive` is set. Whether a column may be null is not
     compared: Spark widens that at every step.
     """
-    alike = str if is_case_sensitive(table.sparkSession) else str.lower
+    fold_case = str if is_case_sensitive(table.sparkSession) else str.lower
     for field in schema.fields:
-        places = [column for column in table.schema.fields if alike(column.name) == alike(field.name)]
+        matches = [column for column in table.schema.fields if fold_case(column.name) == fold_case(field.name)]
         expected = field.dataType.simpleString()
-        if not places:
-            found = listed(table.columns if given is None else given)
-            raise SchemaError(f"{name}: no column {field.name!r}, expected {expected} (columns: {found})")
-        if len(places) > 1:
-            found = ", ".join(column.name for column in places)
+        if not matches:
+            actual = listed(table.columns if given is None else given)
+            raise SchemaError(f"{name}: no column {field.name!r}, expected {expected} (columns: {actual})")
+        if len(matches) > 1:
+            actual = ", ".join(column.name for column in matches)
             raise SchemaError(
-                f"{name}: {len(places)} columns {field.name!r} ({found}): rename all but one, or tell them apart by "
+                f"{name}: {len(matches)} columns {field.name!r} ({actual}): rename all but one, or tell them apart by "
                 "their case with spark.sql.caseSensitive"
             )
-        found = places[0].dataType.simpleString()
-        if alike(found) != alike(expected):
-            mend = conversion(field.name, found, expected)
-            raise SchemaError(f"{name}: column {field.name!r} is {found}, expected {expected}{mend}")
+        actual = matches[0].dataType.simpleString()
+        if fold_case(actual) != fold_case(expected):
+            hint = conversion(field.name, actual, expected)
+            raise SchemaError(f"{name}: column {field.name!r} is {actual}, expected {expected}{hint}")
 
 
 def conversion(column: str, found: str, wanted: str) -> str:
@@ -62,27 +62,27 @@ def conversion(column: str, found: str, wanted: str) -> str:
         ("bigint", "int", "smallint", "tinyint", "decimal", "double", "float"),
         f"timestamp_millis({column}) or timestamp_seconds({column}) makes a time of a number",
     )
-    said = (times | numbers).get(kind)
-    return f"; {said}" if said else ""
+    hint = (times | numbers).get(kind)
+    return f"; {hint}" if hint else ""
 
 
 def operations_schema(table: DataFrame) -> StructType:
     """Return the columns that `resolve` reads: `OPERATIONS` with the table's time limit, roles and optional columns."""
-    alike = str if is_case_sensitive(table.sparkSession) else str.lower
-    kinds = {alike(field.name): field.dataType for field in table.schema.fields}
-    how_long = next((name for name in HOW_LONG if name in kinds), HOW_LONG[0])
+    fold_case = str if is_case_sensitive(table.sparkSession) else str.lower
+    kinds = {fold_case(field.name): field.dataType for field in table.schema.fields}
+    time_limit = next((name for name in HOW_LONG if name in kinds), HOW_LONG[0])
     changed: dict[str, StructField] = {}
-    if how_long != HOW_LONG[0]:
+    if time_limit != HOW_LONG[0]:
         changed["timeout_ms"] = StructField(
-            how_long, TimestampType() if how_long == "deadline" else DayTimeIntervalType()
+            time_limit, TimestampType() if time_limit == "deadline" else DayTimeIntervalType()
         )
     watches = kinds.get("watches")
     if isinstance(watches, ArrayType) and isinstance(watches.elementType, StructType):
         names = [name.lower() for name in watches.elementType.fieldNames()]
         if "role" in names:
             role = StructField("role", StringType())
-            one = StructType([*WATCHES.elementType.fields, role])  # type: ignore[attr-defined]
-            changed["watches"] = StructField("watches", ArrayType(one, False))
+            element_type = StructType([*WATCHES.elementType.fields, role])  # type: ignore[attr-defined]
+            changed["watches"] = StructField("watches", ArrayType(element_type, False))
     further = [StructField(name, kind) for name, kind in FURTHER.items() if name in kinds]
     return StructType([changed.get(field.name, field) for field in OPERATIONS.fields] + further)
 

@@ -104,9 +104,9 @@ def explained() -> Iterator[None]:
         except (PySparkException, Py4JError, ConnectionError) as error:  # the last two also when the JVM is gone
             if isinstance(error, BrokenPipeError) and jvm_exit(0) is None:
                 raise  # not the JVM's pipe: the reader of our output has gone
-            said = in_one_line(error)
-            ours = _OURS.findall(_text(error))[-1:] == [said]  # raised by our code in a worker: not a failure of Spark
-            raise AbeyantError(said if ours else f"Spark failed: {said}") from error
+            line = in_one_line(error)
+            ours = _OURS.findall(_text(error))[-1:] == [line]  # raised by our code in a worker: not a failure of Spark
+            raise AbeyantError(line if ours else f"Spark failed: {line}") from error
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def silence_loggers() -> Iterator[None]:
     If the JVM has ended, they stay silent until this process ends: Py4J's own threads still try to call it.
     """
     # Created as Spark does it: the first to name a logger decides its class.
-    own = [
+    loggers = [
         PySparkLogger.getLogger("SQLQueryContextLogger"),
         PySparkLogger.getLogger("DataFrameQueryContextLogger"),
         logging.getLogger("py4j.clientserver"),
@@ -126,8 +126,8 @@ def silence_loggers() -> Iterator[None]:
     def not_py4js(record: logging.LogRecord) -> bool:
         return record.module != "java_gateway"  # other modules' records on the root logger pass
 
-    levels = [logger.level for logger in own]
-    for logger in own:
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
         logger.setLevel(logging.CRITICAL)
     root.addFilter(not_py4js)
     try:
@@ -135,7 +135,7 @@ def silence_loggers() -> Iterator[None]:
     finally:
         if jvm_exit(0) is None:
             root.removeFilter(not_py4js)
-            for logger, level in zip(own, levels, strict=True):
+            for logger, level in zip(loggers, levels, strict=True):
                 logger.setLevel(level)
 
 
@@ -148,19 +148,21 @@ def in_one_line(error: BaseException) -> str:
     """
     text = _text(error)
     # A Java error of one line has lost its trace: the JVM was ending.
-    answered = isinstance(error, Py4JJavaError) and "\n" in text.strip()
-    if _SHUT_DOWN.search(text) or (isinstance(error, Py4JError | ConnectionError) and not answered):
-        ended = jvm_exit()
-        if ended is not None:
-            return ended
+    has_trace = isinstance(error, Py4JJavaError) and "\n" in text.strip()
+    if _SHUT_DOWN.search(text) or (isinstance(error, Py4JError | ConnectionError) and not has_trace):
+        exit_reason = jvm_exit()
+        if exit_reason is not None:
+            return exit_reason
     if "java.lang.OutOfMemoryError" in text:
         return OUT_OF_MEMORY
-    full = next((said for said in _FULL if said in text), None)
-    if full is not None:
-        return f"the disk is full, of the result or of Spark's temporary files ({full}): make room and start again"
-    lacks = _NO_FILE_SYSTEM.search(text)
-    if lacks is not None:
-        return _package_of(lacks[1], lacks[2])
+    disk_error = next((phrase for phrase in _FULL if phrase in text), None)
+    if disk_error is not None:
+        return (
+            f"the disk is full, of the result or of Spark's temporary files ({disk_error}): make room and start again"
+        )
+    file_system = _NO_FILE_SYSTEM.search(text)
+    if file_system is not None:
+        return _package_of(file_system[1], file_system[2])
     colon = _COLON.search(text)
     if colon is not None:
         return f"Hadoop cannot read names or folders with a colon: {colon[1].strip()}: rename it, or move it elsewhere"
@@ -200,11 +202,13 @@ def _package_of(class_name: str | None, scheme: str | None) -> str:
     if scheme in ("s3", "s3n"):
         return f"Spark reads S3 as s3a://, not as {scheme}://"
     package = _PACKAGES.get(class_name.partition(".")[0] if class_name else scheme or "")
-    what = f"scheme {scheme}://" if class_name is None else f"class {class_name.rpartition('.')[2]}"
+    subject = f"scheme {scheme}://" if class_name is None else f"class {class_name.rpartition('.')[2]}"
     if package is None:
-        return f"this Spark has no file system for {what}: give it the jar that brings it, as by --conf spark.jars=JAR"
+        return (
+            f"this Spark has no file system for {subject}: give it the jar that brings it, as by --conf spark.jars=JAR"
+        )
     return (
-        f"this Spark has no file system for {what}: start it with "
+        f"this Spark has no file system for {subject}: start it with "
         f"--conf spark.jars.packages=org.apache.hadoop:{package}:{hadoop_version()}"
     )
 
@@ -246,11 +250,11 @@ def lacks_format(spark: SparkSession, name: str) -> bool:
 def query_error(error: BaseException) -> str:
     """Return in one line why a streaming query failed, and what to do where that is known."""
     text = str(error)
-    said = in_one_line(error).rpartition("terminated with exception: ")[2]
-    if said == unread_file(text):
-        return f"{said}; then the same command goes on"
-    known = next((what for sign, what in _QUERY_ENDED if sign in text), None)
-    return f"{known}: {said}" if known else said
+    message = in_one_line(error).rpartition("terminated with exception: ")[2]
+    if message == unread_file(text):
+        return f"{message}; then the same command goes on"
+    explanation = next((reason for sign, reason in _QUERY_ENDED if sign in text), None)
+    return f"{explanation}: {message}" if explanation else message
 
 
 def unread_file(text: str) -> str | None:
@@ -272,11 +276,11 @@ def unread_file(text: str) -> str | None:
         return None
     file = _plain(reading["file"])
     if reading["column"] is not None:
-        found = _PHYSICAL.get(reading["found"], reading["found"])
-        return f"{file}: column {reading['column']!r} is {found} in it, expected {reading['expected']}: {_MEND}"
-    if any(said in text for said in _NO_PARQUET):
-        other = "" if file.endswith(".parquet") else "say what it is by --format, "
-        return f"{file} is not a Parquet file, or is truncated: {other}{_MEND}"
+        data_type = _PHYSICAL.get(reading["found"], reading["found"])
+        return f"{file}: column {reading['column']!r} is {data_type} in it, expected {reading['expected']}: {_MEND}"
+    if any(phrase in text for phrase in _NO_PARQUET):
+        advice = "" if file.endswith(".parquet") else "say what it is by --format, "
+        return f"{file} is not a Parquet file, or is truncated: {advice}{_MEND}"
     causes = _CAUSED_BY.findall(text)
     return f"{file} cannot be read{f' ({causes[-1].strip()})' if causes else ''}: {_MEND}"
 

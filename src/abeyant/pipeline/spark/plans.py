@@ -118,10 +118,10 @@ def estimated_size(table: DataFrame) -> Size | None:
         plan = _explained(table)
     except PySparkException:  # running the query reports what is wrong with the table better
         return None
-    found = _SIZE.search(plan)
-    if found is None:
+    match = _SIZE.search(plan)
+    if match is None:
         return None
-    size = float(found[1]) * _UNITS[found[2]] * (_UNPACKED if _RELATIONS.search(plan) else 1)
+    size = float(match[1]) * _UNITS[match[2]] * (_UNPACKED if _RELATIONS.search(plan) else 1)
     return Size(size, _ROWS.match(plan) is not None)
 
 
@@ -131,18 +131,18 @@ def constant_text(table: DataFrame, column: str) -> str | None:
     A text with `#` or `(` is not found, because a plan prints texts as it prints expressions. Runs no job.
     """
     try:
-        found = _CONSTANT.match(_explained(table.select(f"`{column}`")))
+        match = _CONSTANT.match(_explained(table.select(f"`{column}`")))
     except PySparkException:
         return None
-    return None if found is None else found[1]
+    return None if match is None else match[1]
 
 
 def _explained(table: DataFrame) -> str:
     """Return what `table.explain(mode="cost")` prints."""
-    either: Any = table
+    frame: Any = table
     if is_connect(table.sparkSession):
-        return str(either._explain_string(mode="cost"))
-    return str(either.sparkSession._jvm.PythonSQLUtils.explainString(either._jdf.queryExecution(), "cost"))
+        return str(frame._explain_string(mode="cost"))
+    return str(frame.sparkSession._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "cost"))
 
 
 def plain_scan(table: DataFrame, wanted: Iterable[str]) -> Scan | None:
@@ -156,7 +156,7 @@ def plain_scan(table: DataFrame, wanted: Iterable[str]) -> Scan | None:
     condition: Expression | None = None
     try:
         if _class_of(plan) == _PROJECT:
-            columns = {one.name(): _expression(one) for one in _all_of(plan.projectList())}
+            columns = {item.name(): _expression(item) for item in _all_of(plan.projectList())}
             plan = plan.child()
         if _class_of(plan) == _FILTER:
             condition = _expression(plan.condition())
@@ -165,18 +165,18 @@ def plain_scan(table: DataFrame, wanted: Iterable[str]) -> Scan | None:
         if relation is None:
             return None
         if columns is None:
-            columns = {one.name(): _expression(one) for one in _all_of(plan.output())}
+            columns = {attribute.name(): _expression(attribute) for attribute in _all_of(plan.output())}
     except _UnknownError:
         return None
     options = relation.options().keySet().mkString("\n").lower().split()
     lower = {name.lower(): expression for name, expression in columns.items()}
     if not _OPTIONS.issuperset(options) or any(name.lower() not in lower for name in wanted):
         return None
-    chosen = {name: lower[name.lower()] for name in wanted}
-    read = names_of([*chosen.values(), *([] if condition is None else [condition])])
-    if {name.lower() for name in read}.intersection(map(str.lower, relation.partitionSchema().fieldNames())):
+    selected = {name: lower[name.lower()] for name in wanted}
+    column_types = names_of([*selected.values(), *([] if condition is None else [condition])])
+    if {name.lower() for name in column_types}.intersection(map(str.lower, relation.partitionSchema().fieldNames())):
         return None
-    return Scan(_uris(table, relation), chosen, condition)
+    return Scan(_uris(table, relation), selected, condition)
 
 
 def column_origins(table: DataFrame, name: str) -> list[FileColumn | str] | None:
@@ -189,7 +189,7 @@ def column_origins(table: DataFrame, name: str) -> list[FileColumn | str] | None
         return None
     classic: Any = table
     plan = classic._jdf.queryExecution().optimizedPlan()
-    outputs = [one for one in _all_of(plan.output()) if one.name() == name]
+    outputs = [attribute for attribute in _all_of(plan.output()) if attribute.name() == name]
     if len(outputs) != 1 or outputs[0].dataType().simpleString() != "string":
         return None
     try:
@@ -202,88 +202,90 @@ def _origins(table: DataFrame, plan: Any, column: Any) -> list[FileColumn | str]
     """Return the origins of a column of a plan's output. Raises `_UnknownError`."""
     kind = _class_of(plan)
     if kind in (_PROJECT, _AGGREGATE):
-        listed = plan.projectList() if kind == _PROJECT else plan.aggregateExpressions()
-        (found,) = (one for one in _all_of(listed) if _is(one, column))
-        return _origins_of_value(table, plan.child(), found)
+        expressions = plan.projectList() if kind == _PROJECT else plan.aggregateExpressions()
+        (expression,) = (attribute for attribute in _all_of(expressions) if _is(attribute, column))
+        return _origins_of_value(table, plan.child(), expression)
     if kind == _UNION:
-        number = next(number for number, one in enumerate(_all_of(plan.output())) if _is(one, column))
-        below = [(child, child.output().apply(number)) for child in _all_of(plan.children())]
+        number = next(number for number, attribute in enumerate(_all_of(plan.output())) if _is(attribute, column))
+        sources = [(child, child.output().apply(number)) for child in _all_of(plan.children())]
     elif kind in _PASSING:
-        below = [(child, column) for child in _all_of(plan.children()) if child.outputSet().contains(column)]
+        sources = [(child, column) for child in _all_of(plan.children()) if child.outputSet().contains(column)]
     else:
         relation = _parquet_files(plan)
         if relation is None:
             raise _UnknownError
-        name = next(str(one.name()) for one in _all_of(plan.output()) if _is(one, column))
+        name = next(str(attribute.name()) for attribute in _all_of(plan.output()) if _is(attribute, column))
         if name in relation.partitionSchema().fieldNames():
             raise _UnknownError
         return [FileColumn(_uris(table, relation), name)]
-    if not below:
+    if not sources:
         raise _UnknownError
-    return [origin for child, one in below for origin in _origins(table, child, one)]
+    return [origin for child, attribute in sources for origin in _origins(table, child, attribute)]
 
 
-def _origins_of_value(table: DataFrame, plan: Any, found: Any) -> list[FileColumn | str]:
+def _origins_of_value(table: DataFrame, plan: Any, expression: Any) -> list[FileColumn | str]:
     """Return the origins of an expression over a plan's output. Raises `_UnknownError`."""
-    name = _class_of(found).removeprefix(_EXPRESSIONS)
+    name = _class_of(expression).removeprefix(_EXPRESSIONS)
     if name == "Alias":
-        return _origins_of_value(table, plan, found.child())
+        return _origins_of_value(table, plan, expression.child())
     if name == "AttributeReference":
-        return _origins(table, plan, found)
+        return _origins(table, plan, expression)
     if name == "Literal":
-        return [] if found.value() is None else [str(found.value())]
+        return [] if expression.value() is None else [str(expression.value())]
     if name == "Coalesce":
-        return [origin for one in _all_of(found.children()) for origin in _origins_of_value(table, plan, one)]
+        return [
+            origin for operand in _all_of(expression.children()) for origin in _origins_of_value(table, plan, operand)
+        ]
     raise _UnknownError
 
 
-def _is(one: Any, column: Any) -> bool:
+def _is(attribute: Any, column: Any) -> bool:
     """Return whether two columns of a plan are the same."""
-    return bool(one.exprId().equals(column.exprId()))
+    return bool(attribute.exprId().equals(column.exprId()))
 
 
 def names_of(expressions: Iterable[Expression]) -> dict[str, str]:
     """Return the types of the columns that expressions read, by name."""
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for operator, *operands in expressions:
         if operator == "column":
-            found[operands[0]] = operands[1]
+            types[operands[0]] = operands[1]
         elif operator != "literal":
-            found |= names_of(operand for operand in operands if isinstance(operand, tuple))
-    return found
+            types |= names_of(operand for operand in operands if isinstance(operand, tuple))
+    return types
 
 
 class _UnknownError(Exception):
     """Raised for a plan node or expression that is not supported here."""
 
 
-def _expression(found: Any) -> Expression:
+def _expression(expression: Any) -> Expression:
     """Translate an expression of Spark's plan. Raises `_UnknownError` for one that is not among `Expression`."""
-    name, kind = _class_of(found).removeprefix(_EXPRESSIONS), found.dataType().simpleString()
+    name, kind = _class_of(expression).removeprefix(_EXPRESSIONS), expression.dataType().simpleString()
     if name == "Alias":
-        return _expression(found.child())
+        return _expression(expression.child())
     if name == "AttributeReference":
-        return "column", str(found.name()), kind
+        return "column", str(expression.name()), kind
     if name == "Literal":
-        value = found.value()
+        value = expression.value()
         if kind not in _COMPARED:
             raise _UnknownError
         return "literal", str(value) if kind == "string" and value is not None else value, kind
-    operands = [_expression(one) for one in _all_of(found.children())]
+    operands = [_expression(operand) for operand in _all_of(expression.children())]
     if name in _OPERATORS:
-        if any(of not in _COMPARED for of in names_of(operands).values()):
+        if any(data_type not in _COMPARED for data_type in names_of(operands).values()):
             raise _UnknownError
         return _OPERATORS[name], *operands
     if name == "In":
-        value, *others = operands
-        equal: list[Expression] = [("=", value, other) for other in others]
+        value, *items = operands
+        equal: list[Expression] = [("=", value, item) for item in items]
         return equal[0] if len(equal) == 1 else ("or", *equal)
-    if name == "Cast" and found.child().dataType().simpleString() in _INTEGERS and kind in ("bigint", "string"):
+    if name == "Cast" and expression.child().dataType().simpleString() in _INTEGERS and kind in ("bigint", "string"):
         return "cast", *operands, kind
     if name == "CreateArray" and len(operands) == 1:
         return "list", *operands
     if name == "CreateNamedStruct":
-        return "struct", *(one if number % 2 else one[1] for number, one in enumerate(operands))
+        return "struct", *(operand if number % 2 else operand[1] for number, operand in enumerate(operands))
     raise _UnknownError
 
 
@@ -307,5 +309,5 @@ def _all_of(sequence: Any) -> list[Any]:
     return [sequence.apply(number) for number in range(sequence.size())]
 
 
-def _class_of(what: Any) -> str:
-    return str(what.getClass().getName())
+def _class_of(instance: Any) -> str:
+    return str(instance.getClass().getName())

@@ -51,11 +51,11 @@ class Steps:
             console=self._console,
         )
         with bar:
-            shown = bar.add_task(what, total=None, tasks="")
+            task_id = bar.add_task(what, total=None, tasks="")
             done = threading.Event()
             watcher = None
             if spark is not None and group is not None:
-                watcher = threading.Thread(target=_watch, args=(bar, shown, spark, group, done), daemon=True)
+                watcher = threading.Thread(target=_watch, args=(bar, task_id, spark, group, done), daemon=True)
                 watcher.start()
 
             def stop() -> None:
@@ -67,20 +67,20 @@ class Steps:
                 yield
                 stop()
                 # Not the last count: Spark skips stages whose result it still has, so their tasks never finish.
-                bar.update(shown, total=1, completed=1, tasks="")
+                bar.update(task_id, total=1, completed=1, tasks="")
             finally:
                 stop()
 
 
 @contextmanager
-def _heartbeat(what: str) -> Iterator[None]:
+def _heartbeat(description: str) -> Iterator[None]:
     """Print a line every few seconds while the block runs."""
-    began = time.monotonic()
+    start = time.monotonic()
     done = threading.Event()
 
     def beat() -> None:
         while not done.wait(_SILENT_SECONDS):
-            print(f"{what} ... {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+            print(f"{description} ... {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
 
     thread = threading.Thread(target=beat, daemon=True)
     thread.start()
@@ -91,11 +91,11 @@ def _heartbeat(what: str) -> Iterator[None]:
         thread.join()
 
 
-def _watch(bar: Progress, shown: TaskID, spark: SparkSession, group: str, done: threading.Event) -> None:
+def _watch(bar: Progress, task_id: TaskID, spark: SparkSession, group: str, done: threading.Event) -> None:
     """Show the tasks of the group's jobs that start from now on, until `done` is set."""
 
     def report(share: float, tasks: str) -> None:
-        bar.update(shown, total=1.0, completed=share, tasks=tasks)
+        bar.update(task_id, total=1.0, completed=share, tasks=tasks)
 
     if is_connect(spark):
         handler = connect_progress_handler(report)

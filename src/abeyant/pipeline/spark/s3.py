@@ -31,21 +31,21 @@ def s3_settings(spark: SparkSession, bucket: str) -> S3Settings:
     Without keys Arrow looks for them where Amazon's own tools do: the environment, the profile, the machine's role. On
     Spark Connect only `spark.hadoop.*` is known, not the server's `core-site.xml`.
     """
-    of = hadoop_settings(spark)
+    lookup = hadoop_settings(spark)
 
     def setting(name: str) -> str:
-        return of(f"fs.s3a.bucket.{bucket}.{name}") or of(f"fs.s3a.{name}")
+        return lookup(f"fs.s3a.bucket.{bucket}.{name}") or lookup(f"fs.s3a.{name}")
 
-    found: dict[str, Any] = {ours: setting(name) for name, ours in _TEXTS.items() if setting(name)}
+    arguments: dict[str, Any] = {argument: setting(name) for name, argument in _TEXTS.items() if setting(name)}
     if _ANONYMOUS in setting("aws.credentials.provider"):
-        found["anonymous"] = True
+        arguments["anonymous"] = True
     endpoint = setting("endpoint")
     if endpoint and endpoint != "s3.amazonaws.com":
         scheme, separator, host = endpoint.partition("://")
         plain = setting("connection.ssl.enabled") == "false"
-        found["scheme"] = scheme if separator else "http" if plain else "https"
-        found["endpoint_override"] = (host if separator else endpoint).rstrip("/")
+        arguments["scheme"] = scheme if separator else "http" if plain else "https"
+        arguments["endpoint_override"] = (host if separator else endpoint).rstrip("/")
         # Arrow's and Hadoop's defaults differ where an endpoint is given.
-        found["force_virtual_addressing"] = setting("path.style.access") != "true"
-        found.setdefault("region", "us-east-1")
-    return tuple(sorted(found.items()))
+        arguments["force_virtual_addressing"] = setting("path.style.access") != "true"
+        arguments.setdefault("region", "us-east-1")
+    return tuple(sorted(arguments.items()))

@@ -109,9 +109,9 @@ def spark_session(
     except ModuleNotFoundError as error:
         raise needs("a Spark session", {"spark": ["pyspark"]}) from error
 
-    ended = jvm_exit(0)
-    if ended is not None:
-        raise AbeyantError(f"this process can have no Spark session any more, start another: {ended}")
+    exit_reason = jvm_exit(0)
+    if exit_reason is not None:
+        raise AbeyantError(f"this process can have no Spark session any more, start another: {exit_reason}")
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -155,8 +155,8 @@ def _connected(url: str, config: Mapping[str, str]) -> SparkSession:
     except PySparkException as error:
         from abeyant.pipeline.spark.errors import first_line
 
-        shown = _TOKEN.sub(r"\1(hidden)", url)
-        raise AbeyantError(f"no Spark Connect server answers at {shown}: {first_line(error)}") from error
+        masked_url = _TOKEN.sub(r"\1(hidden)", url)
+        raise AbeyantError(f"no Spark Connect server answers at {masked_url}: {first_line(error)}") from error
 
 
 def _with_our_meaning(builder: SparkSession.Builder) -> SparkSession:
@@ -189,7 +189,7 @@ def _settings(
 ) -> dict[str, str]:
     """Return all settings; `config` overrides ours."""
     local = _LOCAL.match(master)
-    ours = {
+    settings = {
         "spark.master": master,
         "spark.app.name": app_name,
         "spark.ui.enabled": "false",
@@ -207,17 +207,17 @@ def _settings(
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }
     if config.get("spark.ui.enabled", "false").lower() != "true":
-        ours |= _NO_PAGE
-    return ours | (_local_settings(local["cores"], brief=brief) if local else {}) | dict(config)
+        settings |= _NO_PAGE
+    return settings | (_local_settings(local["cores"], brief=brief) if local else {}) | dict(config)
 
 
-def _cores(named: str | None) -> int:
+def _cores(text: str | None) -> int:
     """Return the number of cores of a local master; `local` alone is 1."""
-    return (os.cpu_count() or 1) if named == "*" else int(named or 1)
+    return (os.cpu_count() or 1) if text == "*" else int(text or 1)
 
 
-def _local_settings(named: str | None, *, brief: bool) -> dict[str, str]:
-    cores = _cores(named)
+def _local_settings(text: str | None, *, brief: bool) -> dict[str, str]:
+    cores = _cores(text)
     settings = {
         # Spark's default of 200 makes 200 tasks a shuffle even for a log of one megabyte.
         SHUFFLE_PARTITIONS: str(max(2 * cores, 4)),
@@ -242,23 +242,23 @@ def _java_options(java: Java, config: Mapping[str, str], *, brief: bool, write: 
     """
     from abeyant.pipeline.spark.versions import needs_netty_unsafe, spark_home
 
-    named = [os.environ.get(name, "") for name in JAVA_VARIABLES] + [config.get("spark.driver.defaultJavaOptions", "")]
+    flags = [os.environ.get(name, "") for name in JAVA_VARIABLES] + [config.get("spark.driver.defaultJavaOptions", "")]
     options = list(BRIEF_JAVA) if brief else []
     if needs_netty_unsafe(java.version):
         options.append(_UNGUARDED)
-    if not _NAMES_COLLECTOR.search(" ".join(named)):
+    if not _NAMES_COLLECTOR.search(" ".join(flags)):
         options.append(BRIEF_COLLECTOR if brief else _LOCAL_COLLECTOR)
-    return options + archive_options(java, spark_home() / "jars", " ".join(named), write=write)
+    return options + archive_options(java, spark_home() / "jars", " ".join(flags), write=write)
 
 
 def _local_memory_mb() -> int:
     smallest, largest = _LOCAL_MEMORY_MB
     try:
-        there = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+        sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     except (ValueError, OSError):
         return smallest
     # A container may have less than the machine.
     for limit in _CONTAINER_LIMITS:
         with suppress(ValueError, OSError):  # "max", or no container
-            there.append(int(limit.read_text()))
-    return min(max((min(there) >> 20) // 4, smallest), largest)
+            sizes.append(int(limit.read_text()))
+    return min(max((min(sizes) >> 20) // 4, smallest), largest)

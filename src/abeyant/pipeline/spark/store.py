@@ -92,11 +92,11 @@ class Store:
     def read(self, name: str) -> str | None:
         """Return a small file's text; None where there is none."""
         with self._failing_to("read"):
-            for left in reversed(range(_LOOKS)):
+            for remaining in reversed(range(_LOOKS)):
                 try:
                     return self._look(name)
                 except HadoopError as error:
-                    if not left or not is_replaced_file(error):
+                    if not remaining or not is_replaced_file(error):
                         raise
         return None
 
@@ -126,15 +126,15 @@ class Store:
         with self._failing_to("write"):
             if self._files.exists(name):
                 return False
-            aside = self._write_hidden(name, text) if self._aside else None
+            hidden_name = self._write_hidden(name, text) if self._aside else None
             try:
-                if aside is not None:
-                    self._rename(aside, name, "NONE")
+                if hidden_name is not None:
+                    self._rename(hidden_name, name, "NONE")
                 else:
                     self._files.create_text(name, text)
             except (HadoopError, _NameTakenError):
-                if aside is not None:
-                    self._files.remove(aside)
+                if hidden_name is not None:
+                    self._files.remove(hidden_name)
                 if self._files.exists(name):
                     return False
                 raise
@@ -182,9 +182,9 @@ class Store:
 
     def _look(self, name: str) -> str | None:
         for place in places_of(self.uri(name)):
-            found = self._text(place.removeprefix(f"{self.root}/"))
-            if found is not None:
-                return found
+            text = self._text(place.removeprefix(f"{self.root}/"))
+            if text is not None:
+                return text
         return None
 
     def _text(self, name: str) -> str | None:
@@ -192,39 +192,39 @@ class Store:
 
     def _put_beside(self, name: str, text: str) -> None:
         """Write a file in steps, after each of which `read` finds the old text or the new, whole."""
-        there, following = self._files.exists(name), f"{name}{_NEXT}"
-        if self._files.exists(following):  # a run was killed between these steps
-            if there:
-                self._files.remove(following)
+        exists, next_name = self._files.exists(name), f"{name}{_NEXT}"
+        if self._files.exists(next_name):  # a run was killed between these steps
+            if exists:
+                self._files.remove(next_name)
             else:
-                self._rename(following, name, "NONE")
-                there = True
-        aside = self._write_hidden(name, text)
-        if there:
-            self._rename(aside, following, "NONE")
+                self._rename(next_name, name, "NONE")
+                exists = True
+        hidden_name = self._write_hidden(name, text)
+        if exists:
+            self._rename(hidden_name, next_name, "NONE")
             self._files.remove(name)
-            aside = following
-        self._rename(aside, name, "NONE")
+            hidden_name = next_name
+        self._rename(hidden_name, name, "NONE")
 
     def _write_hidden(self, name: str, text: str) -> str:
         """Write a hidden file beside its place, because readers would see a partial one; return its name."""
         folder, slash, last = name.rpartition("/")
-        aside = f"{folder}{slash}.{last}.{uuid4().hex[:12]}"
-        self._files.write_text(aside, text)
-        return aside
+        hidden_name = f"{folder}{slash}.{last}.{uuid4().hex[:12]}"
+        self._files.write_text(hidden_name, text)
+        return hidden_name
 
-    def _rename(self, name: str, to: str, how: Literal["OVERWRITE", "NONE"]) -> None:
+    def _rename(self, name: str, to: str, option: Literal["OVERWRITE", "NONE"]) -> None:
         if scheme_of(self.root) not in _REFUSE_NAMES:
-            self._files.rename(name, to, how)
+            self._files.rename(name, to, option)
         elif not self._files.rename_plainly(name, to):
             raise _NameTakenError(f"cannot rename {self.uri(name)} to {self.uri(to)}")
 
     @contextmanager
-    def _failing_to(self, what: str) -> Iterator[None]:
+    def _failing_to(self, action: str) -> Iterator[None]:
         try:
             yield
         except HadoopError as error:
-            raise AbeyantError(f"cannot {what} {self.root}: {in_one_line(error)}") from error
+            raise AbeyantError(f"cannot {action} {self.root}: {in_one_line(error)}") from error
 
 
 class _NameTakenError(AbeyantError):

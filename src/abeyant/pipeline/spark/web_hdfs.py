@@ -40,19 +40,19 @@ class WebHdfs:
 
         if isinstance(what, str):
             try:
-                found = self._get_json(what, "GETFILESTATUS")["FileStatus"]
+                status = self._get_json(what, "GETFILESTATUS")["FileStatus"]
             except FileNotFoundError:
                 return fs.FileInfo(what, type=fs.FileType.NotFound)
-            return _info(what, found)
-        below, look_at = [], [what.base_dir]
-        while look_at:
-            folder = look_at.pop()
+            return _info(what, status)
+        infos, folders = [], [what.base_dir]
+        while folders:
+            folder = folders.pop()
             for entry in self._get_json(folder, "LISTSTATUS")["FileStatuses"]["FileStatus"]:
                 info = _info(f"{folder.rstrip('/')}/{entry['pathSuffix']}", entry)
-                below.append(info)
+                infos.append(info)
                 if what.recursive and info.type == fs.FileType.Directory:
-                    look_at.append(info.path)
-        return below
+                    folders.append(info.path)
+        return infos
 
     def open_input_file(self, path: str) -> io.RawIOBase:
         """Open a file for reading, with random access."""
@@ -61,21 +61,21 @@ class WebHdfs:
     def request(self, path: str, what: str, **more: object) -> Any:
         """Send the operation `what` to one name node after the other; return the first response, a stream."""
         query = urllib.parse.urlencode({"op": what, "user.name": self._user, **more})
-        failed: OSError = OSError("no name node is named")
+        last_error: OSError = OSError("no name node is named")
         for address in self._addresses:
             try:
                 return _opener.open(f"{address}/webhdfs/v1{urllib.parse.quote(path)}?{query}", timeout=_SECONDS)
             except urllib.error.HTTPError as error:
-                failed = _explained(error, path)
-                if isinstance(failed, FileNotFoundError):
-                    raise failed from error
+                last_error = _explained(error, path)
+                if isinstance(last_error, FileNotFoundError):
+                    raise last_error from error
             except (urllib.error.URLError, http.client.HTTPException) as error:
-                failed = OSError(f"{address} does not answer: {getattr(error, 'reason', error)}")
-        raise failed
+                last_error = OSError(f"{address} does not answer: {getattr(error, 'reason', error)}")
+        raise last_error
 
-    def _get_json(self, path: str, what: str) -> Any:
-        with self.request(path, what) as answer:
-            return json.load(answer)
+    def _get_json(self, path: str, operation: str) -> Any:
+        with self.request(path, operation) as response:
+            return json.load(response)
 
 
 def _info(path: str, status: dict[str, Any]) -> fs.FileInfo:
@@ -88,13 +88,13 @@ def _info(path: str, status: dict[str, Any]) -> fs.FileInfo:
 def _explained(error: urllib.error.HTTPError, path: str) -> OSError:
     """Return a node's error without its Java trace: often that it is not active, or that the file does not exist."""
     try:
-        told = json.load(error)["RemoteException"]
+        exception = json.load(error)["RemoteException"]
     except (ValueError, LookupError, TypeError):
         return OSError(f"{error.url.partition('?')[0]}: {error.code} {error.reason}")
-    message = str(told.get("message", "")).strip().partition("\n")[0]
-    if told.get("exception") == "FileNotFoundException":
+    message = str(exception.get("message", "")).strip().partition("\n")[0]
+    if exception.get("exception") == "FileNotFoundException":
         return FileNotFoundError(message or path)
-    return OSError(f"{told.get('exception')}: {message}")
+    return OSError(f"{exception.get('exception')}: {message}")
 
 
 class _File(io.RawIOBase):
@@ -127,13 +127,13 @@ class _File(io.RawIOBase):
         if self._at >= self._size:
             return 0
         view = memoryview(buffer).cast("B")[: self._size - self._at]
-        for left in reversed(range(_TRIES)):
+        for remaining in reversed(range(_TRIES)):
             try:
                 if self._answer is None:
                     self._answer = self._files.request(self._path, "OPEN", offset=self._at)
                 count = int(self._answer.readinto(view))
             except OSError:
-                if not left:
+                if not remaining:
                     raise
                 count = 0
             if count:

@@ -67,11 +67,11 @@ class Rebalancing:
         if not first:
             self._wait_for_all(group)
         else:
-            left = max(group.rebalance_timeout / 1000 - self._initial_delay, 0.0)
-            self._wait_for_others(group, self._initial_delay, left)
+            remaining = max(group.rebalance_timeout / 1000 - self._initial_delay, 0.0)
+            self._wait_for_others(group, self._initial_delay, remaining)
 
-    def _wait_for_others(self, group: ClassicGroup, delay: float, left: float) -> None:
-        """Delay a group's first rebalance, and again while members keep joining, for at most `left` seconds more."""
+    def _wait_for_others(self, group: ClassicGroup, delay: float, remaining: float) -> None:
+        """Delay a group's first rebalance, and again while members keep joining, for up to `remaining` seconds more."""
         if delay <= 0:
             self.complete_join(group)
             return
@@ -79,9 +79,9 @@ class Rebalancing:
         def end_of_delay() -> None:
             if group.state is not State.PREPARING:
                 return
-            if group.new_member_added and left > 0:
+            if group.new_member_added and remaining > 0:
                 group.new_member_added = False
-                self._wait_for_others(group, min(self._initial_delay, left), max(left - delay, 0.0))
+                self._wait_for_others(group, min(self._initial_delay, remaining), max(remaining - delay, 0.0))
             else:
                 self.complete_join(group)
 
@@ -157,7 +157,7 @@ class Rebalancing:
             return
         member.syncing = then
         if group.leader == member.id:
-            self._assign(group, {known: assignments.get(known, b"") for known in group.members})
+            self._assign(group, {key: assignments.get(key, b"") for key in group.members})
         self._waits.check(group)
 
     def _assign(self, group: ClassicGroup, assignments: Assignments) -> None:

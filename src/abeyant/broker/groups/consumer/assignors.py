@@ -58,21 +58,21 @@ def _assign_evenly(
     """Assign equal shares to members with the same subscription, some one more. O(partitions log partitions)."""
     (subscribed,) = set(members.values())
     free = {(topic, index) for topic, count in topics.items() if topic in subscribed for index in range(count)}
-    least, more = divmod(len(free), len(members))
-    kept: dict[str, list[Partition]] = {}
+    least, extra = divmod(len(free), len(members))
+    assigned: dict[str, list[Partition]] = {}
     # Members with the most partitions get the extra ones, so that as few as possible move.
     for member in sorted(members, key=lambda member: (-len(present.get(member, NOTHING) & free), member)):
-        mine = sorted(present.get(member, NOTHING) & free)
-        share = least + (more > 0)
-        more -= 1
-        kept[member] = mine[:share]
-        free.difference_update(kept[member])
-    left = sorted(free, reverse=True)
-    least, more = divmod(sum(map(len, kept.values())) + len(left), len(members))
-    for place, member in enumerate(sorted(members, key=lambda member: (-len(kept[member]), member))):
-        while left and len(kept[member]) < least + (place < more):
-            kept[member].append(left.pop())
-    return {member: frozenset(partitions) for member, partitions in kept.items()}
+        own_partitions = sorted(present.get(member, NOTHING) & free)
+        share = least + (extra > 0)
+        extra -= 1
+        assigned[member] = own_partitions[:share]
+        free.difference_update(assigned[member])
+    remaining = sorted(free, reverse=True)
+    least, extra = divmod(sum(map(len, assigned.values())) + len(remaining), len(members))
+    for place, member in enumerate(sorted(members, key=lambda member: (-len(assigned[member]), member))):
+        while remaining and len(assigned[member]) < least + (place < extra):
+            assigned[member].append(remaining.pop())
+    return {member: frozenset(partitions) for member, partitions in assigned.items()}
 
 
 def _assign_greedily(
@@ -85,22 +85,26 @@ def _assign_greedily(
     assigned: defaultdict[str, set[Partition]] = defaultdict(set)
     free = {(topic, index) for topic, count in topics.items() if readers[topic] for index in range(count)}
     for member in sorted(members):
-        assigned[member] = {one for one in present.get(member, NOTHING) if one in free and one[0] in members[member]}
+        assigned[member] = {
+            candidate
+            for candidate in present.get(member, NOTHING)
+            if candidate in free and candidate[0] in members[member]
+        }
         free -= assigned[member]
 
     def least_loaded(topic: uuid.UUID) -> str:
         return min(readers[topic], key=lambda member: (len(assigned[member]), member))
 
-    for partition in sorted(free, key=lambda one: (len(readers[one[0]]), one)):
+    for partition in sorted(free, key=lambda candidate: (len(readers[candidate[0]]), candidate)):
         assigned[least_loaded(partition[0])].add(partition)
     moved = True
     while moved:  # each move reduces the sum of squares, so this ends
         moved = False
         for member in sorted(members, key=lambda member: (-len(assigned[member]), member)):
             for partition in sorted(assigned[member]):
-                other = least_loaded(partition[0])
-                if len(assigned[member]) - len(assigned[other]) > 1:
+                receiver = least_loaded(partition[0])
+                if len(assigned[member]) - len(assigned[receiver]) > 1:
                     assigned[member].remove(partition)
-                    assigned[other].add(partition)
+                    assigned[receiver].add(partition)
                     moved = True
     return {member: frozenset(assigned[member]) for member in members}

@@ -170,18 +170,20 @@ class ConsumerGroup:
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
         """Return whether all classic members support one of these classic protocols. O(members)."""
-        others = [member.classic.names for member in self.members.values() if member.classic is not None]
-        return protocol_type == CONSUMER and any(all(name in known for known in others) for name in names)
+        protocol_sets = [member.classic.names for member in self.members.values() if member.classic is not None]
+        return protocol_type == CONSUMER and any(
+            all(name in protocols for protocols in protocol_sets) for name in names
+        )
 
     def only_classic_without(self, gone: Collection[str]) -> bool:
         """Return whether the group has consumer members and `gone` covers all of them. O(members)."""
-        new = [member.id for member in self.members.values() if member.classic is None]
-        return bool(new) and all(member_id in gone for member_id in new)
+        consumer_ids = [member.id for member in self.members.values() if member.classic is None]
+        return bool(consumer_ids) and all(member_id in gone for member_id in consumer_ids)
 
     def awaits_others(self, member: ConsumerMember) -> bool:
         """Return whether the member waits for target partitions that other members own. O(its partitions)."""
-        wanted = self.target.get(member.id, NOTHING) - member.assigned
-        return member.state is MemberState.UNRELEASED and any(one in self.owners for one in wanted)
+        missing = self.target.get(member.id, NOTHING) - member.assigned
+        return member.state is MemberState.UNRELEASED and any(partition in self.owners for partition in missing)
 
     def is_subscribed(self, topic: str) -> bool:
         """Return whether a member subscribes to a topic, by name or by a pattern. O(subscriptions)."""
@@ -205,7 +207,7 @@ class ConsumerGroup:
         member = self.require(member_id)
         if member.classic is None and not transactional and not knows_stale:
             raise ApiError(ErrorCode.unsupported_version)
-        if epoch > member.epoch or any(epoch < member.since.get(one, member.epoch) for one in partitions):
+        if epoch > member.epoch or any(epoch < member.since.get(partition, member.epoch) for partition in partitions):
             self.require_epoch(member, epoch)
 
     def require_epoch(self, member: ConsumerMember, epoch: int) -> None:
@@ -223,9 +225,9 @@ class ConsumerGroup:
     def put(self, member: ConsumerMember) -> None:
         """Add or replace a member."""
         self._release(member.id)
-        known = self.members.get(member.id)
-        if known is not None:
-            self._remove_subscription(known)
+        previous = self.members.get(member.id)
+        if previous is not None:
+            self._remove_subscription(previous)
         self.members[member.id] = member
         self.subscriptions[member.subscription] += 1
         if member.instance_id is not None:
@@ -244,18 +246,19 @@ class ConsumerGroup:
 
     def subscribed_with(self, member: ConsumerMember, without: str) -> Collection[Subscription]:
         """Return the subscriptions after adding one member and removing another. O(1) if nothing changes."""
-        known = self.members.get(member.id)
-        if known is not None and known.subscription == member.subscription and without not in self.members:
+        previous = self.members.get(member.id)
+        if previous is not None and previous.subscription == member.subscription and without not in self.members:
             return self.subscriptions.keys()
-        left = self.subscriptions.copy()
-        left.subtract(one.subscription for one in (known, self.members.get(without)) if one is not None)
-        left[member.subscription] += 1
-        return (+left).keys()
+        subscriptions = self.subscriptions.copy()
+        subscriptions.subtract(old.subscription for old in (previous, self.members.get(without)) if old is not None)
+        subscriptions[member.subscription] += 1
+        return (+subscriptions).keys()
 
     def matches_others(self, resolved: Mapping[str, Resolved]) -> bool:
         """Return whether `resolved` has other topics for one of the patterns that the group has resolved before."""
         return any(
-            regex in self.resolved and one.topics != self.resolved[regex].topics for regex, one in resolved.items()
+            regex in self.resolved and resolution.topics != self.resolved[regex].topics
+            for regex, resolution in resolved.items()
         )
 
     def _remove_subscription(self, member: ConsumerMember) -> None:
@@ -272,8 +275,8 @@ class ConsumerGroup:
 
 def preferred_assignor(members: Iterable[ConsumerMember]) -> str:
     """Return the assignor that most members choose; the default if none does."""
-    chosen = [member.assignor for member in members if member.assignor is not None]
-    return max(sorted(set(chosen)), key=chosen.count) if chosen else next(iter(ASSIGNORS))
+    assignors = [member.assignor for member in members if member.assignor is not None]
+    return max(sorted(set(assignors)), key=assignors.count) if assignors else next(iter(ASSIGNORS))
 
 
 def fenced_instance(instance_id: str | None) -> ApiError:
@@ -296,25 +299,25 @@ def reconcile(
         if owned is None or owned & member.revoking:
             return member
         epoch += 1
-    kept = member.assigned & target
-    revoking = member.assigned - kept
-    wanted = target - kept
-    free = frozenset(one for one in wanted if owners.get(one, member.id) == member.id)
-    since = {one: member.since.get(one, member.epoch) for one in member.assigned}
+    remaining = member.assigned & target
+    revoking = member.assigned - remaining
+    missing = target - remaining
+    free = frozenset(partition for partition in missing if owners.get(partition, member.id) == member.id)
+    since = {partition: member.since.get(partition, member.epoch) for partition in member.assigned}
     if revoking and (owned is None or owned & revoking):
         return member._replace(
             state=MemberState.UNREVOKED,
             epoch=epoch,
             previous_epoch=member.epoch,
-            assigned=kept,
+            assigned=remaining,
             revoking=revoking,
             since=since,
         )
     return member._replace(
-        state=MemberState.STABLE if free == wanted else MemberState.UNRELEASED,
+        state=MemberState.STABLE if free == missing else MemberState.UNRELEASED,
         epoch=target_epoch,
         previous_epoch=member.epoch,
-        assigned=kept | free,
+        assigned=remaining | free,
         revoking=NOTHING,
-        since={one: since[one] for one in kept} | dict.fromkeys(free, target_epoch),
+        since={partition: since[partition] for partition in remaining} | dict.fromkeys(free, target_epoch),
     )

@@ -68,15 +68,15 @@ def _parse(regex: str) -> tuple[list[Any], int]:
     if len(regex) > _LONGEST:
         raise PatternError(f"it has {len(regex)} characters; the limit is {_LONGEST}")
     try:
-        found = parser.parse(_of_python(regex))
-        if found.state.flags & _NOT_RE2:
+        pattern = parser.parse(_of_python(regex))
+        if pattern.state.flags & _NOT_RE2:
             raise PatternError(_FLAGS)
-        _require_supported(found)
+        _require_supported(pattern)
     except RecursionError:
         raise PatternError("expression nests too deeply") from None
-    except (error, ValueError, OverflowError) as wrong:
-        raise PatternError(str(wrong)) from None
-    return list(found), found.state.flags
+    except (error, ValueError, OverflowError) as cause:
+        raise PatternError(str(cause)) from None
+    return list(pattern), pattern.state.flags
 
 
 def _of_python(regex: str) -> str:
@@ -166,8 +166,8 @@ class _Matcher:
                 least, most, inner = argument
                 start = self._repeat(least, most, inner, start, flags)
             elif op is ops.SUBPATTERN:
-                _, added, taken, inner = argument
-                start = self.advance(inner, start, (flags | added) & ~taken)
+                _, added_flags, removed_flags, inner = argument
+                start = self.advance(inner, start, (flags | added_flags) & ~removed_flags)
             elif op is ops.BRANCH:
                 ends = 0
                 for inner in argument[1]:
@@ -192,26 +192,26 @@ class _Matcher:
     def _before_match(self, op: Any, argument: Any, flags: int) -> int:
         """Return the positions before a matching character."""
         key = op, id(argument), flags & IGNORECASE  # the id is safe: the expression outlives this object
-        found = self._positions.get(key)
-        if found is None:
+        positions = self._positions.get(key)
+        if positions is None:
             chars = set(self._name)
             self._left -= len(chars) * len(argument) if op is ops.IN else 1
-            fitting = {
+            matching = {
                 char for char in chars if _fits(op, argument, {char.lower(), char.upper()} if key[2] else {char})
             }
-            found = sum(1 << place for place, char in enumerate(self._name) if char in fitting)
-            self._positions[key] = found
-        return found
+            positions = sum(1 << place for place, char in enumerate(self._name) if char in matching)
+            self._positions[key] = positions
+        return positions
 
-    def _at(self, where: Any) -> int:
+    def _at(self, anchor: Any) -> int:
         name = self._name
-        if where in (ops.AT_BEGINNING, ops.AT_BEGINNING_STRING):
+        if anchor in (ops.AT_BEGINNING, ops.AT_BEGINNING_STRING):
             return 1
-        if where in (ops.AT_END, ops.AT_END_STRING):
+        if anchor in (ops.AT_END, ops.AT_END_STRING):
             return 1 << len(name)
         words = [False, *(char in _WORD for char in name), False]
         boundary = sum(1 << place for place in range(len(name) + 1) if words[place] is not words[place + 1])
-        return boundary if where is ops.AT_BOUNDARY else ~boundary & ((2 << len(name)) - 1)
+        return boundary if anchor is ops.AT_BOUNDARY else ~boundary & ((2 << len(name)) - 1)
 
 
 def _fits(op: Any, argument: Any, chars: set[str]) -> bool:
@@ -220,13 +220,13 @@ def _fits(op: Any, argument: Any, chars: set[str]) -> bool:
         return True  # no topic name has a newline
     if op is ops.IN:
         negated = argument[0][0] is ops.NEGATE
-        return negated is not any(_in(kind, what, chars) for kind, what in argument[negated:])
+        return negated is not any(_in(kind, value, chars) for kind, value in argument[negated:])
     return (op is ops.NOT_LITERAL) is not _in(ops.LITERAL, argument, chars)
 
 
-def _in(kind: Any, what: Any, chars: set[str]) -> bool:
+def _in(kind: Any, value: Any, chars: set[str]) -> bool:
     if kind is ops.LITERAL:
-        return chr(what) in chars
+        return chr(value) in chars
     if kind is ops.RANGE:
-        return any(what[0] <= ord(char) <= what[1] for char in chars)
-    return any(_CATEGORIES[what](char) for char in chars)
+        return any(value[0] <= ord(char) <= value[1] for char in chars)
+    return any(_CATEGORIES[value](char) for char in chars)

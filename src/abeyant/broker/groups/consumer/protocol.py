@@ -179,7 +179,7 @@ class ConsumerProtocol:
             target_epoch = epoch
         owners = group.owners
         if replaced:
-            owners = {part: owner for part, owner in owners.items() if owner != replaced}
+            owners = {partition: owner for partition, owner in owners.items() if owner != replaced}
         after = reconcile(member, owned, target or NOTHING, target_epoch, owners)
         if after != member:
             entries.append(records.current(group.id, after))
@@ -266,13 +266,13 @@ class ConsumerProtocol:
         if _replaced(group, request):
             raise fenced_instance(request.instance_id)
         member = group.require(request.member_id)
-        written = _when_written(then, HeartbeatResponse(ErrorCode.none, None, member.id, request.epoch))
+        callback = _when_written(then, HeartbeatResponse(ErrorCode.none, None, member.id, request.epoch))
         if request.epoch == LEAVES_FOR_A_WHILE:
-            away = member._replace(epoch=LEAVES_FOR_A_WHILE, revoking=NOTHING)
-            self.write([records.current(group.id, away)], written)
+            absent = member._replace(epoch=LEAVES_FOR_A_WHILE, revoking=NOTHING)
+            self.write([records.current(group.id, absent)], callback)
             self.deadlines.done(group.id, member.id, *DeadlineKind)
         else:
-            self.fence(group, [member.id], written)
+            self.fence(group, [member.id], callback)
 
     def expire(self, group_id: str, member_id: str) -> None:
         """Remove a member whose session or deadline expired."""
@@ -288,8 +288,8 @@ class ConsumerProtocol:
         for member_id in gone:
             self.unwatch(group.id, member_id)
             entries += records.member_tombstones(group.id, member_id)
-        left = {member.regex for member in group.members.values() if member.id not in gone}
-        entries += [records.regex_tombstone(group.id, regex) for regex in group.resolved if regex not in left]
+        regexes = {member.regex for member in group.members.values() if member.id not in gone}
+        entries += [records.regex_tombstone(group.id, regex) for regex in group.resolved if regex not in regexes]
         entries.append(records.group(group.id, group.epoch + 1))
         self.write(entries, then)
 
@@ -298,7 +298,7 @@ class ConsumerProtocol:
     def resume(self, group: ConsumerGroup) -> None:
         """Start the sessions of a group that was loaded from the log or upgraded."""
         # Topics may have been created meanwhile: the next heartbeat resolves the patterns anew.
-        group.resolved = {regex: one._replace(version=-1) for regex, one in group.resolved.items()}
+        group.resolved = {regex: resolution._replace(version=-1) for regex, resolution in group.resolved.items()}
         if group.epoch == group.target_epoch:
             group.topics = self.targets.find_topics(group.subscriptions, group.resolved)
         for member in group.members.values():

@@ -95,7 +95,7 @@ def read_member(data: bytes, known: ConsumerMember) -> ConsumerMember:
     """Return `known` with the subscription and identity from a value. Raises ValueError."""
     value = _MEMBER.read(data)
     classic = value.classic and Classic(
-        value.classic.session_timeout, tuple((one.name, one.metadata) for one in value.classic.protocols)
+        value.classic.session_timeout, tuple((protocol.name, protocol.metadata) for protocol in value.classic.protocols)
     )
     return known._replace(
         instance_id=value.instance_id, rack_id=value.rack_id, client_id=value.client_id, client_host=value.client_host,
@@ -116,7 +116,7 @@ def read_target(data: bytes) -> Assignment:
 
 def current(group_id: str, one: ConsumerMember) -> Entry:
     """Return the record with a member's current assignment."""
-    since = {part: one.since.get(part, one.epoch) for part in one.assigned | one.revoking}
+    since = {partition: one.since.get(partition, one.epoch) for partition in one.assigned | one.revoking}
     value = Message(
         epoch=one.epoch, previous_epoch=one.previous_epoch, state=one.state, assigned=_topics(one.assigned, since),
         revoking=_topics(one.revoking, since),
@@ -145,7 +145,11 @@ def resolved_changes(group: ConsumerGroup, after: Mapping[str, Resolved]) -> lis
     """Return the records of the group's patterns that are new or resolved anew, and tombstones of those it lost."""
     return [
         *(regex_tombstone(group.id, regex) for regex in group.resolved if regex not in after),
-        *(resolved(group.id, regex, one) for regex, one in after.items() if group.resolved.get(regex) != one),
+        *(
+            resolved(group.id, regex, resolution)
+            for regex, resolution in after.items()
+            if group.resolved.get(regex) != resolution
+        ),
     ]
 
 
@@ -164,11 +168,11 @@ def all_records(consumers: ConsumerGroup) -> list[Entry]:
     """Return all records of a group whose target has the group's epoch."""
     group_id, epoch = consumers.id, consumers.epoch
     return [
-        *(member(group_id, one) for one in consumers.members.values()),
+        *(member(group_id, consumer) for consumer in consumers.members.values()),
         group(group_id, epoch),
         *(target_of_member(group_id, member_id, assignment) for member_id, assignment in consumers.target.items()),
         target(group_id, epoch, consumers.target_time),
-        *(current(group_id, one) for one in consumers.members.values()),
+        *(current(group_id, consumer) for consumer in consumers.members.values()),
     ]
 
 
@@ -232,10 +236,10 @@ def _topics(assignment: Assignment, since: Mapping[Partition, int] | None = None
 
 def _partitions(topics: Iterable[Any], since: dict[Partition, int]) -> Assignment:
     """Return the partitions. Add their epochs, if any, to `since`."""
-    found: list[Partition] = []
+    partitions: list[Partition] = []
     for topic in topics:
         rows = [(topic.topic_id, index) for index in topic.partitions]
-        found += rows
+        partitions += rows
         if topic.epochs is not None:
             since.update(zip(rows, topic.epochs, strict=True))
-    return frozenset(found)
+    return frozenset(partitions)

@@ -67,23 +67,24 @@ class Targets:
     ) -> Subscribed:
         """Return the existing topics of these subscriptions, with their ids and partition counts."""
         topics = self._topics()
-        names = {name for one in subscriptions for name in _names(one, resolved)}
+        names = {name for subscription in subscriptions for name in _names(subscription, resolved)}
         return {name: (topics[name].id, len(topics[name].partitions)) for name in sorted(names) if name in topics}
 
     def resolve(
         self, group: ConsumerGroup, subscriptions: Collection[Subscription], may_describe: MayDescribe
     ) -> Mapping[str, Resolved]:
         """Return the group's patterns with their topics, resolved anew if that is due. O(topics x patterns) then."""
-        wanted = {regex for _, regex in subscriptions if regex}
-        known = {regex: one for regex, one in group.resolved.items() if regex in wanted}
+        regexes = {regex for _, regex in subscriptions if regex}
+        current = {regex: resolution for regex, resolution in group.resolved.items() if regex in regexes}
         version, now = self._version(), self._now_ms()
-        if len(known) == len(wanted) and not any(
-            one.version != version or now > one.time + self._refresh_interval for one in known.values()
+        if len(current) == len(regexes) and not any(
+            resolution.version != version or now > resolution.time + self._refresh_interval
+            for resolution in current.values()
         ):
-            return known
-        found = {regex: {name for name in self._topics() if matches(regex, name)} for regex in wanted}
-        allowed = {name for name in set().union(*found.values()) if may_describe(name)}
-        return {regex: Resolved(frozenset(names & allowed), version, now) for regex, names in found.items()}
+            return current
+        topics_by_regex = {regex: {name for name in self._topics() if matches(regex, name)} for regex in regexes}
+        allowed = {name for name in set().union(*topics_by_regex.values()) if may_describe(name)}
+        return {regex: Resolved(frozenset(names & allowed), version, now) for regex, names in topics_by_regex.items()}
 
     def to_names(self, assignment: Assignment) -> list[NamedPartition]:
         """Return an assignment with topic names instead of ids, without deleted topics."""
@@ -106,7 +107,10 @@ class Targets:
     ) -> dict[str, Assignment]:
         """Return the target assignment for an epoch. Add the records of changes to `entries`."""
         ids: dict[str, uuid.UUID] = {name: self._topics()[name].id for name in topics}
-        names = {one: _names(one, resolved) for one in {member.subscription for member in members.values()}}
+        names = {
+            subscription: _names(subscription, resolved)
+            for subscription in {member.subscription for member in members.values()}
+        }
         subscribed = {
             member.id: frozenset(ids[name] for name in names[member.subscription] if name in ids)
             for member in members.values()
@@ -123,5 +127,5 @@ class Targets:
 def _names(subscription: Subscription, resolved: Mapping[str, Resolved]) -> Set[str]:
     """Return the topic names of a subscription, including those of its pattern."""
     topics, regex = subscription
-    found = resolved.get(regex) if regex else None
-    return set(topics) if found is None else found.topics.union(topics)
+    resolution = resolved.get(regex) if regex else None
+    return set(topics) if resolution is None else resolution.topics.union(topics)

@@ -97,8 +97,8 @@ class ClassicInConsumerGroup:
             if request.instance_id in group.static:
                 old = group.members[group.static[request.instance_id]]
                 return old, *self._protocol.replace(group, old, member_id, entries)
-        known = group.members.get(member_id)
-        return None, known or ConsumerMember(member_id), group.target.get(member_id)
+        existing = group.members.get(member_id)
+        return None, existing or ConsumerMember(member_id), group.target.get(member_id)
 
     def _update(self, member: ConsumerMember, request: JoinRequest) -> tuple[ConsumerMember, Assignment]:
         """Return the member with its new metadata, and the partitions that it reports as owned. Raises ValueError."""
@@ -168,7 +168,7 @@ class ClassicInConsumerGroup:
     ) -> None:
         """Remove members of either protocol in one step. Static ones may be named by their instance ids."""
         errors: list[ErrorCode] = []
-        gone: list[str] = []
+        member_ids: list[str] = []
         for member_id, instance_id in identities:
             try:
                 member = group.require_instance(member_id, instance_id)
@@ -176,13 +176,13 @@ class ClassicInConsumerGroup:
                 errors.append(error.code)
                 continue
             errors.append(ErrorCode.none)
-            if member.id not in gone:
-                gone.append(member.id)
-        if not gone:
+            if member.id not in member_ids:
+                member_ids.append(member.id)
+        if not member_ids:
             then(errors)
             return
 
         def written(error: ErrorCode) -> None:
-            then([error if known is ErrorCode.none else known for known in errors])
+            then([error if code is ErrorCode.none else code for code in errors])
 
-        self._protocol.fence(group, gone, written)
+        self._protocol.fence(group, member_ids, written)

@@ -52,17 +52,20 @@ class Migration:
             raise _cannot_upgrade(group, "the group does not use the consumer embedded protocol")
         if len(group.members) > self._max_consumers:
             raise _cannot_upgrade(group, "the group size exceeds the consumer group maximum size")
-        converted = ConsumerGroup(group.id)
-        converted.epoch = converted.target_epoch = group.generation
+        consumer_group = ConsumerGroup(group.id)
+        consumer_group.epoch = consumer_group.target_epoch = group.generation
         for member in group.members.values():
             try:
                 upgraded = self._upgrade_member(group, member)
             except ValueError:
                 raise _cannot_upgrade(group, "the embedded consumer protocol is malformed") from None
-            converted.put(upgraded)
-            converted.target[member.id] = upgraded.assigned
-        converted.topics = self._targets.find_topics(converted.subscriptions)
-        return converted, [(classic_records.group_key(group.id), None), *consumer_records.all_records(converted)]
+            consumer_group.put(upgraded)
+            consumer_group.target[member.id] = upgraded.assigned
+        consumer_group.topics = self._targets.find_topics(consumer_group.subscriptions)
+        return consumer_group, [
+            (classic_records.group_key(group.id), None),
+            *consumer_records.all_records(consumer_group),
+        ]
 
     def _upgrade_member(self, group: ClassicGroup, member: Member) -> ConsumerMember:
         """Convert a member. Raises ValueError for other metadata than a consumer's, ApiError for a custom assignor."""
@@ -100,8 +103,8 @@ class Migration:
 
     def downgrades(self, group: ConsumerGroup, gone: Collection[str], coming: int = 0) -> bool:
         """Return whether to downgrade the group once `gone` have left and `coming` others have joined."""
-        left = len(group.members) - len(gone) + coming
-        return group.only_classic_without(gone) and 0 < left <= self._max_classic and self._policy in _DOWNGRADES
+        remaining = len(group.members) - len(gone) + coming
+        return group.only_classic_without(gone) and 0 < remaining <= self._max_classic and self._policy in _DOWNGRADES
 
     def downgrade(
         self, group: ConsumerGroup, gone: Collection[str], joins: ConsumerMember | None = None, *, rebalance: bool
@@ -110,25 +113,25 @@ class Migration:
 
         With `rebalance` the group has no leader, so that a coordinator that loads the log also starts the rebalance.
         """
-        converted = ClassicGroup(group.id, self._now_ms())
-        converted.generation = group.epoch
-        members = [one for one in group.members.values() if one.id not in gone]
-        for one in members if joins is None else [*members, joins]:
-            converted.add(_downgrade_member(one))
-        converted.protocol_type = CONSUMER
-        converted.protocol = converted.choose_protocol()
-        converted.state = converted.previous = State.STABLE
-        for member in converted.members.values():
+        classic_group = ClassicGroup(group.id, self._now_ms())
+        classic_group.generation = group.epoch
+        members = [consumer for consumer in group.members.values() if consumer.id not in gone]
+        for consumer in members if joins is None else [*members, joins]:
+            classic_group.add(_downgrade_member(consumer))
+        classic_group.protocol_type = CONSUMER
+        classic_group.protocol = classic_group.choose_protocol()
+        classic_group.state = classic_group.previous = State.STABLE
+        for member in classic_group.members.values():
             before = group.members[next(iter(gone)) if joins is not None and member.id == joins.id else member.id]
-            version = read_subscription(member.metadata(converted.protocol)).version
+            version = read_subscription(member.metadata(classic_group.protocol)).version
             # Kafka takes the member's target. Then, if the group were upgraded again before this member's next request,
             # its partitions would go to another member.
             member.assignment = assignment_value(version, self._targets.to_names(before.assigned | before.revoking))
-        assignments = {member.id: member.assignment for member in converted.members.values()}
+        assignments = {member.id: member.assignment for member in classic_group.members.values()}
         if rebalance:
-            converted.leader = None
-        entry = (classic_records.group_key(group.id), classic_records.group_value(converted, assignments))
-        return converted, [*consumer_records.tombstones(group), entry]
+            classic_group.leader = None
+        entry = (classic_records.group_key(group.id), classic_records.group_value(classic_group, assignments))
+        return classic_group, [*consumer_records.tombstones(group), entry]
 
 
 def _downgrade_member(member: ConsumerMember) -> Member:
@@ -140,7 +143,7 @@ def _downgrade_member(member: ConsumerMember) -> Member:
     return Member(member.id, request)
 
 
-def _cannot_upgrade(group: ClassicGroup, why: str) -> ApiError:
+def _cannot_upgrade(group: ClassicGroup, reason: str) -> ApiError:
     return ApiError(
-        ErrorCode.group_id_not_found, f"Cannot upgrade classic group {group.id} to consumer group because {why}."
+        ErrorCode.group_id_not_found, f"Cannot upgrade classic group {group.id} to consumer group because {reason}."
     )

@@ -43,10 +43,10 @@ class Offsets:
 
     def _put(self, key: OffsetKey, offset: Offset, position: int, visible_from: int, replicated: int) -> None:
         entries = self._committed.setdefault(key.group, {})
-        known = entries.get((key.topic, key.partition))
-        if known is not None and known.visible_from < replicated:
-            known.before = None
-        entries[key.topic, key.partition] = Entry(offset, position, visible_from, known)
+        previous = entries.get((key.topic, key.partition))
+        if previous is not None and previous.visible_from < replicated:
+            previous.before = None
+        entries[key.topic, key.partition] = Entry(offset, position, visible_from, previous)
 
     def put_pending(self, producer_id: int, key: OffsetKey, offset: Offset, position: int) -> None:
         """Apply a commit in a producer's transaction, at log offset `position`."""
@@ -72,8 +72,8 @@ class Offsets:
             self._unstable[key] -= 1
             if not self._unstable[key]:
                 del self._unstable[key]
-            known = self._committed.get(key.group, {}).get((key.topic, key.partition))
-            if commits and (known is None or known.position < entry.position):
+            current = self._committed.get(key.group, {}).get((key.topic, key.partition))
+            if commits and (current is None or current.position < entry.position):
                 self._put(key, entry.offset, entry.position, marker, replicated)
 
     # -- queries

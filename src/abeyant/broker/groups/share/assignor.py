@@ -24,30 +24,30 @@ def assign(
     """
     sizes: Counter[frozenset[uuid.UUID]] = Counter(members.values())
     assigned: dict[str, Assignment] = {}
-    taken: Counter[tuple[uuid.UUID, int]] = Counter()
+    total_counts: Counter[tuple[uuid.UUID, int]] = Counter()
     for subscribed in sorted(sizes, key=sorted):
-        same = sorted(member for member, topics in members.items() if topics == subscribed)
+        subscribers = sorted(member for member, topics in members.items() if topics == subscribed)
         targets = [(topic, index) for topic in sorted(subscribed) for index in sorted(partitions.get(topic, ()))]
-        shares = _shares(len(same), len(targets))
-        most = -(-sum(shares) // len(targets)) if targets else 0
-        kept = {
+        shares = _shares(len(subscribers), len(targets))
+        limit = -(-sum(shares) // len(targets)) if targets else 0
+        current = {
             member: _assigned_of(present.get(member, NOTHING), targets, share)
-            for member, share in zip(same, shares, strict=True)
+            for member, share in zip(subscribers, shares, strict=True)
         }
-        held: Counter[tuple[uuid.UUID, int]] = Counter()
-        for member in same:
-            mine = {one for one in kept[member] if held[one] < most}
-            held.update(mine)
-            kept[member] = mine
-        for member, share in zip(same, shares, strict=True):
-            mine = kept[member]
-            while len(mine) < share:
-                free = [one for one in targets if one not in mine]
-                best = min(free, key=lambda one: (held[one], taken[one], targets.index(one)))
-                mine.add(best)
-                held[best] += 1
-            assigned[member] = frozenset(mine)
-        taken.update(held)
+        counts: Counter[tuple[uuid.UUID, int]] = Counter()
+        for member in subscribers:
+            member_targets = {target for target in current[member] if counts[target] < limit}
+            counts.update(member_targets)
+            current[member] = member_targets
+        for member, share in zip(subscribers, shares, strict=True):
+            member_targets = current[member]
+            while len(member_targets) < share:
+                free = [target for target in targets if target not in member_targets]
+                best = min(free, key=lambda target: (counts[target], total_counts[target], targets.index(target)))
+                member_targets.add(best)
+                counts[best] += 1
+            assigned[member] = frozenset(member_targets)
+        total_counts.update(counts)
     return assigned
 
 

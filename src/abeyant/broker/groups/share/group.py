@@ -64,14 +64,14 @@ class StateTopics(NamedTuple):
 
     def without(self, topics: Mapping[uuid.UUID, object], *, deleting: bool) -> StateTopics:
         """Return a copy without some topics: with `deleting` their deletion begins, else it is complete."""
-        kept = (
+        remaining = (
             self.deleting if deleting else {topic: name for topic, name in self.deleting.items() if topic not in topics}
         )
         names = {topic: name for topic, (name, _) in self.initialized.items() if topic in topics} if deleting else {}
         return StateTopics(
             {topic: value for topic, value in self.initializing.items() if topic not in topics},
             {topic: value for topic, value in self.initialized.items() if topic not in topics},
-            {**kept, **names},
+            {**remaining, **names},
         )
 
 
@@ -120,5 +120,5 @@ def _union(one: Partitions, other: Partitions) -> Partitions:
 
 
 def _difference(one: Partitions, other: Partitions) -> Partitions:
-    rest = {topic: (name, own - other[topic][1] if topic in other else own) for topic, (name, own) in one.items()}
+    rest = {topic: (name, ids - other[topic][1] if topic in other else ids) for topic, (name, ids) in one.items()}
     return {topic: value for topic, value in rest.items() if value[1]}

@@ -90,7 +90,7 @@ class ShareProtocol:
         if member.id not in group.members or member != before:
             entries.append(records.member(group.id, member))
         members = {**group.members, member.id: member}
-        topics = self._targets.find_topics((one.topics, None) for one in members.values())
+        topics = self._targets.find_topics((subscriber.topics, None) for subscriber in members.values())
         epoch = group.epoch
         resubscribed = member.topics != before.topics or member.id not in group.members
         waited = group.target_epoch >= group.epoch and self._assignable(group, topics) != _assigned(group)
@@ -107,7 +107,7 @@ class ShareProtocol:
             after = member._replace(
                 epoch=target_epoch,
                 previous_epoch=member.epoch if target_epoch != member.epoch else member.previous_epoch,
-                assigned=frozenset(one for one in target if one[0] in ids),
+                assigned=frozenset(partition for partition in target if partition[0] in ids),
             )
         if after != member or member.id not in group.members:
             entries.append(records.current(group.id, after))
@@ -197,14 +197,14 @@ class ShareProtocol:
         """Return the partitions of these topics whose state is neither initialized nor being initialized."""
         controller_topics = self._targets.by_name()
         states = self._states.of(group_id)
-        found = {}
+        partitions = {}
         for name, (_, count) in topics.items():
             topic = controller_topics[name].id
-            known = [one[topic][1] for one in (states.initialized, states.initializing) if topic in one]
-            missing = frozenset(range(count)).difference(*known)
+            indexes = [part[topic][1] for part in (states.initialized, states.initializing) if topic in part]
+            missing = frozenset(range(count)).difference(*indexes)
             if missing:
-                found[topic] = (name, missing)
-        return found
+                partitions[topic] = (name, missing)
+        return partitions
 
     # -- members that leave or expire
 

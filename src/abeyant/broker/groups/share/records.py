@@ -122,8 +122,8 @@ def replay(group: ShareGroup, kind: int, member_id: str, value: bytes | None) ->
     if kind == GROUP and value is not None:
         group.epoch = _GROUP.read(value).epoch
     elif kind == TARGET and value is not None:
-        found = _TARGET_EPOCH.read(value)
-        group.target_epoch, group.target_time = found.epoch, found.timestamp
+        message = _TARGET_EPOCH.read(value)
+        group.target_epoch, group.target_time = message.epoch, message.timestamp
     elif kind == TARGET_OF_MEMBER:
         group.target.pop(member_id, None)
         if value is not None:
@@ -131,8 +131,8 @@ def replay(group: ShareGroup, kind: int, member_id: str, value: bytes | None) ->
     elif kind == MEMBER and value is None:
         group.members.pop(member_id, None)
     elif kind in (MEMBER, CURRENT) and value is not None:
-        known = group.members.get(member_id) or ShareMember(member_id)
-        group.members[member_id] = (read_member if kind == MEMBER else read_current)(value, known)
+        previous = group.members.get(member_id) or ShareMember(member_id)
+        group.members[member_id] = (read_member if kind == MEMBER else read_current)(value, previous)
 
 
 def tombstones(shares: ShareGroup) -> list[Entry]:

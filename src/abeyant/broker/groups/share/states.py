@@ -115,12 +115,12 @@ class ShareStates:
         self,
         api: str,
         group_id: str,
-        wanted: Partitions,
+        partitions: Partitions,
         row: Callable[[tuple[uuid.UUID, int]], Message],
         then: Callable[[Results], object],
     ) -> None:
         """Send a request for each partition, and call `then` with all results."""
-        keys = _keys(wanted)
+        keys = _keys(partitions)
         results: Results = {}
 
         def receive(key: tuple[uuid.UUID, int], error: ApiError | None, result: Any) -> None:

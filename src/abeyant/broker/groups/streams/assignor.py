@@ -67,9 +67,9 @@ class _Assignment:
         self._had_standby: dict[Task, list[str]] = defaultdict(list)
         for member in sorted(processes):
             self._members[processes[member]].append(member)
-            had = present.get(member, NO_TASKS)
-            self._had_active.update(dict.fromkeys(had.active, member))
-            for task in had.standby:
+            previous = present.get(member, NO_TASKS)
+            self._had_active.update(dict.fromkeys(previous.active, member))
+            for task in previous.standby:
                 self._had_standby[task].append(member)
         active = len(self._active_tasks)
         self._active_quota = _Quota(active, len(processes))
@@ -84,34 +84,34 @@ class _Assignment:
         }
 
     def _assign_active(self) -> None:
-        left = sorted(self._active_tasks, key=lambda task: (task[1], task[0]))
+        remaining = sorted(self._active_tasks, key=lambda task: (task[1], task[0]))
         for previous in (self._had_active_before, self._had_standby_before):
-            rest = []
-            for task in left:
+            unassigned = []
+            for task in remaining:
                 member = previous(task)
                 if member is not None and self._size(member) < self._active_quota.each:
                     self._give(member, task, self._active)
                 else:
-                    rest.append(task)
-            left = rest
-        for task in sorted(left):
+                    unassigned.append(task)
+            remaining = unassigned
+        for task in sorted(remaining):
             process = min(sorted(self._members), key=self._load)
             self._give(self._least_loaded(process), task, self._active)
 
     def _assign_standby(self) -> None:
         """Assign one more copy of each task."""
-        left = []
+        remaining = []
         for task in sorted(self._stateful_tasks, key=lambda task: (task[1], task[0]), reverse=True):
-            before = [self._had_active.get(task), *sorted(self._had_standby[task], key=self._member_load)]
-            free = [member for member in before if member is not None and self._may_copy(member, task)]
+            candidates = [self._had_active.get(task), *sorted(self._had_standby[task], key=self._member_load)]
+            free = [member for member in candidates if member is not None and self._may_copy(member, task)]
             if free:
                 self._give(free[0], task, self._standby)
             else:
-                left.append(task)
-        for task in sorted(left, reverse=True):
-            able = [process for process in sorted(self._members) if task not in self._held[process]]
-            if able:  # else there are more copies than processes
-                self._give(self._least_loaded(min(able, key=self._load)), task, self._standby)
+                remaining.append(task)
+        for task in sorted(remaining, reverse=True):
+            processes = [process for process in sorted(self._members) if task not in self._held[process]]
+            if processes:  # else there are more copies than processes
+                self._give(self._least_loaded(min(processes, key=self._load)), task, self._standby)
 
     def _had_active_before(self, task: Task) -> str | None:
         return self._had_active.get(task)

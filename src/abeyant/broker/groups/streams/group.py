@@ -163,13 +163,13 @@ class StreamsGroup:
 
     def taken(self, process_id: str) -> tuple[TaskSet, TaskSet]:
         """Return the active tasks of all processes, and all tasks of this one, with those still to revoke. O(tasks)."""
-        everywhere: set[Task] = set()
-        here: set[Task] = set()
+        active_tasks: set[Task] = set()
+        own_tasks: set[Task] = set()
         for member in self.members.values():
-            everywhere |= member.assigned.active | member.revoking.active
+            active_tasks |= member.assigned.active | member.revoking.active
             if member.process_id == process_id:
-                here = here.union(*member.assigned, *member.revoking)
-        return frozenset(everywhere), frozenset(here)
+                own_tasks = own_tasks.union(*member.assigned, *member.revoking)
+        return frozenset(active_tasks), frozenset(own_tasks)
 
 
 def reconcile(
@@ -184,27 +184,27 @@ def reconcile(
             return member
         epoch += 1
     revoking = member.assigned.without(target)
-    kept = member.assigned.without(revoking)
+    remaining = member.assigned.without(revoking)
     since = {task: member.since.get(task, member.epoch) for task in member.assigned.active}
     if any(revoking) and (owned is None or owned.overlaps(revoking)):
         return member._replace(
             state=MemberState.UNREVOKED,
             epoch=epoch,
             previous_epoch=member.epoch,
-            assigned=kept,
+            assigned=remaining,
             revoking=revoking,
             since=since,
         )
-    wanted = target.without(kept)
-    everywhere, here = group.taken(member.process_id)
-    free = Tasks(wanted.active - everywhere - here, wanted.standby - here)
+    missing = target.without(remaining)
+    active_tasks, own_tasks = group.taken(member.process_id)
+    free = Tasks(missing.active - active_tasks - own_tasks, missing.standby - own_tasks)
     return member._replace(
-        state=MemberState.STABLE if free == wanted else MemberState.UNRELEASED,
+        state=MemberState.STABLE if free == missing else MemberState.UNRELEASED,
         epoch=target_epoch,
         previous_epoch=member.epoch,
-        assigned=Tasks(kept.active | free.active, kept.standby | free.standby),
+        assigned=Tasks(remaining.active | free.active, remaining.standby | free.standby),
         revoking=NO_TASKS,
-        since={task: since[task] for task in kept.active} | dict.fromkeys(free.active, target_epoch),
+        since={task: since[task] for task in remaining.active} | dict.fromkeys(free.active, target_epoch),
     )
 
 

@@ -74,7 +74,7 @@ def read_key(kind: int, data: bytes) -> tuple[str, str]:
 
 def group(group_id: str, epoch: int, validated_epoch: int, configs: Mapping[str, str]) -> Entry:
     """Return the record with a group's epoch, the topology epoch whose topics exist, and the assignment's settings."""
-    settings = [KeyValue(*one) for one in sorted(configs.items())]
+    settings = [KeyValue(*item) for item in sorted(configs.items())]
     value = Message(epoch=epoch, metadata_hash=0, validated_epoch=validated_epoch, configs=settings)
     return _group_key(GROUP, group_id), _GROUP.write(0, value)
 
@@ -120,50 +120,50 @@ def topology(group_id: str, one: Topology) -> Entry:
 
 def replay(group: StreamsGroup, kind: int, member_id: str, value: bytes | None) -> None:
     """Apply a record to its group, except a tombstone of the whole group. Raises ValueError."""
-    known = group.members.get(member_id) or StreamsMember(member_id)
+    previous = group.members.get(member_id) or StreamsMember(member_id)
     if kind == GROUP and value is not None:
-        found = _GROUP.read(value)
-        group.epoch, group.validated_epoch = found.epoch, found.validated_epoch
-        group.configs = {one.key: one.value for one in found.configs or ()}
+        record = _GROUP.read(value)
+        group.epoch, group.validated_epoch = record.epoch, record.validated_epoch
+        group.configs = {config.key: config.value for config in record.configs or ()}
     elif kind == TARGET and value is not None:
-        found = _TARGET_EPOCH.read(value)
-        group.target_epoch, group.target_time = found.epoch, found.timestamp
+        record = _TARGET_EPOCH.read(value)
+        group.target_epoch, group.target_time = record.epoch, record.timestamp
     elif kind == TOPOLOGY:
         group.topology = None if value is None else read_topology(_TOPOLOGY.read(value))
     elif kind == TARGET_OF_MEMBER and value is None:
         group.target.pop(member_id, None)
     elif kind == TARGET_OF_MEMBER and value is not None:
-        found = _TARGET.read(value)
-        group.target[member_id] = Tasks(read_tasks(found.active), read_tasks(found.standby))
+        record = _TARGET.read(value)
+        group.target[member_id] = Tasks(read_tasks(record.active), read_tasks(record.standby))
     elif kind == MEMBER and value is None:
         group.members.pop(member_id, None)
         if not group.members:
             group.shutdown_by = None
     elif kind == MEMBER and value is not None:
-        group.members[member_id] = _read_member(value, known)
+        group.members[member_id] = _read_member(value, previous)
     elif kind == CURRENT and value is not None:
-        group.members[member_id] = _read_current(value, known)
+        group.members[member_id] = _read_current(value, previous)
 
 
-def _read_member(data: bytes, known: StreamsMember) -> StreamsMember:
+def _read_member(data: bytes, previous: StreamsMember) -> StreamsMember:
     value = _MEMBER.read(data)
     endpoint = value.user_endpoint
-    return known._replace(
+    return previous._replace(
         rack_id=value.rack_id, client_id=value.client_id, client_host=value.client_host,
         rebalance_timeout=value.rebalance_timeout, topology_epoch=value.topology_epoch, process_id=value.process_id,
         user_endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
-        client_tags=tuple(KeyValue(one.key, one.value) for one in value.client_tags),
+        client_tags=tuple(KeyValue(tag.key, tag.value) for tag in value.client_tags),
     )  # fmt: skip
 
 
-def _read_current(data: bytes, known: StreamsMember) -> StreamsMember:
+def _read_current(data: bytes, previous: StreamsMember) -> StreamsMember:
     value = _CURRENT.read(data)
     since = {
         (row.subtopology_id, index): epoch
         for row in (*value.active, *value.revoking_active)
         for index, epoch in zip(row.partitions, row.epochs or [value.epoch] * len(row.partitions), strict=True)
     }
-    return known._replace(
+    return previous._replace(
         epoch=value.epoch, previous_epoch=value.previous_epoch, state=MemberState(value.state), since=since,
         assigned=Tasks(read_tasks(value.active), read_tasks(value.standby)),
         revoking=Tasks(read_tasks(value.revoking_active), read_tasks(value.revoking_standby)),

@@ -87,17 +87,17 @@ def _explain(part: Any, error: ErrorCode, text: str | None) -> None:
     if text is None:
         return
     if isinstance(part, (list, tuple)):
-        for one in part:
-            _explain(one, error, text)
+        for item in part:
+            _explain(item, error, text)
     elif isinstance(part, Message):
         if part.error_code == error:
             part.error_message = text
-        for one in vars(part).values():
-            _explain(one, error, text)
+        for item in vars(part).values():
+            _explain(item, error, text)
 
 
 def _first(request: Any, names: Iterable[str]) -> str | None:
-    return next((found for name in names if (found := getattr(request, name, None)) is not None), None)
+    return next((value for name in names if (value := getattr(request, name, None)) is not None), None)
 
 
 def _refusal(call: Any, item: Any, operation: int, kind: int) -> ErrorCode | None:
@@ -139,20 +139,20 @@ def _take_out(call: Any, fields: tuple[str, ...], operation: int, kind: int) -> 
         if not items:
             continue
         refused: dict[ErrorCode, list[Any]] = {}
-        kept = []
+        allowed = []
         for item in items:
             error = _refusal(call, item, operation, kind)
             if error is None:
-                kept.append(item)
+                allowed.append(item)
             else:
                 refused.setdefault(error, []).append(_shown(call, item))
-        for error, some in refused.items():
-            rows = _rows_of(call, replace(call.request, **{field: tuple(some)}), error)
-            what = next(one for one, code in FAILED.items() if code is error)
-            _explain(rows, error, _message(call, operation, what))
-            call.amendments.append(_adding(rows, alone=not kept and not call.amendments))
+        for error, refused_items in refused.items():
+            rows = _rows_of(call, replace(call.request, **{field: tuple(refused_items)}), error)
+            error_kind = next(key for key, code in FAILED.items() if code is error)
+            _explain(rows, error, _message(call, operation, error_kind))
+            call.amendments.append(_adding(rows, alone=not allowed and not call.amendments))
         if refused:
-            call.request = replace(call.request, **{field: tuple(kept)})
+            call.request = replace(call.request, **{field: tuple(allowed)})
 
 
 def _rows_of(call: Any, request: Any, error: ErrorCode) -> Any:
@@ -207,8 +207,8 @@ def _find_coordinator(call: Any) -> None:
 
 def _offset_fetch(call: Any) -> None:
     request = call.request
-    one = getattr(request, "group_id", None) if request.groups is None else None
-    if one is not None and not allows(call, DESCRIBE, GROUP, one):
+    group_id = getattr(request, "group_id", None) if request.groups is None else None
+    if group_id is not None and not allows(call, DESCRIBE, GROUP, group_id):
         raise ApiError(FAILED[GROUP])
 
 
@@ -232,11 +232,11 @@ def _add_partitions(call: Any) -> None:
     topics = call.request.v3_and_below_topics
     refused = [topic for topic in topics if not allows(call, WRITE, TOPIC, topic.name)]
     if refused:
-        for some, error in (
+        for subset, error in (
             (refused, FAILED[TOPIC]),
             ([topic for topic in topics if topic not in refused], ErrorCode.operation_not_attempted),
         ):
-            rows = call.api.error_response(replace(call.request, v3_and_below_topics=tuple(some)), error)
+            rows = call.api.error_response(replace(call.request, v3_and_below_topics=tuple(subset)), error)
             call.amendments.append(_adding(rows, alone=not call.amendments))
         call.request = replace(call.request, v3_and_below_topics=())
 
@@ -247,9 +247,9 @@ def _share_offsets(call: Any) -> None:
     for group in call.request.groups:
         topics = group.topics
         if topics is not None and allows(call, DESCRIBE, GROUP, group.group_id):
-            refused = [one for one in topics if not allows(call, DESCRIBE, TOPIC, one.topic_name)]
+            refused = [topic for topic in topics if not allows(call, DESCRIBE, TOPIC, topic.topic_name)]
             if refused:
-                topics = tuple(one for one in topics if one not in refused)
+                topics = tuple(topic for topic in topics if topic not in refused)
                 rows = call.api.module.refused_topics(refused, FAILED[TOPIC], SAYS[TOPIC])
                 call.amendments.append(_adding_topics(group.group_id, rows))
         groups.append(replace(group, topics=topics))

@@ -34,12 +34,14 @@ def broker_of(call: Call, name: str, what: str = "Node", expected: str = ",") ->
     """Return the id of the broker that a resource names; None for all. Raises ApiError unless it is this one."""
     if not name:
         return None
-    own = call.broker.id
-    if name != str(own):
+    broker_id = call.broker.id
+    if name != str(broker_id):
         if not name.lstrip("-").isdecimal():
             raise ApiError(ErrorCode.invalid_request, f"{what} id must be an integer, but it is: {name}")
-        raise ApiError(ErrorCode.invalid_request, f"Unexpected broker id, expected {own}{expected} but received {name}")
-    return own
+        raise ApiError(
+            ErrorCode.invalid_request, f"Unexpected broker id, expected {broker_id}{expected} but received {name}"
+        )
+    return broker_id
 
 
 def alter(call: Call, change: Change, alter_loggers: Callable[[Call, Any], None] | None = None) -> None:
@@ -49,10 +51,10 @@ def alter(call: Call, change: Change, alter_loggers: Callable[[Call, Any], None]
     a broker's loggers; without it they cannot be changed. Both may raise ApiError.
     """
     resources = call.request.resources
-    named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
 
     def alter_one(resource: Any) -> Message:
-        if named[resource.resource_type, resource.resource_name] > 1:
+        if counts[resource.resource_type, resource.resource_name] > 1:
             raise ApiError(ErrorCode.invalid_request, "Each resource must appear at most once.")
         _check_names(resource)
         if resource.resource_type == BROKER_LOGGER and alter_loggers is not None:
@@ -100,10 +102,10 @@ def _check_names(resource: Any) -> None:
 
 def _check_listener(call: Call, broker: int | None, changes: Mapping[str, str]) -> None:
     """Raise ConfigError if this broker's listener refuses the change."""
-    settings, here = call.broker.cluster.settings, call.broker.id
-    of_all, own = settings.dynamic(None), settings.dynamic(here)
-    after = {**changes, **own} if broker is None else {**of_all, **changes}
-    check_listener(call.broker.cluster.security.protocol, {**of_all, **own}, after, settings.static)
+    settings, broker_id = call.broker.cluster.settings, call.broker.id
+    defaults, broker_settings = settings.dynamic(None), settings.dynamic(broker_id)
+    after = {**changes, **broker_settings} if broker is None else {**defaults, **changes}
+    check_listener(call.broker.cluster.security.protocol, {**defaults, **broker_settings}, after, settings.static)
 
 
 def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], dict[str, str]]) -> None:
@@ -142,11 +144,11 @@ def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], di
     elif resource.resource_type in _NAMELESS:
         if not resource.resource_name:
             raise ApiError(ErrorCode.invalid_request, _NAMELESS[resource.resource_type])
-        named = controller.groups if resource.resource_type == GROUP else controller.client_metrics
-        changed = change(named.own(resource.resource_name), resource)
-        named.check(changed)
+        configs = controller.groups if resource.resource_type == GROUP else controller.client_metrics
+        changed = change(configs.own(resource.resource_name), resource)
+        configs.check(changed)
         if not call.request.validate_only:
-            named.change(resource.resource_name, changed)
+            configs.change(resource.resource_name, changed)
     else:
         raise ApiError(ErrorCode.invalid_request, f"Unknown resource type {resource.resource_type}")
 
@@ -154,8 +156,8 @@ def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], di
 def _warn(scope: Scope, resource: Any, changed: Mapping[str, str]) -> None:
     """Log the names of settings that were set and have no effect."""
     names = {config.name for config in resource.configs} & changed.keys()
-    if found := sorted(name for name in names if not definition(scope, name).has_effect):
-        logger("broker").warning("settings without effect in this broker: %s", ", ".join(found))
+    if ineffective := sorted(name for name in names if not definition(scope, name).has_effect):
+        logger("broker").warning("settings without effect in this broker: %s", ", ".join(ineffective))
 
 
 def _check_min_isr(broker: int | None, resource: Any, changes: Mapping[str, str]) -> None:

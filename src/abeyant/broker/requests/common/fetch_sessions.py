@@ -49,12 +49,12 @@ class FetchSession:
 
     def update(self, queries: list[Any], forgotten: list[Key]) -> None:
         """Apply the changes of a request."""
-        for one in queries:
-            kept = self.partitions.get(one.key)
-            if kept is None:
-                self.partitions[one.key] = SessionPartition(one)
+        for query in queries:
+            partition = self.partitions.get(query.key)
+            if partition is None:
+                self.partitions[query.key] = SessionPartition(query)
             else:
-                kept.query = one
+                partition.query = query
         for key in forgotten:
             self.partitions.pop(key, None)
 
@@ -63,8 +63,8 @@ class FetchSession:
         return [
             result
             for result in results
-            if (kept := self.partitions.get(result.query.key)) is not None
-            and (result.is_news or kept.last_marks != (result.high_watermark, result.start))
+            if (partition := self.partitions.get(result.query.key)) is not None
+            and (result.is_news or partition.last_marks != (result.high_watermark, result.start))
         ]
 
     def sent(self, changes: list[Any]) -> None:

@@ -80,9 +80,9 @@ def keys_of(call: Any) -> tuple[tuple[str, int | str], ...]:
     """Return the partitions that a request names, or else its group and member, if any."""
     if hasattr(call, "fetch"):
         return tuple((position.topic, position.partition) for position in call.fetch.positions)
-    found = {(name, index): None for name, index in _partitions(call) if name is not None and index is not None}
-    if found:
-        return tuple(found)
+    keys = {(name, index): None for name, index in _partitions(call) if name is not None and index is not None}
+    if keys:
+        return tuple(keys)
     group = getattr(call.request, "group_id", None)
     return () if group is None else ((group, getattr(call.request, "member_id", None) or ""),)
 
@@ -98,19 +98,19 @@ def transactional_ids_of(call: Any) -> set[str]:
     """Return the transactional ids that a request names."""
     if call.api.name not in NAME_TRANSACTIONS or call.request is None:
         return set()
-    one = ("transactional_id", "v3_and_below_transactional_id")
-    return _ids_of(call.request, one, ("transactions", "transactional_ids"), key_type=1)
+    fields = ("transactional_id", "v3_and_below_transactional_id")
+    return _ids_of(call.request, fields, ("transactions", "transactional_ids"), key_type=1)
 
 
-def _ids_of(request: Any, one: Iterable[str], several: Iterable[str], *, key_type: int) -> set[str]:
-    """Return the ids in the fields `one`, and in the lists `several`, of ids or of messages with a field of `one`."""
-    found = {getattr(request, field, None) for field in one}
-    for field in several:
+def _ids_of(request: Any, id_fields: Iterable[str], list_fields: Iterable[str], *, key_type: int) -> set[str]:
+    """Return the ids in `id_fields`, and in the lists `list_fields`, of ids or of messages with `id_fields`."""
+    ids = {getattr(request, field, None) for field in id_fields}
+    for field in list_fields:
         for part in getattr(request, field, None) or ():
-            found |= {part} if isinstance(part, str) else {getattr(part, name, None) for name in one}
+            ids |= {part} if isinstance(part, str) else {getattr(part, name, None) for name in id_fields}
     if getattr(request, "key_type", None) == key_type:  # FindCoordinator
-        found |= {getattr(request, "key", None), *(getattr(request, "coordinator_keys", None) or ())}
-    return {id_ for id_ in found if id_}
+        ids |= {getattr(request, "key", None), *(getattr(request, "coordinator_keys", None) or ())}
+    return {id_ for id_ in ids if id_}
 
 
 def _partitions(call: Any) -> Iterator[tuple[str | None, int | None]]:
@@ -125,8 +125,8 @@ def _partitions(call: Any) -> Iterator[tuple[str | None, int | None]]:
 def _named(request: Any, by_id: Mapping[uuid.UUID, Topic]) -> Iterator[tuple[str | None, int | None]]:
     """Yield the topics and partitions in a message's fields; `ALL` for a null array of topics."""
     for field in _SEVERAL:
-        for one in getattr(request, field, None) or ():
-            yield from _named(one, by_id)
+        for element in getattr(request, field, None) or ():
+            yield from _named(element, by_id)
     topics = _first_of(request, _TOPICS)
     if topics is None and any(hasattr(request, field) for field in _TOPICS):
         yield ALL, None
@@ -140,17 +140,17 @@ def _named(request: Any, by_id: Mapping[uuid.UUID, Topic]) -> Iterator[tuple[str
 
 
 def _first_of(message: Any, fields: Iterable[str]) -> Iterable[Any] | None:
-    return next((found for field in fields if (found := getattr(message, field, None)) is not None), None)
+    return next((value for field in fields if (value := getattr(message, field, None)) is not None), None)
 
 
 def _topic_name(topic: Any, by_id: Mapping[uuid.UUID, Topic]) -> str | None:
-    name = next((found for field in ("name", "topic", "topic_name") if (found := getattr(topic, field, None))), None)
+    name = next((value for field in ("name", "topic", "topic_name") if (value := getattr(topic, field, None))), None)
     return name or _name_by_id(getattr(topic, "topic_id", None), by_id)
 
 
 def _name_by_id(topic_id: uuid.UUID | None, by_id: Mapping[uuid.UUID, Topic]) -> str | None:
-    found = by_id.get(topic_id or _NO_ID)
-    return None if found is None else found.name
+    topic = by_id.get(topic_id or _NO_ID)
+    return None if topic is None else topic.name
 
 
 def _index(partition: Any) -> int | None:

@@ -29,18 +29,18 @@ def results(
     by_key: dict[object, list[Any]] = {}
     for index, item in enumerate(items):
         by_key.setdefault(getattr(item, key) if key else index, []).append(item)
-    found = []
-    for value, same in by_key.items():
+    rows = []
+    for value, group in by_key.items():
         try:
-            if len(same) > 1:
+            if len(group) > 1:
                 raise ApiError(ErrorCode.invalid_request, repeated.format(value) or None)
-            one = failed(same[-1], result) if isinstance(result, ErrorCode) else result(same[-1])
+            row = failed(group[-1], result) if isinstance(result, ErrorCode) else result(group[-1])
         except ApiError as error:
-            one = failed(same[-1], error.code)
+            row = failed(group[-1], error.code)
             if error.message is not None:
-                one.error_message = error.message
-        found.append(one)
-    return found
+                row.error_message = error.message
+        rows.append(row)
+    return rows
 
 
 def by_topic(
@@ -58,9 +58,9 @@ def by_topic(
 
     `name` and `partitions` are attributes of a topic in the request; `into` is that of its partitions in the response.
     """
-    found = []
+    messages = []
     for topic in topics:
-        of_one = result if isinstance(result, ErrorCode) else partial(result, topic)
-        rows = results(getattr(topic, partitions), of_one, failed, key=key, repeated=repeated)
-        found.append(Message(**{name: getattr(topic, name), into: rows}))
-    return found
+        item_result = result if isinstance(result, ErrorCode) else partial(result, topic)
+        rows = results(getattr(topic, partitions), item_result, failed, key=key, repeated=repeated)
+        messages.append(Message(**{name: getattr(topic, name), into: rows}))
+    return messages

@@ -26,29 +26,29 @@ Do = Callable[["ShareStateShard", ShareKey, Any, Message, Finish], object]
 def answer_each(call: Call, do: Do) -> None:
     """Answer with the result of `do` for each partition, once all are written."""
     topics: dict[uuid.UUID | None, dict[int, Message]] = {topic.topic_id: {} for topic in call.request.topics}
-    left = sum(len(topic.partitions) for topic in call.request.topics)
+    remaining = sum(len(topic.partitions) for topic in call.request.topics)
 
     def finish(topic_id: uuid.UUID | None, row: Message, error: ErrorCode) -> None:
-        nonlocal left
+        nonlocal remaining
         if error is not ErrorCode.none:
             row.error_code = error
         topics[topic_id][row.partition] = row
-        left -= 1
-        if not left:
+        remaining -= 1
+        if not remaining:
             call.answer(_response(topics))
 
-    if not left:
+    if not remaining:
         call.answer(_response(topics))
     for topic in call.request.topics:
-        for asked in topic.partitions:
-            row = Message(partition=asked.partition)
+        for partition in topic.partitions:
+            row = Message(partition=partition.partition)
             done = partial(finish, topic.topic_id, row)
             try:
                 if topic.topic_id is None:
                     raise ApiError(ErrorCode.invalid_request, "The topic id cannot be null.")
-                key = ShareKey(call.request.group_id, topic.topic_id, asked.partition)
+                key = ShareKey(call.request.group_id, topic.topic_id, partition.partition)
                 shard = call.broker.share_coordinator.shard(coordinator_key(*key))
-                do(shard, key, asked, row, done)
+                do(shard, key, partition, row, done)
             except ApiError as error:
                 row.error_message = error.message
                 done(error.code)

@@ -55,7 +55,7 @@ def require_topic(call: Call, topic_id: uuid.UUID | None, index: int) -> str:
 def acknowledge(call: Call, then: Callable[[Results], object]) -> None:
     """Apply the acknowledgements of a request. Call `then` once with the error, or None, of each partition."""
     results: Results = {}
-    wanted: dict[TopicPartition, list[Acknowledgement]] = {}
+    acknowledgements: dict[TopicPartition, list[Acknowledgement]] = {}
     for topic in call.request.topics:
         for row in topic.partitions:
             key = topic.topic_id, row.partition_index
@@ -71,19 +71,19 @@ def acknowledge(call: Call, then: Callable[[Results], object]) -> None:
             except ApiError as error:
                 results[key] = error
             else:
-                wanted[key] = batches
-    if not any(wanted.values()):
+                acknowledgements[key] = batches
+    if not any(acknowledgements.values()):
         then(results)
         return
-    left = set(wanted)
+    remaining = set(acknowledgements)
 
     def done(key: TopicPartition, error: ApiError | None) -> None:
         results[key] = error
-        left.discard(key)
-        if not left:
+        remaining.discard(key)
+        if not remaining:
             then(results)
 
-    for key, batches in wanted.items():
+    for key, batches in acknowledgements.items():
         if batches:
             _acknowledge(call, key, batches, partial(done, key))
         else:
@@ -126,13 +126,13 @@ def _check(batches: Iterable[Acknowledgement], *, may_renew: bool) -> None:
 
 def name_leaders(call: Call, rows: Iterable[tuple[TopicPartition, Message]]) -> list[Message]:
     """Set the current leader in rows with an error of `MOVED`. Return the brokers that lead those partitions."""
-    moved = []
+    moved_partitions = []
     rows = list(rows)
     for (topic_id, index), row in rows:
         if row.error_code in MOVED:
             name_leader(row, call, None, topic_id, index)
-            moved.append((None, topic_id, index))
-    return leaders_of(call, moved) if moved else []
+            moved_partitions.append((None, topic_id, index))
+    return leaders_of(call, moved_partitions) if moved_partitions else []
 
 
 def new_row(index: int, error: ApiError | None) -> Message:

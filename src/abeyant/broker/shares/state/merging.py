@@ -15,15 +15,15 @@ def merge(batches: Iterable[StateBatch], start: int) -> tuple[StateBatch, ...]:
     count never falls, and with one count it goes from available to acknowledged or archived. O(n log n) for n batches
     that overlap little.
     """
-    known = sorted(batch for batch in batches if batch.last >= start)
-    borders = sorted({border for batch in known for border in (max(batch.first, start), batch.last + 1)})
+    ordered = sorted(batch for batch in batches if batch.last >= start)
+    borders = sorted({border for batch in ordered for border in (max(batch.first, start), batch.last + 1)})
     merged: list[StateBatch] = []
     active: list[StateBatch] = []
     upcoming = 0
     for first, after in pairwise(borders):
         active = [batch for batch in active if batch.last >= first]
-        while upcoming < len(known) and known[upcoming].first <= first:
-            active.append(known[upcoming])
+        while upcoming < len(ordered) and ordered[upcoming].first <= first:
+            active.append(ordered[upcoming])
             upcoming += 1
         if not active:
             continue

@@ -48,8 +48,8 @@ class ShareStateShard(Shard):
         if version_of(record.key) == records.UPDATE:
             if record.value is not None:
                 change = records.read_update(record.value)
-                known = self.states.get(key)
-                self.states[key] = change if known is None else _changed(known, change)
+                state = self.states.get(key)
+                self.states[key] = change if state is None else _changed(state, change)
                 self._updates[key] += 1
         elif record.value is None:
             self.states.pop(key, None)
@@ -85,14 +85,14 @@ class ShareStateShard(Shard):
         With a `start` of -1, the leader that reads the state first decides the start.
         """
         self._require_partition(key)
-        known = self.states.get(key)
-        if known is not None and state_epoch != -1 and known.state_epoch > state_epoch:
+        current = self.states.get(key)
+        if current is not None and state_epoch != -1 and current.state_epoch > state_epoch:
             raise ApiError(
                 ErrorCode.fenced_state_epoch,
                 "The share coordinator rejected the request because the share-group state epoch did not match.",
             )
         now_ms = self.broker.now_ms()
-        epoch = 0 if known is None else known.snapshot_epoch + 1
+        epoch = 0 if current is None else current.snapshot_epoch + 1
         state = ShareState(epoch, state_epoch, 0, start, -1 if start == -1 else 0, (), now_ms, now_ms)
         self._append(records.snapshot(key, state), then)
 
@@ -140,9 +140,9 @@ class ShareStateShard(Shard):
 
     def forget_topic(self, topic_id: uuid.UUID) -> None:
         """Delete the states of a deleted topic."""
-        gone = [records.tombstone(key) for key in self.states if key.topic_id == topic_id]
-        if gone:
-            self.write(gone, ignore, timeout=self._timeout)
+        tombstones = [records.tombstone(key) for key in self.states if key.topic_id == topic_id]
+        if tombstones:
+            self.write(tombstones, ignore, timeout=self._timeout)
 
     def _change(self, key: ShareKey, change: ShareState, then: Then) -> None:
         if self._updates[key] < self._updates_per_snapshot:
@@ -150,8 +150,8 @@ class ShareStateShard(Shard):
             return
         now_ms = self.broker.now_ms()
         state = _changed(self.states[key], change)
-        whole = state._replace(snapshot_epoch=state.snapshot_epoch + 1, created_ms=now_ms, written_ms=now_ms)
-        self._append(records.snapshot(key, whole), then)
+        snapshot = state._replace(snapshot_epoch=state.snapshot_epoch + 1, created_ms=now_ms, written_ms=now_ms)
+        self._append(records.snapshot(key, snapshot), then)
 
     def _append(self, entry: Entry, then: Then) -> None:
         self.write([entry], then, timeout=self._timeout)
@@ -163,14 +163,14 @@ class ShareStateShard(Shard):
         if topic is None or key.partition >= len(topic.partitions):
             raise ApiError(ErrorCode.unknown_topic_or_partition, "This server does not host this topic-partition.")
 
-    def _require_state(self, key: ShareKey, what: str, leader_epoch: int) -> ShareState:
+    def _require_state(self, key: ShareKey, operation: str, leader_epoch: int) -> ShareState:
         if key.partition < 0:
             self._require_partition(key)
         state = self.states.get(key)
         if state is None:
             raise ApiError(
                 ErrorCode.invalid_request,
-                f"{what} operation on uninitialized share partition not allowed.",
+                f"{operation} operation on uninitialized share partition not allowed.",
             )
         if leader_epoch != -1 and state.leader_epoch > leader_epoch:
             raise ApiError(

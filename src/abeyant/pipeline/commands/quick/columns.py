@@ -25,19 +25,21 @@ def mapped(table: pa.Table, wanted: Mapping[str, str], columns: Mapping[str, str
     lower = [column.lower() for column in table.column_names]
     if len({*lower}) < len(lower):
         raise NeedsSparkError(f"two columns of {name} differ only in upper and lower case")
-    known = columns_of(wanted)
-    check_known(columns, known, name)
+    names = columns_of(wanted)
+    check_known(columns, names, name)
     check_quoted(columns, table.column_names, name)
     values = {column: _value(table, lower, sql, f"{name}: {column}={sql}") for column, sql in columns.items()}
-    given = [column if column in known else shown for column, shown in zip(lower, table.column_names, strict=True)]
-    table = table.rename_columns(given)
+    new_names = [
+        column if column in names else original for column, original in zip(lower, table.column_names, strict=True)
+    ]
+    table = table.rename_columns(new_names)
     for column, value in values.items():
-        place = table.schema.get_field_index(column)
-        table = table.append_column(column, value) if place < 0 else table.set_column(place, column, value)
+        index = table.schema.get_field_index(column)
+        table = table.append_column(column, value) if index < 0 else table.set_column(index, column, value)
     return table
 
 
-def _value(table: pa.Table, lower: list[str], sql: str, shown: str) -> pa.ChunkedArray:
+def _value(table: pa.Table, lower: list[str], sql: str, label: str) -> pa.ChunkedArray:
     if (text := text_of(sql)) is not None:
         return pa.chunked_array([pa.repeat(pa.scalar(text), table.num_rows)])
     if (number := number_of(sql)) is not None:
@@ -46,4 +48,4 @@ def _value(table: pa.Table, lower: list[str], sql: str, shown: str) -> pa.Chunke
     if column in lower:
         return table.column(lower.index(column))
     names = table.column_names
-    raise AbeyantError(f"{shown}: no column {sql} (columns: {listed(names)}){did_you_mean(column or sql, names)}")
+    raise AbeyantError(f"{label}: no column {sql} (columns: {listed(names)}){did_you_mean(column or sql, names)}")

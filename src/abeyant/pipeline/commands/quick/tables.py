@@ -119,8 +119,8 @@ def completed(
 
     Raises `AbeyantError` for missing columns, `NeedsSparkError` for columns that need Spark.
     """
-    given = table.column_names
-    warn_of_ignored([*map(str.lower, given)], columns_of(wanted), name)
+    names = table.column_names
+    warn_of_ignored([*map(str.lower, names)], columns_of(wanted), name)
     table = mapped(table, wanted, columns, name)
     constant = text_of(columns.get("timeout", ""))
     if constant is not None and parse_duration(constant) is None:
@@ -129,32 +129,32 @@ def completed(
     if "watches" in kinds:
         del kinds["watches"]
         kinds |= {"key": "text", "required": "an integer"}
-    if beyond := [column for column in _TOO_MUCH if name == "operations" and column in table.column_names]:
-        raise NeedsSparkError(f"operations has a column {beyond[0]}")
-    found: dict[str, pa.ChunkedArray] = {}
-    unread = pa.chunked_array([pa.nulls(table.num_rows, pa.string())])
+    if unsupported := [column for column in _TOO_MUCH if name == "operations" and column in table.column_names]:
+        raise NeedsSparkError(f"operations has a column {unsupported[0]}")
+    arrays: dict[str, pa.ChunkedArray] = {}
+    reasons = pa.chunked_array([pa.nulls(table.num_rows, pa.string())])
     for column, kind in kinds.items():
         if column not in table.column_names:
             if column in DEFAULTS:
                 continue
             raise SchemaError(
-                f"{name}: no column {column!r}, expected {_SPARK_TYPES.get(kind, kind)} (columns: {listed(given)}); "
+                f"{name}: no column {column!r}, expected {_SPARK_TYPES.get(kind, kind)} (columns: {listed(names)}); "
                 f"--{name.removesuffix('s')} COLUMN=SQL maps a column"
             )
-        found[column], why = converted(table[column], column, kind)
-        if why is not None:
-            unread = pc.coalesce(unread, why)
-    return pa.table({**found, REJECT_REASON: unread})
+        arrays[column], reason = converted(table[column], column, kind)
+        if reason is not None:
+            reasons = pc.coalesce(reasons, reason)
+    return pa.table({**arrays, REJECT_REASON: reasons})
 
 
-def _plain(table: pa.Table, wanted: Mapping[str, str]) -> pa.Table:
+def _plain(table: pa.Table, columns: Mapping[str, str]) -> pa.Table:
     """Return a normalized table with Spark's columns, in their order and types, for its rejected rows."""
     names = table.column_names
     how_long = next((name for name in ("timeout_ms", "timeout", "deadline") if name in names), "timeout_ms")
-    order = [how_long if name == "timeout_ms" else name for name in wanted]
+    order = [how_long if name == "timeout_ms" else name for name in columns]
     order += [name for name in ("cancel_key", "extend_key", "pause_key") if name in names]
     kinds = {"text": pa.string(), "a timestamp": pa.timestamp("us", "UTC"), "an integer": pa.int64()}
-    types = {name: kinds.get(wanted.get(name, "text"), _WATCHES) for name in order}
+    types = {name: kinds.get(columns.get(name, "text"), _WATCHES) for name in order}
     types |= {"timeout": pa.int64(), "deadline": kinds["a timestamp"]}
     schema = pa.schema([(name, types[name]) for name in [*order]] + [(REJECT_REASON, pa.string())])
     return table.select(schema.names).cast(schema)

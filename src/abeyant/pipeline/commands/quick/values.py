@@ -31,49 +31,49 @@ def converted(column: pa.ChunkedArray, name: str, kind: str) -> tuple[pa.Chunked
 
     Raises `NeedsSparkError` for a type or a text that only Spark can convert. O(distinct texts), in Python.
     """
-    found = column.type
-    if pa.types.is_dictionary(found):
-        column, found = column.cast(found.value_type), found.value_type
-    if pa.types.is_string(found) or pa.types.is_large_string(found):
+    source_type = column.type
+    if pa.types.is_dictionary(source_type):
+        column, source_type = column.cast(source_type.value_type), source_type.value_type
+    if pa.types.is_string(source_type) or pa.types.is_large_string(source_type):
         if kind == "text":
             return column.cast(pa.string()), None
-        to, parse, called = _KINDS[kind]
-        return _parsed(column, to, parse, lambda text: unreadable_reason(name, called, text))
-    if kind == "text" and is_whole(found):
+        target_type, parse, type_name = _KINDS[kind]
+        return _parsed(column, target_type, parse, lambda text: unreadable_reason(name, type_name, text))
+    if kind == "text" and is_whole(source_type):
         return column.cast(pa.string()), None
-    if kind == "an integer" and pa.types.is_signed_integer(found):
+    if kind == "an integer" and pa.types.is_signed_integer(source_type):
         return column.cast(pa.int64()), None
-    if pa.types.is_timestamp(found) and kind == "a timestamp":
-        if found.unit == "ns":
+    if pa.types.is_timestamp(source_type) and kind == "a timestamp":
+        if source_type.unit == "ns":
             column = pc.floor_temporal(column, unit="microsecond")
-        return column.cast(pa.timestamp("us", found.tz)).cast(pa.timestamp("us", "UTC")), None
-    if pa.types.is_date32(found) and kind == "a timestamp":
+        return column.cast(pa.timestamp("us", source_type.tz)).cast(pa.timestamp("us", "UTC")), None
+    if pa.types.is_date32(source_type) and kind == "a timestamp":
         return column.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC")), None
-    raise NeedsSparkError(f"{name} is {found}")
+    raise NeedsSparkError(f"{name} is {source_type}")
 
 
 def _parsed(
-    column: pa.ChunkedArray, to: pa.DataType, parse: Callable[[str], Any], why: Callable[[str], str]
+    column: pa.ChunkedArray, target_type: pa.DataType, parse: Callable[[str], Any], explain: Callable[[str], str]
 ) -> tuple[pa.ChunkedArray, pa.ChunkedArray | None]:
     encoded = column.combine_chunks().dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     values = [parse(text) for text in texts]
-    reasons = [why(text) if value is None else None for text, value in zip(texts, values, strict=True)]
-    read = pa.array(values, pa.int64()).cast(to).take(encoded.indices)
-    unread = None
+    reasons = [explain(text) if value is None else None for text, value in zip(texts, values, strict=True)]
+    array = pa.array(values, pa.int64()).cast(target_type).take(encoded.indices)
+    row_reasons = None
     if any(reasons):
-        unread = pa.chunked_array([pa.array(reasons, pa.string()).take(encoded.indices)])
-    return pa.chunked_array([read]), unread
+        row_reasons = pa.chunked_array([pa.array(reasons, pa.string()).take(encoded.indices)])
+    return pa.chunked_array([array]), row_reasons
 
 
 def _time(text: str) -> int | None:
     """Return microseconds since 1970; None if the text is no time. Raise NeedsSparkError if only Spark can say."""
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         if _NO_TIME.fullmatch(text):
             return None
         raise NeedsSparkError(f"only Spark says whether {text[:SHOWN_CHARS]!r} is a time")
-    day, hours, zone = found.groups()
+    day, hours, zone = match.groups()
     try:
         time = datetime.fromisoformat(f"{day}T{hours or '00:00'}{zone or 'Z'}")
     except ValueError:  # such as February 30

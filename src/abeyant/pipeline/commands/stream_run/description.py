@@ -25,8 +25,8 @@ _TOOL: Final = {"tool": "abeyant stream"}
 def describe(folder: Folder, checkpoint: str, query: Mapping[str, Any]) -> None:
     """Write the query's description into a folder that `check` accepted, unless it has one."""
     if folder.read(DESCRIPTION) is None:
-        described = _described(checkpoint, query)
-        folder.put(DESCRIPTION, json.dumps(described, indent=2, ensure_ascii=False) + "\n")
+        description = _described(checkpoint, query)
+        folder.put(DESCRIPTION, json.dumps(description, indent=2, ensure_ascii=False) + "\n")
 
 
 def check(folder: Folder, out: Out, checkpoint: str, query: Mapping[str, Any], *, begun: bool) -> None:
@@ -36,18 +36,18 @@ def check(folder: Folder, out: Out, checkpoint: str, query: Mapping[str, Any], *
     directory of something else, one of another query (the error names what differs), and a checkpoint whose result is
     elsewhere.
     """
-    described = _described(checkpoint, query)
+    expected = _described(checkpoint, query)
     before = _read(folder, out)
     if before is None:
-        there = folder.names("")
-        check_former(out, there, DESCRIPTION, "start a new stream, with another --out and checkpoint")
-        if any(name not in (LEASE_FILE, LEASES) for name in there):
+        names = folder.names("")
+        check_former(out, names, DESCRIPTION, "start a new stream, with another --out and checkpoint")
+        if any(name not in (LEASE_FILE, LEASES) for name in names):
             raise AbeyantError(f"{out} exists and is not a result of abeyant stream: it is left alone")
         if begun:
             raise AbeyantError(f"{checkpoint} is the checkpoint of another stream: its result is not in {out}")
         return
-    for name in sorted({*before, *described}):
-        was, now = before.get(name), described.get(name)
+    for name in sorted({*before, *expected}):
+        was, now = before.get(name), expected.get(name)
         if was != now:
             raise AbeyantError(
                 f"{out} is of another stream: {name} was {_shown(was)}, is {_shown(now)}; "
@@ -64,10 +64,10 @@ def _read(folder: Folder, out: Out) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
-        found = json.loads(text)
+        description = json.loads(text)
     except ValueError as error:
         raise AbeyantError(f"cannot read {out}/{DESCRIPTION}: {error}") from error
-    return found if isinstance(found, dict) else {}
+    return description if isinstance(description, dict) else {}
 
 
 def _shown(value: Any) -> str:

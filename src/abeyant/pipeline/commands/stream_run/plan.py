@@ -100,7 +100,7 @@ class Plan:
 
     def _changed_rules(self) -> dict[str, Any]:
         """Return the rules with other values than the defaults. Omit others, as earlier releases wrote none."""
-        said = {name: value for name, value in self.rules.items() if value != DEFAULTS[name]}
+        rules = {name: value for name, value in self.rules.items() if value != DEFAULTS[name]}
         if (calendar := self.rules.get("calendar")) is not None:
-            said["calendar"] = repr(calendar)
-        return said
+            rules["calendar"] = repr(calendar)
+        return rules

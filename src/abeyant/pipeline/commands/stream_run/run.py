@@ -37,14 +37,14 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
         return _run(spark, plan, folder, lines, asked)
 
 
-def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: threading.Event) -> Counted:
+def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, stop_event: threading.Event) -> Counted:
     topics = [*plan.topics, *(topic for topic in (plan.to_topic, plan.aside_topic) if topic)]
     if plan.kafka is not None and topics:
         check_topics(spark, plan.kafka, list(dict.fromkeys(topics)))
     # Open the inputs first, so that one that is refused leaves nothing behind.
     operations, events = (source.stream(spark) for source in (plan.operations, plan.events))
-    begun = plan.begun(spark)
-    drained = plan.check_in(folder, begun=begun)
+    has_begun = plan.begun(spark)
+    drained = plan.check_in(folder, begun=has_begun)
     describe(folder, plan.checkpoint, plan.identity())
     folder.make_directory(ENDING)
     _no_empty_partitions(spark)
@@ -53,11 +53,11 @@ def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: t
     answers, sent = _answers(operations, events, plan), Counted()
     # Signal the end of the input when all has been read. If the first batch has all of the input, signal it at once,
     # unless an earlier run left a batch half done: Spark repeats that one first, unchanged.
-    if not drained and not (plan.drain and not begun and plan.one_batch):
-        _run_once(answers, plan, lines, asked, sent)
-    if plan.drain and not asked.is_set():
+    if not drained and not (plan.drain and not has_begun and plan.one_batch):
+        _run_once(answers, plan, lines, stop_event, sent)
+    if plan.drain and not stop_event.is_set():
         folder.put(f"{ENDING}/{END_OF_INPUT}", "end of input\n")
-        _run_once(answers, plan, lines, asked, sent)
+        _run_once(answers, plan, lines, stop_event, sent)
     return sent
 
 
@@ -114,14 +114,14 @@ def _answers(operations: DataFrame, events: DataFrame, plan: Plan) -> DataFrame:
         raise AbeyantError(str(error)) from error
 
 
-def _run_once(answers: DataFrame, plan: Plan, lines: Lines, asked: threading.Event, sent: Counted) -> None:
+def _run_once(answers: DataFrame, plan: Plan, lines: Lines, stop_event: threading.Event, sent: Counted) -> None:
     # Without a scheme it is a path of this machine, whatever the cluster's default file system.
     writer = answers.writeStream.foreachBatch(_sink(plan, sent)).option("checkpointLocation", plain(plan.checkpoint))
     if plan.trigger is None or plan.drain:
         writer = writer.trigger(availableNow=True)
     else:
         writer = writer.trigger(processingTime=f"{round(plan.trigger * 1000)} milliseconds")
-    follow(writer.start(), lines, asked)
+    follow(writer.start(), lines, stop_event)
 
 
 def _sink(plan: Plan, sent: Counted) -> Callable[[DataFrame, int], None]:

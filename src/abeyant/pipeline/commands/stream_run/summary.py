@@ -41,8 +41,8 @@ def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> Resu
     more for the keys of the expired ones, unless an earlier run has read some of them, or they are a topic of a stream
     without an end, and more than `_FEW` have ended.
     """
-    written = iter(()) if lines.first is None else plan.out.outcomes(spark, lines.first)
-    ended = sent.ended() if plan.to_topic is not None else count_outcomes(written)
+    files = iter(()) if lines.first is None else plan.out.outcomes(spark, lines.first)
+    ended = sent.ended() if plan.to_topic is not None else count_outcomes(files)
     if lines.first:
         return _write(spark, plan, lines, ended, None, _CONTINUED)
     stopped = plan.trigger is not None and not plan.drain
@@ -68,10 +68,10 @@ def unusable(spark: SparkSession, plan: Plan, lines: Lines) -> AllRejectedError 
     place = plan.out.place
     if not plan.drain or lines.first != 0 or plan.aside_topic is not None or not isinstance(place, Path):
         return None
-    ended = {name: lines.totals[name] for name in ("completed", "cancelled", "expired")}
-    if not any(ended.values()) and not lines.pending:
+    counts = {name: lines.totals[name] for name in ("completed", "cancelled", "expired")}
+    if not any(counts.values()) and not lines.pending:
         return all_rejected_by_stream("operations", place / "aside")
-    if ended["completed"] or ended["cancelled"] or not lines.totals["invalid"]:
+    if counts["completed"] or counts["cancelled"] or not lines.totals["invalid"]:
         return None
     try:
         if not valid_events(plan.events.again(spark)).isEmpty():

@@ -61,8 +61,8 @@ class TopicSink:
         expired = int(counts.loc[counts["outcome"] == "expired", "operations"].sum())
         if expired:
             one_in = self.sent.sample.sample_at_most(expired)
-            some = outcomes.where(F.col("outcome") == "expired").where(F.rand() * one_in < 1)
-            self.sent.sample.add_drawn(some.select(*SAMPLED).coalesce(1).toArrow())
+            sample = outcomes.where(F.col("outcome") == "expired").where(F.rand() * one_in < 1)
+            self.sent.sample.add_drawn(sample.select(*SAMPLED).coalesce(1).toArrow())
 
     def _send(self, records: DataFrame, topic: str) -> None:
         records.write.format("kafka").options(**client_options(self.kafka), topic=topic).save()

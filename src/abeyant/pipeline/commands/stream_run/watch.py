@@ -27,16 +27,16 @@ _LOOK_SECONDS: Final = 0.25
 @contextmanager
 def stop_on_signal() -> Iterator[threading.Event]:
     """Yield an event that the first SIGINT or SIGTERM sets; the second raises KeyboardInterrupt."""
-    asked = threading.Event()
+    stop_event = threading.Event()
 
     def ask(number: int, frame: object) -> None:
-        if asked.is_set():
+        if stop_event.is_set():
             raise KeyboardInterrupt
-        asked.set()
+        stop_event.set()
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked
+        yield stop_event
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -51,10 +51,10 @@ class TimeRange(NamedTuple):
 
 def time_range_of(marks: Iterable[Mark], source: Source) -> TimeRange | None:
     """Return the least and greatest time of a source in a batch, over all tasks; None without a mark of it."""
-    found = [mark for mark in marks if mark.source == source]
-    if not found:
+    source_marks = [mark for mark in marks if mark.source == source]
+    if not source_marks:
         return None
-    return TimeRange(min(mark.least for mark in found), max(mark.greatest for mark in found))
+    return TimeRange(min(mark.least for mark in source_marks), max(mark.greatest for mark in source_marks))
 
 
 @dataclass(frozen=True)
@@ -79,18 +79,18 @@ class Clock:
         ended: bool,
     ) -> Clock:
         """Return the clock after a batch at `wall` with these times. The wall clock moves it only if `ticking`."""
-        passed = max(wall - self.wall, 0) if ticking and self.wall is not None else 0
-        moved = Clock(
-            operations=_moved(self.operations, operations, events, passed, ticking),
-            events=_moved(self.events, events, operations, passed, ticking),
+        elapsed = max(wall - self.wall, 0) if ticking and self.wall is not None else 0
+        clock = Clock(
+            operations=_moved(self.operations, operations, events, elapsed, ticking),
+            events=_moved(self.events, events, operations, elapsed, ticking),
             wall=wall if self.wall is None else max(wall, self.wall),
             watermark=self.watermark,
             ended=self.ended or ended,
         )
-        if moved.operations is None or moved.events is None:
-            return moved
-        known = max(min(moved.operations, moved.events) - lateness, START)
-        return dataclasses.replace(moved, watermark=max(known, self.watermark))
+        if clock.operations is None or clock.events is None:
+            return clock
+        watermark = max(min(clock.operations, clock.events) - lateness, START)
+        return dataclasses.replace(clock, watermark=max(watermark, self.watermark))
 
     def at_processing(self, wall: int, *, ended: bool) -> Clock:
         """Return the clock after a batch at `wall` in processing time: all times up to `wall`, inclusive, are final."""
@@ -102,9 +102,11 @@ class Clock:
         return np.ones(len(times), np.bool_) if self.ended else times < self.watermark
 
 
-def _moved(own: int | None, seen: TimeRange | None, other: TimeRange | None, passed: int, ticking: bool) -> int | None:
-    if seen is not None:
-        return seen.greatest if own is None else max(own, seen.greatest)
-    if own is not None:
-        return own + passed
-    return other.least if ticking and other is not None else None
+def _moved(
+    current: int | None, own_range: TimeRange | None, other_range: TimeRange | None, elapsed: int, ticking: bool
+) -> int | None:
+    if own_range is not None:
+        return own_range.greatest if current is None else max(current, own_range.greatest)
+    if current is not None:
+        return current + elapsed
+    return other_range.least if ticking and other_range is not None else None

@@ -37,23 +37,23 @@ def combined(reports: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         return joined([], OUTCOMES), joined([], REJECTED)
     reports = reports.take(pa.array(order))
     operations = reports.take(pa.array(begins))
-    wanted = column(operations, "combine")
-    all_there = np.diff(np.append(begins, len(order))) == np.abs(wanted)
+    required = column(operations, "combine")
+    complete = np.diff(np.append(begins, len(order))) == np.abs(required)
     last = _flags(operations, "last")
 
     reached = reports.column("reached").fill_null(NEVER).to_numpy()
     in_time = reached != NEVER
     fresh = _flags(reports, "fresh")
-    some_reached = np.logical_or.reduceat(in_time, begins)
-    all_reached = all_there & np.logical_and.reduceat(in_time, begins)
+    any_reached = np.logical_or.reduceat(in_time, begins)
+    all_reached = complete & np.logical_and.reduceat(in_time, begins)
     of_all = all_reached & np.logical_or.reduceat(fresh, begins)
-    of_any = some_reached & np.logical_and.reduceat(fresh | ~in_time, begins)
-    holds_ever = np.where(wanted > 0, all_reached, some_reached)
-    ends = np.where(wanted > 0, of_all, of_any) | (last & all_there & ~holds_ever)
+    of_any = any_reached & np.logical_and.reduceat(fresh | ~in_time, begins)
+    holds_ever = np.where(required > 0, all_reached, any_reached)
+    ends = np.where(required > 0, of_all, of_any) | (last & complete & ~holds_ever)
 
-    at = np.where(wanted > 0, np.maximum.reduceat(reached, begins), np.minimum.reduceat(reached, begins))
+    at = np.where(required > 0, np.maximum.reduceat(reached, begins), np.minimum.reduceat(reached, begins))
     at[~holds_ever] = NEVER
-    torn = last & ~all_there & ~holds_ever & (column(operations, "watch") == 0)
+    torn = last & ~complete & ~holds_ever & (column(operations, "watch") == 0)
     return outcomes_at(filter_rows(operations, ends), at[ends]), reject_torn(filter_rows(operations, torn))
 
 

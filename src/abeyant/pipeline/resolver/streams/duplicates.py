@@ -17,14 +17,14 @@ def repeated(watches: pa.RecordBatch) -> Flags:
     The first version by (start, deadline) counts; of conflicting rows that tie in both an arbitrary one, the same at
     each call. O(n log n) by a hash of the ids; the ids themselves are compared where hashes are equal.
     """
-    found = np.zeros(watches.num_rows, np.bool_)
+    mask = np.zeros(watches.num_rows, np.bool_)
     hashes = column(watches, "operation")
     order = np.argsort(hashes, kind="stable")
     same = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
     if len(same):
         suspects = np.unique(order[np.concatenate([same, same + 1])])
-        found[suspects] = _repeated_among(watches.take(pa.array(suspects)))
-    return found
+        mask[suspects] = _repeated_among(watches.take(pa.array(suspects)))
+    return mask
 
 
 def _repeated_among(watches: pa.RecordBatch) -> Flags:
@@ -35,9 +35,9 @@ def _repeated_among(watches: pa.RecordBatch) -> Flags:
     order = np.lexsort([watch, *reversed(version), *reversed(identity)])
     first = np.maximum.accumulate(np.where(_changes(identity, order), np.arange(len(order)), 0))
     other_version = np.any([values[order] != values[order][first] for values in version], axis=0)
-    found = np.empty(len(order), np.bool_)
-    found[order] = other_version | ~_changes([*identity, *version, watch], order)
-    return found
+    mask = np.empty(len(order), np.bool_)
+    mask[order] = other_version | ~_changes([*identity, *version, watch], order)
+    return mask
 
 
 def _changes(columns: list[Longs], order: NDArray[np.intp]) -> Flags:

@@ -67,8 +67,8 @@ class _LakeSink:
         answers.persist()
         try:
             # Count first: without rows there is no commit, and only a batch that is read to its end commits its state.
-            counted = answers.agg(*(F.count(column) for column in ("outcome", "reason"))).head()
-            ended, rejected = counted if counted is not None else (0, 0)
+            counts = answers.agg(*(F.count(column) for column in ("outcome", "reason"))).head()
+            ended, rejected = counts if counts is not None else (0, 0)
             if ended:
                 self._append(outcomes_of(answers), self.outcomes, query, batch)
             if rejected:
@@ -84,9 +84,11 @@ class _LakeSink:
         columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema)
         spark.sql(f"CREATE TABLE IF NOT EXISTS {table} ({columns}) USING {self._format}")
         provider = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("lower(col_name) = 'provider'").head()
-        found = provider["data_type"] if provider is not None else "unknown"
-        if found.lower() != self._format:
-            raise AbeyantError(f"{table} has the format {found}: {type(self).__name__} writes only {self._name} tables")
+        existing_format = provider["data_type"] if provider is not None else "unknown"
+        if existing_format.lower() != self._format:
+            raise AbeyantError(
+                f"{table} has the format {existing_format}: {type(self).__name__} writes only {self._name} tables"
+            )
 
     def _check_format(self, spark: SparkSession) -> None:
         """Raise `AbeyantError` that names the package where the session lacks the format."""
@@ -100,7 +102,7 @@ class _LakeSink:
         if minor in cls._tried:
             mend = f"start it with --packages {package}:{cls._tried[minor]}"
         else:
-            others = " and ".join(f"{version} with Spark {of}" for of, version in cls._tried.items())
+            others = " and ".join(f"{version} with Spark {spark}" for spark, version in cls._tried.items())
             mend = f"start it with --packages {package}:VERSION, if there is one (tried: {others})"
         return f"this Spark session has no tables of {cls._name}: {mend}"
 
@@ -156,6 +158,6 @@ def _last_batch(spark: SparkSession, table: str, query: str) -> int | None:
     spark.catalog.refreshTable(table)  # Iceberg's catalog caches a table for 30 s, also while others write to it
     current = spark.table(f"{table}.history").where("is_current_ancestor").select("snapshot_id")
     snapshots = spark.table(f"{table}.snapshots").join(current, "snapshot_id", "left_semi")
-    mine = snapshots.where(F.col("summary")[_QUERY] == query)
-    found = mine.agg(F.max(F.col("summary")[_BATCH].cast("long"))).head()
-    return None if found is None or found[0] is None else int(found[0])
+    own_snapshots = snapshots.where(F.col("summary")[_QUERY] == query)
+    row = own_snapshots.agg(F.max(F.col("summary")[_BATCH].cast("long"))).head()
+    return None if row is None or row[0] is None else int(row[0])

@@ -38,29 +38,29 @@ def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
     lease = lease_store_while_query_runs(store, answers, query)
     _belongs_to(store, query)
     place = store.uri(batch_manifest(batch))
-    found = read_manifest(store.read(batch_manifest(batch)), place)
-    if found is not None:
+    existing = read_manifest(store.read(batch_manifest(batch)), place)
+    if existing is not None:
         # Written by a run that was killed before Spark recorded it. Run the batch again all the same, for its state.
         answers.write.format("noop").mode("overwrite").save()
     else:
         attempt = uuid4().hex[:12]
         entries = {"batch": batch, "query": query, "attempt": attempt}
         places = {table: f"{table}/batch={batch}/{attempt}" for table in _TABLES}
-        there = write_tables(answers, lambda table: store.uri(places[table]))
-        files = {table: store.written(place) if table in there else {} for table, place in places.items()}
-        if "outcomes" not in there:
+        tables = write_tables(answers, lambda table: store.uri(places[table]))
+        files = {table: store.written(place) if table in tables else {} for table, place in places.items()}
+        if "outcomes" not in tables:
             store.remove(places["outcomes"])
-        whole = manifest(entries, files)
+        content = manifest(entries, files)
         lease.check()
         # If one exists by now, a writer that lost its lease was still alive: its batch has equal rows, and is kept.
-        store.put_new(batch_manifest(batch), whole)
-        found = read_manifest(store.read(batch_manifest(batch)), place)
-    if found is None:
+        store.put_new(batch_manifest(batch), content)
+        existing = read_manifest(store.read(batch_manifest(batch)), place)
+    if existing is None:
         raise AbeyantError(f"{place} is there and is no manifest: remove it")
     # Not earlier: until a manifest exists, a run taken for dead may still write one that names its files.
     for table in _TABLES:
         for name in store.names(f"{table}/batch={batch}"):
-            if name != found["attempt"]:
+            if name != existing["attempt"]:
                 store.remove(f"{table}/batch={batch}/{name}")
 
 
@@ -69,12 +69,12 @@ def write_tables(answers: DataFrame, place: Callable[[str], str]) -> list[str]:
     answers.persist()  # so that writing rejected rows, if there are any, does not run every shard again
     try:
         # Write outcomes in any case: only a batch that is read to its end commits its state. Count rows on the way.
-        seen = Observation()
-        counted = answers.observe(seen, *(F.count(column).alias(column) for column in ("outcome", "reason")))
+        observation = Observation()
+        counted = answers.observe(observation, *(F.count(column).alias(column) for column in ("outcome", "reason")))
         outcomes_of(counted).write.parquet(place("outcomes"))
-        if seen.get["reason"]:
+        if observation.get["reason"]:
             rejected_rows_of(answers).write.parquet(place("aside"))
-        return [table for table, column in (("aside", "reason"), ("outcomes", "outcome")) if seen.get[column]]
+        return [table for table, column in (("aside", "reason"), ("outcomes", "outcome")) if observation.get[column]]
     finally:
         answers.unpersist()
 
@@ -84,10 +84,10 @@ def _belongs_to(store: Store, query: str) -> None:
     if store.put_new(_QUERY, json.dumps({"query": query}) + "\n"):
         return
     try:
-        found = json.loads(store.read(_QUERY) or "")["query"]
+        owner = json.loads(store.read(_QUERY) or "")["query"]
     except (ValueError, LookupError, TypeError) as error:
         raise AbeyantError(f"{store.uri(_QUERY)} is none of abeyant's: name another place for the outcomes") from error
-    if found != query:
+    if owner != query:
         raise AbeyantError(
             f"{store.root} holds the outcomes of another query: its batches have the same numbers. Give the checkpoint "
             "that goes with it, or another place for the outcomes"

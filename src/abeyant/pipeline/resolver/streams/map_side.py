@@ -53,21 +53,21 @@ def pack(
     every batch, even without rows. Memory: two copies of a chunk.
     """
     freeze_imports()
-    what, schema, time = _TABLES[table]
+    kind, schema, time = _TABLES[table]
     if read is None:
         read = partial(_as_they_are, schema=schema)
     least, greatest, rows = [], [], 0
     for chunk in chunks(batches, _CHUNK):
         valid = chunk.filter(pc.is_null(chunk.column("reason")))
         if valid.num_rows:
-            found = read(valid)
-            if found.rejected.num_rows:
-                yield from packed_rows([(rows % shards, RowKind.REJECTED, rows_to(found.rejected))])
-            if found.rows.num_rows:
-                times = column(found.rows, time)
+            converted = read(valid)
+            if converted.rejected.num_rows:
+                yield from packed_rows([(rows % shards, RowKind.REJECTED, rows_to(converted.rejected))])
+            if converted.rows.num_rows:
+                times = column(converted.rows, time)
                 least.append(int(times.min()))
                 greatest.append(int(times.max()))
-                yield from packed_rows(_by_shard(found, what, shards))
+                yield from packed_rows(_by_shard(converted, kind, shards))
         if valid.num_rows < chunk.num_rows:
             yield from packed_rows([(rows % shards, RowKind.REJECTED, rows_to(_invalid(chunk, table)))])
         rows += chunk.num_rows
@@ -87,14 +87,14 @@ def _as_they_are(valid: pa.RecordBatch, schema: pa.Schema) -> Read:
     return Read(as_schema(valid.select(schema.names), schema), column(valid, "place"), joined([], REJECTED))
 
 
-def _by_shard(read: Read, what: RowKind, shards: int) -> Iterator[tuple[int, RowKind, pa.Buffer]]:
+def _by_shard(read: Read, kind: RowKind, shards: int) -> Iterator[tuple[int, RowKind, pa.Buffer]]:
     shard = (read.places % shards).astype(np.uint16)
     order = np.argsort(shard, kind="stable")  # of 16 bits: a radix sort
     rows = read.rows.take(pa.array(order))
     edges = np.searchsorted(shard[order], np.arange(shards + 1)).tolist()
     for number, (begin, end) in enumerate(pairwise(edges)):
         if begin < end:
-            yield number, what, rows_to(rows.slice(begin, end - begin))
+            yield number, kind, rows_to(rows.slice(begin, end - begin))
 
 
 def _invalid(chunk: pa.RecordBatch, table: str) -> pa.RecordBatch:

@@ -46,19 +46,19 @@ def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
     try:
         states = spark.read.format("statestore").load(place)
     except PySparkException as error:
-        why = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0]
         # Spark's reader of states quotes a path, except for characters beyond ASCII, and never unquotes it.
-        shown = place.encode("ascii", "ignore").decode()
-        if quote(shown, safe="/:@!$&'()*+,;=~") != shown:
-            why = "Spark reads no state below a path with a space, or another character that a URI has quoted"
-        raise AbeyantError(f"no state can be read from the checkpoint {checkpoint}: {why}") from error
+        ascii_path = place.encode("ascii", "ignore").decode()
+        if quote(ascii_path, safe="/:@!$&'()*+,;=~") != ascii_path:
+            reason = "Spark reads no state below a path with a space, or another character that a URI has quoted"
+        raise AbeyantError(f"no state can be read from the checkpoint {checkpoint}: {reason}") from error
     if "groupState" not in states.select("value.*").columns:
         raise AbeyantError(f"the checkpoint {checkpoint} is of another query: there is no state of abeyant in it")
     watches = states.select("value.groupState.*").mapInArrow(_unpacked, _UNPACKED)
     # With `any`, no watch is pending once one is reached. All rows pass this window, so that the state is read once.
-    done = F.max("reached").over(Window.partitionBy("instance", "op_id", "start"))
-    over = F.when(F.col("combine") < 0, F.col("_done")).otherwise(F.col("reached"))
-    waiting = watches.withColumn("_done", done).where(~over).select(*_NAMES[:7])
+    any_reached = F.max("reached").over(Window.partitionBy("instance", "op_id", "start"))
+    finished = F.when(F.col("combine") < 0, F.col("_done")).otherwise(F.col("reached"))
+    waiting = watches.withColumn("_done", any_reached).where(~finished).select(*_NAMES[:7])
     return waiting.withColumns({name: F.timestamp_micros(name) for name in ("start", "deadline")})
 
 
@@ -73,6 +73,6 @@ def _unpacked(states: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             state = decode_shard(version, encoded, None)
             reached = reached_by(Staircases(state.steps.reshape(-1).data), state.watches, deadline_of(encoded))
             several = column(state.watches, "combine") != 0
-            known = several & state.clock.are_final(reached)
+            mask = several & state.clock.are_final(reached)
             columns = [state.watches.column(name) for name in _NAMES[:-1]]
-            yield pa.RecordBatch.from_arrays([*columns, pa.array(np.asarray(known))], list(_NAMES))
+            yield pa.RecordBatch.from_arrays([*columns, pa.array(np.asarray(mask))], list(_NAMES))

@@ -72,23 +72,23 @@ def batch_counts(progress: Any) -> BatchCounts | None:
     figures = None if progress is None else progress.observedMetrics.get(_NAME)
     if figures is None or figures["pending"] is None:
         return None
-    found = figures.asDict()
-    read = progress.numInputRows
+    counts = figures.asDict()
+    input_rows = progress.numInputRows
     ticks = sum(source.numInputRows for source in progress.sources if _TICKS.match(source.description))
     return BatchCounts(
         batch=progress.batchId,
-        rows=read - ticks,
-        rows_per_second=progress.processedRowsPerSecond * (read - ticks) / max(1, read),
-        **found
+        rows=input_rows - ticks,
+        rows_per_second=progress.processedRowsPerSecond * (input_rows - ticks) / max(1, input_rows),
+        **counts
         | {
-            "watermark": _time(found["watermark"]),
-            "late_by": None if found["late_by"] is None else found["late_by"] / 1_000_000,
+            "watermark": _time(counts["watermark"]),
+            "late_by": None if counts["late_by"] is None else counts["late_by"] / 1_000_000,
         },
     )
 
 
-def _count(which: Column) -> Column:
-    return F.count(F.when(which, F.lit(1)))
+def _count(condition: Column) -> Column:
+    return F.count(F.when(condition, F.lit(1)))
 
 
 def _behind_us(reason: Column) -> Column:

@@ -66,15 +66,15 @@ def process_batch(state: ShardState, arrived: BatchInput, options: Options) -> t
     staircases = Staircases(rows.reshape(-1).data)
     reached = reached_by(staircases, watches, options.deadline)
 
-    over = clock.are_final(column(watches, "deadline"))
-    known = over | clock.are_final(reached)
-    alone = column(watches, "combine") == 0
+    past_deadline = clock.are_final(column(watches, "deadline"))
+    known = past_deadline | clock.are_final(reached)
+    single = column(watches, "combine") == 0
     ended = BatchOutput(
-        outcomes_at(filter_rows(watches, known & alone), reached[known & alone]),
-        _reports(filter_rows(watches, known & ~alone), reached[known & ~alone], state.clock, clock),
+        outcomes_at(filter_rows(watches, known & single), reached[known & single]),
+        _reports(filter_rows(watches, known & ~single), reached[known & ~single], state.clock, clock),
         joined([*late, reject_duplicates(duplicates)], REJECTED),
     )
-    pending = filter_rows(watches, ~(over | (known & alone)))
+    pending = filter_rows(watches, ~(past_deadline | (known & single)))
     steps = select_steps(staircases, rows, clock, column(pending, "place"), options.forget_after_us)
     return ShardState(clock, pending, steps), ended
 
@@ -122,8 +122,8 @@ def _accepted(
 
 def moved(rows: pa.RecordBatch, to: int, first: str, *others: str) -> pa.RecordBatch:
     """Shift the times of rows, in the columns `first` and `others`, so that `first` is `to` (microseconds)."""
-    by = to - column(rows, first)
-    return set_columns(rows, **{name: column(rows, name) + by for name in (first, *others)})
+    shift = to - column(rows, first)
+    return set_columns(rows, **{name: column(rows, name) + shift for name in (first, *others)})
 
 
 def _reports(watches: pa.RecordBatch, reached: Longs, before: Clock, after: Clock) -> pa.RecordBatch:

@@ -74,9 +74,9 @@ def ended_rows(
 ) -> Iterator[pd.DataFrame]:
     """Yield a shard's status, outcomes and rejected rows as `layout.PACKED`."""
     yield packed(shard, RowKind.STATUS, pa.RecordBatch.from_pylist([standing], STATUS))
-    for what, rows in ((RowKind.OUTCOMES, outcomes), (RowKind.REJECTED, joined(rejected, REJECTED))):
+    for kind, rows in ((RowKind.OUTCOMES, outcomes), (RowKind.REJECTED, joined(rejected, REJECTED))):
         if rows.num_rows:
-            yield packed(shard, what, rows)
+            yield packed(shard, kind, rows)
 
 
 def answered(batches: Iterable[pa.RecordBatch], outcomes: pa.Schema = OUTCOMES) -> Iterator[pa.RecordBatch]:
@@ -89,8 +89,8 @@ def answered(batches: Iterable[pa.RecordBatch], outcomes: pa.Schema = OUTCOMES) 
     reports = []
     for batch in batches:
         payloads = payloads_of([(batch.column("what").to_pylist(), batch.column("payload").to_pylist())])
-        for what, rows in ((RowKind.OUTCOMES, outcomes), (RowKind.REJECTED, REJECTED), (RowKind.STATUS, STATUS)):
-            for payload in payloads[what]:
+        for kind, rows in ((RowKind.OUTCOMES, outcomes), (RowKind.REJECTED, REJECTED), (RowKind.STATUS, STATUS)):
+            for payload in payloads[kind]:
                 yield _widened(rows_from(payload, rows), schema)
         reports += [rows_from(payload, REPORTS) for payload in payloads[RowKind.REPORTS]]
     for rows in combined(joined(reports, REPORTS)):
@@ -100,11 +100,11 @@ def answered(batches: Iterable[pa.RecordBatch], outcomes: pa.Schema = OUTCOMES) 
 
 def payloads_of(batches: Iterable[tuple[Iterable[int], Iterable[bytes]]]) -> dict[RowKind, list[bytes]]:
     """Return the payloads of each kind."""
-    found: dict[RowKind, list[bytes]] = defaultdict(list)
-    for whats, payloads in batches:
-        for what, payload in zip(whats, payloads, strict=True):
-            found[RowKind(what)].append(payload)
-    return found
+    by_kind: dict[RowKind, list[bytes]] = defaultdict(list)
+    for kinds, payloads in batches:
+        for kind, payload in zip(kinds, payloads, strict=True):
+            by_kind[RowKind(kind)].append(payload)
+    return by_kind
 
 
 def packed(shard: int, what: RowKind, rows: pa.RecordBatch) -> pd.DataFrame:

@@ -127,8 +127,8 @@ def write_state(head: dict[str, Any], *parts: Any) -> bytes:
 
 def deadline_of(state: bytes) -> Deadline:
     """Return which deadlines a state was made with."""
-    found: Deadline = _head(state)[0]["options"]["deadline"]
-    return found
+    deadline: Deadline = _head(state)[0]["options"]["deadline"]
+    return deadline
 
 
 def _head(state: bytes) -> tuple[dict[str, Any], int]:
@@ -138,23 +138,23 @@ def _head(state: bytes) -> tuple[dict[str, Any], int]:
     return json.loads(state[_LENGTH.size : begin]), begin
 
 
-def _check_version(found: int) -> None:
-    if found == _BEFORE:
+def _check_version(version: int) -> None:
+    if version == _BEFORE:
         raise StateError(
             str(written_before("the checkpoint", "begin a new checkpoint, and another place for the result"))
         )
-    if found != VERSION:
+    if version != VERSION:
         raise StateError(
-            f"the checkpoint's state has layout version {found}, expected {VERSION}: go on with the release of "
+            f"the checkpoint's state has layout version {version}, expected {VERSION}: go on with the release of "
             "abeyant that wrote it, or end its input there and begin a new checkpoint"
         )
 
 
-def _check_options(found: dict[str, Any], options: Options) -> None:
-    found, expected = _PLAIN | found, _PLAIN | fixed_options(options)
-    for name, given in expected.items():
-        if found[name] != given:
+def _check_options(stored: dict[str, Any], options: Options) -> None:
+    stored, expected = _PLAIN | stored, _PLAIN | fixed_options(options)
+    for name, value in expected.items():
+        if stored[name] != value:
             raise StateError(
-                f"the checkpoint was begun with {name}={found[name]!r}, not {given!r}: give the same again, "
+                f"the checkpoint was begun with {name}={stored[name]!r}, not {value!r}: give the same again, "
                 "or begin a new checkpoint"
             )

@@ -160,12 +160,12 @@ def resolve(
     operations, events = complete(operations, "operations"), complete(events, "events")
     schema = operations_schema(operations)
     check_deadline(schema.fieldNames(), rules)
-    ours = columns_of(operations, schema), columns_of(events, EVENT_COLUMNS)
-    sizes = [] if sample is not None else [estimated_size(table) for table in ours]
+    tables = columns_of(operations, schema), columns_of(events, EVENT_COLUMNS)
+    sizes = [] if sample is not None else [estimated_size(table) for table in tables]
     small = small_table_plan(operations.sparkSession, sizes) if sizes else None
     has_rules = has_own_rules(schema, rules)
     # The files' footers are read once, for the search for `then` and for the direct reading.
-    plain = plain_operations(ours[0]) if not has_rules and (small is None or "condition" in columns) else None
+    plain = plain_operations(tables[0]) if not has_rules and (small is None or "condition" in columns) else None
     if has_rules or ("condition" in columns and _has_steps(operations, plain)):
         several = not columns.isdisjoint(SEVERAL_KEYS)
         if sample is None and are_large(sizes):
@@ -176,7 +176,7 @@ def resolve(
     if small is not None:
         return _plain_of_small(operations, events, deadline, small)
     together = COARSE if are_moderate(sizes, shuffle_partitions(operations.sparkSession)) else 1
-    files = files_of(plain, ours[1])
+    files = files_of(plain, tables[1])
     return _plain(operations, events, files, deadline, unique_ids=unique_ids, sample=sample, together=together)
 
 
@@ -224,12 +224,12 @@ def _plain(
     reach = partial(first_reached, deadline=deadline)
     direct = _with_profile(going(DIRECT), profile).mapInArrow(reach, REACHED).selectExpr(*_OUTCOME)
     cut = _with_profile(going(SLOW), profile).mapInArrow(partial(cut_hot_keys, together=together), PACKED)
-    again = cut.repartition(place)
+    second_shuffle = cut.repartition(place)
     way = F.expr(f"`order` div {ORDERS}")
     of_one = F.expr(f"`order` % {KINDS}").isin(EVENTS, ALONE)
-    of_hot = _part_of(again, of_one & (way.bitwiseAND(DIRECT) > 0)).sortWithinPartitions("order")
+    of_hot = _part_of(second_shuffle, of_one & (way.bitwiseAND(DIRECT) > 0)).sortWithinPartitions("order")
     cut_direct = _with_profile(of_hot, profile).mapInArrow(reach, REACHED).selectExpr(*_OUTCOME)
-    of_several = _part_of(again, way.bitwiseAND(SLOW) > 0).sortWithinPartitions("order")
+    of_several = _part_of(second_shuffle, way.bitwiseAND(SLOW) > 0).sortWithinPartitions("order")
     to_combine = partial(reached_to_combine, deadline=deadline)
     watches = _with_profile(of_several, profile).mapInArrow(to_combine, TO_COMBINE).selectExpr(*_WATCH_ROW)
     by_id = watches.repartition("instance", "op_id").groupBy(*_ROW)

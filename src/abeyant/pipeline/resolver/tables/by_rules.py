@@ -78,7 +78,7 @@ def resolve_by_rules(
     With a `sample`, run jobs that find hot keys, if these may be cut.
     """
     valid = valid_operations(operations) if unique_ids else distinct_operations(operations)
-    happened = valid_events(events).select(*_EVENT)
+    event_rows = valid_events(events).select(*_EVENT)
     plain = plain_table(columns_of(events, EVENTS), EVENTS) if small is None else None
 
     def by_shard(packed: DataFrame) -> DataFrame:
@@ -92,11 +92,11 @@ def resolve_by_rules(
     seed, number = draw_seed(), _SHARDS if small is None else _FEW_SHARDS
     hot: list[HotTime] = []
     if sample is not None and not several and may_be_cut(rules):
-        hot = find_hot_times(valid_operations(operations), happened, sample, seed, number)
+        hot = find_hot_times(valid_operations(operations), event_rows, sample, seed, number)
     shards = Shards(seed, number, rules, tuple(hot))
     packed = valid.mapInArrow(partial(shards.pack_operations, needs=several), _PACKED)
     if plain is None:
-        packed_events = happened.mapInArrow(shards.pack_events, _PACKED)
+        packed_events = event_rows.mapInArrow(shards.pack_events, _PACKED)
     else:
         packed_events = read_by_workers(events.sparkSession, tasks_of("events", plain), shards.pack_files, _PACKED)
     rows = by_shard(packed.union(packed_events))
@@ -158,21 +158,21 @@ class Shards(NamedTuple):
             by_home = chunk.take(pa.array(np.argsort(home, kind="stable")))
             counts = np.bincount(home, minlength=self.shards)
             ends = np.cumsum(counts)
-            used = np.flatnonzero(counts)
-            values = [_to_bytes(by_home.slice(ends[n] - counts[n], counts[n])) for n in used.tolist()]
-            yield _batch(used, _OPERATIONS, binary([len(value) for value in values], b"".join(values)))
+            nonempty = np.flatnonzero(counts)
+            values = [_to_bytes(by_home.slice(ends[n] - counts[n], counts[n])) for n in nonempty.tolist()]
+            yield _batch(nonempty, _OPERATIONS, binary([len(value) for value in values], b"".join(values)))
             if needs:
-                places, of = watches.places, home[watches.operation]
-                each = _distinct(np.argsort(places ^ (of * _GOLDEN)), places, watches.identities, of)
-                yield self._packed_by_shard(_NEEDS, *each, np.zeros_like(each[0]))
+                places, homes = watches.places, home[watches.operation]
+                columns = _distinct(np.argsort(places ^ (homes * _GOLDEN)), places, watches.identities, homes)
+                yield self._packed_by_shard(_NEEDS, *columns, np.zeros_like(columns[0]))
 
     def forward(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Copy events to each home shard that needs them, and drop the rows of needs; `_PACKED` in and out."""
         freeze_imports()
         for shard, values in groupby(_values(batches), key=lambda value: value[0]):
             needs = list(_NO_ROWS.T[:3])
-            for kind, some in groupby(values, key=lambda value: value[1]):
-                packed = [value for _, _, value in some]
+            for kind, group in groupby(values, key=lambda value: value[1]):
+                packed = [value for _, _, value in group]
                 if kind == _NEEDS:
                     places, identities, homes, _ = _rows(packed).T
                     needs = _distinct(np.lexsort((homes, identities, places)), places, identities, homes)
@@ -192,15 +192,15 @@ class Shards(NamedTuple):
         pairs = PairHash(self.seed)
         for _, values in groupby(_values(batches), key=lambda value: value[0]):
             events = _NO_ROWS
-            for kind, some in groupby(values, key=lambda value: value[1]):
-                packed = [value for _, _, value in some]
+            for kind, group in groupby(values, key=lambda value: value[1]):
+                packed = [value for _, _, value in group]
                 if kind == _EVENTS:
                     events = _rows(packed)
                     continue
                 tables = [pa.ipc.open_stream(value).read_all() for value in packed]
                 operations = read_batch(pa.concat_tables(tables).combine_chunks())
-                found = outcomes_of_rows(operations, [events], self.rules, pairs)
-                yield from found.to_batches(max_chunksize=_ROWS)
+                outcomes = outcomes_of_rows(operations, [events], self.rules, pairs)
+                yield from outcomes.to_batches(max_chunksize=_ROWS)
 
     def _shard_of(self, places: Integers) -> Integers:
         shards: Integers = (places.view(np.uint64) >> np.uint64(65 - self.shards.bit_length())).astype(np.int64)
@@ -217,15 +217,15 @@ class Shards(NamedTuple):
 def _needed(needs: Sequence[Integers], rows: Integers) -> tuple[Integers, Integers]:
     """Return (home, event) for each home shard that needs an event, as two arrays of one length."""
     places, identities, homes = needs
-    known, begins = np.unique(places, return_index=True)
-    if not len(known):
+    unique_places, begins = np.unique(places, return_index=True)
+    if not len(unique_places):
         return places, rows[:0]
-    nearest = np.searchsorted(known, rows[:, 0]).clip(max=len(known) - 1)
-    counts = np.where(known[nearest] == rows[:, 0], np.diff(begins, append=len(places))[nearest], 0)
-    of = np.repeat(np.arange(len(rows)), counts)
-    need = np.repeat(begins[nearest] - (np.cumsum(counts) - counts), counts) + np.arange(len(of))
-    mine = identities[need] == rows[of, 1]
-    return homes[need[mine]], rows[of[mine]]
+    nearest = np.searchsorted(unique_places, rows[:, 0]).clip(max=len(unique_places) - 1)
+    counts = np.where(unique_places[nearest] == rows[:, 0], np.diff(begins, append=len(places))[nearest], 0)
+    event = np.repeat(np.arange(len(rows)), counts)
+    need = np.repeat(begins[nearest] - (np.cumsum(counts) - counts), counts) + np.arange(len(event))
+    mask = identities[need] == rows[event, 1]
+    return homes[need[mask]], rows[event[mask]]
 
 
 def _values(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, Any]]:
@@ -262,7 +262,7 @@ def _to_bytes(batch: pa.RecordBatch) -> Any:
 
 def _distinct(order: Integers, *columns: Integers) -> list[Integers]:
     """Return the rows of these columns, sorted by `order`, with one of each run of equal rows."""
-    there = [column[order] for column in columns]
+    sorted_columns = [column[order] for column in columns]
     first = np.ones(len(order), np.bool_)
-    first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in there])
-    return [column[first] for column in there]
+    first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in sorted_columns])
+    return [column[first] for column in sorted_columns]

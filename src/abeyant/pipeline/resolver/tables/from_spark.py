@@ -83,10 +83,10 @@ def profiler(sample: Sample) -> Profiler:
 def _pack_events(batches: Iterable[pa.RecordBatch], sample: Sample, together: int = 1) -> Iterator[pa.RecordBatch]:
     """Pack events, lists of integers in a column `numbers`, as `PACKED`."""
     freeze_imports()
-    pack, profiled = EventPacker(together), profiler(sample)
-    for some in joined_chunks(batches):
-        place, identity, progress, at_us = np.ascontiguousarray(_columns(some, _EVENT_NUMBERS))
-        yield from profiled(pack(place, identity, progress, at_us), place, identity, progress)
+    pack, profile = EventPacker(together), profiler(sample)
+    for group in joined_chunks(batches):
+        place, identity, progress, at_us = np.ascontiguousarray(_columns(group, _EVENT_NUMBERS))
+        yield from profile(pack(place, identity, progress, at_us), place, identity, progress)
 
 
 def _pack_operations(
@@ -94,26 +94,26 @@ def _pack_operations(
 ) -> Iterator[pa.RecordBatch]:
     """Pack watches, columns `numbers` and `texts` with lists, as `PACKED`."""
     freeze_imports()
-    profiled = profiler(sample)
+    profile = profiler(sample)
     names = ("instance", "op_id", "kind", "key") if ids else ("instance", "op_id", "kind")
-    for some in joined_chunks(batches):
-        watches = Watches(*_columns(some, len(_NUMBERS)))
+    for group in joined_chunks(batches):
+        watches = Watches(*_columns(group, len(_NUMBERS)))
         hashes = watches.group.view(np.uint64)
         if ids:
             yield from pack_ids(hashes[watches.flags < NTH])
             watches = watches._replace(group=(hashes >> np.uint64(GROUP_SHIFT)).view(np.int64))
-        texts = pa.concat_arrays([batch.column("texts").flatten() for batch in some])
+        texts = pa.concat_arrays([batch.column("texts").flatten() for batch in group])
         sizes = pc.binary_length(texts).fill_null(0).to_numpy().reshape(-1, len(names)).sum(axis=1)
         for begin, end in cut(sizes):
-            of = np.arange(len(names) * begin, len(names) * end, len(names))
-            columns = {name: texts.take(pa.array(of + n)) for n, name in enumerate(names)}
+            indices = np.arange(len(names) * begin, len(names) * end, len(names))
+            columns = {name: texts.take(pa.array(indices + n)) for n, name in enumerate(names)}
             rows = watches.select(slice(begin, end))
             several = bool(np.any(rows.flags & IS_ONE == 0))
             packed = pack_operations(pa.record_batch(columns), rows, together)
-            yield from profiled(packed, rows.place, rows.identity, rows.required, several)
+            yield from profile(packed, rows.place, rows.identity, rows.required, several)
 
 
-def _columns(some: Sequence[pa.RecordBatch], width: int) -> Integers:
+def _columns(batches: Sequence[pa.RecordBatch], width: int) -> Integers:
     """Return the `numbers` of some batches, a column each; columns are views of rows."""
-    rows = np.concatenate([batch.column("numbers").flatten().to_numpy() for batch in some])
+    rows = np.concatenate([batch.column("numbers").flatten().to_numpy() for batch in batches])
     return rows.reshape(-1, width).T

@@ -96,12 +96,12 @@ def cuts_of_keys(sampled: Integers, hot: int, piece: int) -> list[int]:
     rows = sampled[np.lexsort((sampled[:, 2], sampled[:, 1], sampled[:, 0]))]
     firsts = np.flatnonzero(np.any(np.diff(rows[:, :2], axis=0, prepend=rows[:1, :2] - 1), axis=1))
     counts = np.diff(firsts, append=len(rows))
-    found: list[int] = []
+    result: list[int] = []
     for first, count in zip(firsts[counts > hot], counts[counts > hot], strict=True):
         place, identity, _ = rows[first].tolist()
         cuts = rows[first + piece : first + count : piece, 2].tolist()
-        found += [place, identity, len(cuts), *cuts]
-    return found
+        result += [place, identity, len(cuts), *cuts]
+    return result
 
 
 class HotKey(NamedTuple):
@@ -116,10 +116,10 @@ class HotKeys:
     """The hot keys of the tables and where they are cut."""
 
     def __init__(self, keys: Iterable[HotKey]) -> None:
-        known = sorted(keys, key=lambda key: (key.place, key.identity))
-        self._places = np.array([key.place for key in known], np.int64)
-        self._identities = np.array([key.identity for key in known], np.int64)
-        self._cuts = [np.array(key.cuts, np.int64) for key in known]
+        sorted_keys = sorted(keys, key=lambda key: (key.place, key.identity))
+        self._places = np.array([key.place for key in sorted_keys], np.int64)
+        self._identities = np.array([key.identity for key in sorted_keys], np.int64)
+        self._cuts = [np.array(key.cuts, np.int64) for key in sorted_keys]
 
     @classmethod
     def read(cls, cuts: Integers) -> HotKeys:

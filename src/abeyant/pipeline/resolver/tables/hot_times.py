@@ -62,37 +62,39 @@ def find_hot_times(operations: DataFrame, events: DataFrame, sample: Sample, see
     Runs a job over a sample, and another over the operations if any key is hot. The driver collects one number for each
     `sample.piece` sampled rows of a hot key.
     """
-    key, drawn = ("instance", "watches[0].key AS key"), is_drawn(sample.fraction)
-    started = operations.where(drawn).selectExpr(*key, "unix_micros(start) AS at")
-    happened = events.where(drawn).selectExpr("instance", "key", "unix_micros(at) AS at")
-    times = started.union(happened).groupBy("instance", "key").agg(F.sort_array(F.collect_list("at")).alias("times"))
+    key, condition = ("instance", "watches[0].key AS key"), is_drawn(sample.fraction)
+    start_times = operations.where(condition).selectExpr(*key, "unix_micros(start) AS at")
+    event_times = events.where(condition).selectExpr("instance", "key", "unix_micros(at) AS at")
+    times = (
+        start_times.union(event_times).groupBy("instance", "key").agg(F.sort_array(F.collect_list("at")).alias("times"))
+    )
     cuts = f"filter(times, (at, n) -> n % {sample.piece} = 0) AS cuts"
     hot = times.where(F.size("times") > sample.piece).selectExpr("instance", "key", cuts).collect()
     if not hot:
         return []
     names = [(row.instance, row.key) for row in hot]
-    of_names = operations.sparkSession.createDataFrame(names, "instance string, key string")
+    hot_names = operations.sparkSession.createDataFrame(names, "instance string, key string")
     waits = operations.selectExpr(*key, f"{deadline_us(operations.columns)} - unix_micros(start) AS us")
     waits = (
-        waits.join(F.broadcast(of_names), ["instance", "key"]).groupBy("instance", "key").agg(F.max("us").alias("us"))
+        waits.join(F.broadcast(hot_names), ["instance", "key"]).groupBy("instance", "key").agg(F.max("us").alias("us"))
     )
     longest = {(row.instance, row.key): row.us for row in waits.collect()}
-    texts = (pa.chunked_array([pa.array(some, pa.string())]) for some in zip(*names, strict=True))
+    texts = (pa.chunked_array([pa.array(column, pa.string())]) for column in zip(*names, strict=True))
     places, identities = (hashes.tolist() for hashes in PairHash(seed)(*texts))
-    found = []
+    hot_keys = []
     for name, row, place, identity in zip(names, hot, places, identities, strict=True):
         us = longest.get(name, 0)
-        found.append(HotTime(place, identity, _spaced_out(row.cuts, 2 * us, most - 1), us))
-    return [key for key in found if len(key.cuts)]
+        hot_keys.append(HotTime(place, identity, _spaced_out(row.cuts, 2 * us, most - 1), us))
+    return [key for key in hot_keys if len(key.cuts)]
 
 
 def _spaced_out(times: Sequence[int], least: int, most: int) -> Integers:
     """Return at most `most` of the sorted times, at least `least` apart, without the first."""
-    kept = [times[0]]
+    cuts = [times[0]]
     for time in times[1:]:
-        if time - kept[-1] >= max(least, 1):
-            kept.append(time)
-    return np.array(kept[1 :: -(-len(kept) // most)], np.int64)
+        if time - cuts[-1] >= max(least, 1):
+            cuts.append(time)
+    return np.array(cuts[1 :: -(-len(cuts) // most)], np.int64)
 
 
 # -- in the workers ------------------------------------------------------------------------------------------------
@@ -119,16 +121,16 @@ class HotTimes:
 
     def events(self, rows: Integers) -> tuple[Integers, Integers, Integers]:
         """Return rows (place, identity, progress, at) of other keys and of pieces, and the numbers of the pieces."""
-        whole, parts, pieces = np.ones(len(rows), np.bool_), [], []
+        mask, parts, pieces = np.ones(len(rows), np.bool_), [], []
         columns = (np.ascontiguousarray(rows[:, n]) for n in (_PLACE, _IDENTITY))
-        for number, mine in self._keys.among(*columns):
-            whole[mine] = False
-            for piece, some in self._pieces(self._sorted[number], rows[mine]):
-                parts.append(some)
-                pieces.append(np.full(len(some), piece))
+        for number, key_rows in self._keys.among(*columns):
+            mask[key_rows] = False
+            for piece, piece_rows in self._pieces(self._sorted[number], rows[key_rows]):
+                parts.append(piece_rows)
+                pieces.append(np.full(len(piece_rows), piece))
         if not parts:
             return rows, rows[:0], np.empty(0, np.int64)
-        return rows[whole], np.concatenate(parts), np.concatenate(pieces)
+        return rows[mask], np.concatenate(parts), np.concatenate(pieces)
 
     def _pieces(self, key: HotTime, rows: Integers) -> Iterator[tuple[int, Integers]]:
         rows = rows[np.lexsort((rows[:, _PROGRESS], rows[:, _AT]))]
@@ -137,11 +139,11 @@ class HotTimes:
         # The deadline of an operation that starts before the next cut is less than `longest` after that cut.
         ends = np.append(np.searchsorted(at, key.cuts + key.longest, side="left"), len(rows))
         for piece, (begin, end) in enumerate(zip([0, *begins.tolist()], ends.tolist(), strict=True)):
-            some = rows[begin:end]
+            piece_rows = rows[begin:end]
             if begin and self._rules.count == "always":
-                some = np.concatenate([self._before(rows[:begin]), some])
-            if len(some):
-                yield piece, some
+                piece_rows = np.concatenate([self._before(rows[:begin]), piece_rows])
+            if len(piece_rows):
+                yield piece, piece_rows
 
     def _before(self, rows: Integers) -> Integers:
         """Return one row that stands for all of `rows`, sorted by time, for operations that start later."""

@@ -155,8 +155,8 @@ def _steps(events: Integers, together: int) -> tuple[Packed, int]:
 
 
 def _packed_events(shards: Integers, rows: Integers, ends: Integers, others: Sequence[Integers]) -> Packed:
-    there, packed = _narrowed(rows, ends, others)
-    return Packed(shards[there] * KINDS + EVENTS, np.diff(ends, prepend=0)[there], packed)
+    nonempty, packed = _narrowed(rows, ends, others)
+    return Packed(shards[nonempty] * KINDS + EVENTS, np.diff(ends, prepend=0)[nonempty], packed)
 
 
 class Watches(NamedTuple):
@@ -187,14 +187,14 @@ def pack_operations(texts: pa.RecordBatch, watches: Watches, together: int = 1) 
     orders, ends = order[firsts], np.append(firsts[1:], len(order))
     spans = watches._replace(deadline_us=watches.deadline_us - watches.start_us)
     _, blocks = _narrowed(np.column_stack(spans)[sorting], ends, spans[2:])
-    values, few = _few(texts, len(orders))
+    values, description = _few(texts, len(orders))
     values = values.take(pa.array(sorting))
     parts: list[ReadableBuffer] = []
     sizes = []
     for first, end, block in zip(firsts.tolist(), ends.tolist(), blocks, strict=True):
-        own = block.as_buffer(), few, values.slice(first, end - first).serialize()
-        parts += [_SIZES.pack(*(len(part) for part in own[:2])), *own]
-        sizes.append(_SIZES.size + sum(len(part) for part in own))
+        buffers = block.as_buffer(), description, values.slice(first, end - first).serialize()
+        parts += [_SIZES.pack(*(len(part) for part in buffers[:2])), *buffers]
+        sizes.append(_SIZES.size + sum(len(part) for part in buffers))
     return Packed(orders, ends - firsts, binary(sizes, b"".join(parts)))
 
 
@@ -203,16 +203,16 @@ def unpacked_operations(
 ) -> tuple[Watches, pa.RecordBatch]:
     """Unpack values of `pack_operations`, all of one shard, into numbers and texts."""
     numbers, texts = [], []
-    for few, some in groupby(map(_parts, values), key=lambda parts: parts[1]):
-        dictionaries, schema = _read_few(few)
-        wanted = [name for name in schema.names if with_key or name != "key"]
+    for description, group in groupby(map(_parts, values), key=lambda parts: parts[1]):
+        dictionaries, schema = _read_few(description)
+        names = [name for name in schema.names if with_key or name != "key"]
         batches = []
-        for block, _, packed in some:
+        for block, _, packed in group:
             numbers.append(block)
-            batches.append(pa.ipc.read_record_batch(packed, schema).select(wanted))
+            batches.append(pa.ipc.read_record_batch(packed, schema).select(names))
         batch = pa.concat_batches(batches)
         for name, distinct in dictionaries.items():
-            batch = batch.set_column(wanted.index(name), name, distinct.take(batch.column(name)))
+            batch = batch.set_column(names.index(name), name, distinct.take(batch.column(name)))
         texts.append(batch)
     rows = widen(b"".join(numbers), len(Watches._fields), _uppermost_byte(shard))
     watches = Watches(*np.ascontiguousarray(np.frombuffer(rows, np.int64).reshape(-1, len(Watches._fields)).T))
@@ -222,8 +222,8 @@ def unpacked_operations(
 def _parts(value: memoryview) -> tuple[memoryview, bytes, pa.Buffer]:
     """Split a value of `pack_operations` into its numbers, the description of `_few`, and the batch of texts."""
     first, second = _SIZES.unpack_from(value)
-    numbers, few = value[_SIZES.size :][:first], value[_SIZES.size + first :][:second]
-    return numbers, bytes(few), pa.py_buffer(value[_SIZES.size + first + second :])
+    numbers, description = value[_SIZES.size :][:first], value[_SIZES.size + first :][:second]
+    return numbers, bytes(description), pa.py_buffer(value[_SIZES.size + first + second :])
 
 
 def unpacked_events(packed: ReadableBuffer, shard: int) -> array[int]:
@@ -237,11 +237,11 @@ def _narrowed(rows: Integers, ends: Integers, others: Sequence[Integers]) -> tup
     least = np.array([0] * len(_KEY_BYTES) + [low for low, _ in spans])
     widths = np.array([*_KEY_BYTES, *(((high - low).bit_length() + 7) // 8 for low, high in spans)])
     lengths = np.diff(ends, prepend=0)
-    there = np.flatnonzero(lengths)
-    sizes = head_size(len(widths)) + lengths[there] * widths.sum()
+    nonempty = np.flatnonzero(lengths)
+    sizes = head_size(len(widths)) + lengths[nonempty] * widths.sum()
     packed = np.empty(sizes.sum(), np.uint8)
     narrow(rows.ravel().data, ends.data, widths.data, least.data, packed.data)
-    return there, binary(sizes, packed)
+    return nonempty, binary(sizes, packed)
 
 
 def _uppermost_byte(shard: int) -> int:
@@ -256,7 +256,7 @@ def _few(texts: pa.RecordBatch, blocks: int) -> tuple[pa.RecordBatch, bytes]:
     Return the texts, and a description for `_read_few`: the names of all columns and the distinct values. It is
     repeated in each of the `blocks`.
     """
-    few: dict[str, list[str]] = {}
+    dictionaries: dict[str, list[str]] = {}
     for name in _OFTEN_FEW:
         column = texts.column(name)
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
@@ -266,20 +266,20 @@ def _few(texts: pa.RecordBatch, blocks: int) -> tuple[pa.RecordBatch, bytes]:
             order = pc.sort_indices(values)  # so that most chunks have the same description
             rank = np.empty(len(order), np.uint8)
             rank[order.to_numpy()] = np.arange(len(order))
-            few[name] = values.take(order).to_pylist()
+            dictionaries[name] = values.take(order).to_pylist()
             indices = pa.array(rank).take(encoded.indices)
             texts = texts.set_column(texts.schema.get_field_index(name), name, indices)
-    plain = pa.schema([(name, pa.uint8() if name in few else pa.string()) for name in texts.schema.names])
-    described = {name: few.get(name) for name in texts.schema.names}
-    return texts.cast(plain), json.dumps(described, ensure_ascii=False).encode()
+    plain = pa.schema([(name, pa.uint8() if name in dictionaries else pa.string()) for name in texts.schema.names])
+    description = {name: dictionaries.get(name) for name in texts.schema.names}
+    return texts.cast(plain), json.dumps(description, ensure_ascii=False).encode()
 
 
 @lru_cache(maxsize=64)
-def _read_few(few: bytes) -> tuple[dict[str, pa.Array], pa.Schema]:
+def _read_few(description: bytes) -> tuple[dict[str, pa.Array], pa.Schema]:
     """Parse the description of `_few`: return the values of each encoded column, and the schema of the texts."""
-    described = json.loads(few)
-    values = {name: pa.array(some, pa.string()) for name, some in described.items() if some is not None}
-    return values, pa.schema([(name, pa.uint8() if name in values else pa.string()) for name in described])
+    columns = json.loads(description)
+    values = {name: pa.array(texts, pa.string()) for name, texts in columns.items() if texts is not None}
+    return values, pa.schema([(name, pa.uint8() if name in values else pa.string()) for name in columns])
 
 
 def binary(lengths: npt.ArrayLike, values: Any) -> pa.Array:

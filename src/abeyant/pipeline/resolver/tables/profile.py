@@ -95,8 +95,8 @@ def merge_profiles(by_shard: DataFrame, sample: Sample, together: int = 1) -> Da
         f"coalesce(bool_or(part = {_SEVERAL}), false) AS several",
     )
     of_parts = f"transform(sequence(0, {_PARTS - 1}), n -> by_part[n])"
-    known = row.selectExpr("*", f"if(cardinality(by_part) > 0, {of_parts}, NULL) AS repeated")
-    return known.selectExpr("cuts", "shards", "repeated", "several", f"{_WAYS} AS ways")
+    profile = row.selectExpr("*", f"if(cardinality(by_part) > 0, {of_parts}, NULL) AS repeated")
+    return profile.selectExpr("cuts", "shards", "repeated", "several", f"{_WAYS} AS ways")
 
 
 def profile_ids(operations: DataFrame) -> DataFrame:
@@ -131,17 +131,17 @@ class Profiler:
         """Yield a packed chunk as `PACKED`, then its parts of the profile, from the columns of its keys and values."""
         self._number = 1 + self._number % (SHARDS - 1)
         yield packed.batch(self._sample.large, self._number)
-        dealt = np.unique(packed.order[packed.rows > self._sample.large] // KINDS)
-        if len(dealt):
-            yield _batch(np.array([_DEALT]), [dealt.nbytes], dealt)
+        large_shards = np.unique(packed.order[packed.rows > self._sample.large] // KINDS)
+        if len(large_shards):
+            yield _batch(np.array([_DEALT]), [large_shards.nbytes], large_shards)
         if several and not self._several:
             self._several = True
             yield _batch(np.array([_SEVERAL]), [0], b"")
-        dice = np.random.default_rng(int(place[0]) & (2**63 - 1))  # every run draws the same rows
-        drawn = np.flatnonzero(dice.random(len(place)) < self._sample.fraction)
-        if len(drawn):
+        rng = np.random.default_rng(int(place[0]) & (2**63 - 1))  # every run draws the same rows
+        selected = np.flatnonzero(rng.random(len(place)) < self._sample.fraction)
+        if len(selected):
             # Only these bits of an identity are packed.
-            rows = np.column_stack((place[drawn], identity[drawn] & 0xFFFFFFFF, value[drawn]))
+            rows = np.column_stack((place[selected], identity[selected] & 0xFFFFFFFF, value[selected]))
             rows = rows[np.argsort(rows[:, 0].view(np.uint64), kind="stable")]
             yield from _parts(np.searchsorted(rows[:, 0].view(np.uint64), _FIRST_HASHES), rows, _SAMPLE)
 
@@ -156,8 +156,8 @@ def pack_ids(hashes: npt.NDArray[np.uint64]) -> Iterator[pa.RecordBatch]:
 
 def _pack_ids(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     freeze_imports()
-    for some in joined_chunks(batches):
-        yield from pack_ids(np.concatenate([batch.column(0).to_numpy() for batch in some]).view(np.uint64))
+    for group in joined_chunks(batches):
+        yield from pack_ids(np.concatenate([batch.column(0).to_numpy() for batch in group]).view(np.uint64))
 
 
 def _parts(firsts: npt.NDArray[np.intp], rows: npt.NDArray[np.generic], base: int) -> Iterator[pa.RecordBatch]:
@@ -203,11 +203,11 @@ def _merge(batches: Iterable[pa.RecordBatch], piece: int, together: int = 1) -> 
 
 def _repeated_groups(hashes: npt.NDArray[np.uint64]) -> bytes | None:
     """Return a byte for each group of a part, 1 where a hash is there twice; None where none is."""
-    twice = hashes[1:][hashes[1:] == hashes[:-1]]
-    if not len(twice):
+    duplicates = hashes[1:][hashes[1:] == hashes[:-1]]
+    if not len(duplicates):
         return None
     marks = np.zeros(_GROUPS, np.uint8)
-    marks[(twice >> np.uint64(GROUP_SHIFT)).astype(np.int64) % _GROUPS] = 1
+    marks[(duplicates >> np.uint64(GROUP_SHIFT)).astype(np.int64) % _GROUPS] = 1
     return marks.tobytes()
 
 
@@ -216,4 +216,4 @@ def marks_of(repeated: pa.ListScalar) -> npt.NDArray[np.bool_] | None:
     groups = repeated.as_py()
     if not groups:
         return None
-    return np.frombuffer(b"".join(some or bytes(_GROUPS) for some in groups), np.bool_)
+    return np.frombuffer(b"".join(marks or bytes(_GROUPS) for marks in groups), np.bool_)

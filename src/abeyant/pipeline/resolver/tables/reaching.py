@@ -55,19 +55,19 @@ def first_reached(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Ite
     Operations whose id may be repeated are left out.
     """
     for reached in _reached(batches, deadline, with_key=False):
-        some = reached.select(~reached.repeated) if reached.repeated.any() else reached
-        yield pa.record_batch(some.columns())
+        rows = reached.select(~reached.repeated) if reached.repeated.any() else reached
+        yield pa.record_batch(rows.columns())
 
 
 def reached_to_combine(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Iterator[pa.RecordBatch]:
     """Yield `TO_COMBINE` for operations of several watches, and for those of one whose id may be repeated."""
     for reached in _reached(batches, deadline, with_key=True):
-        some = reached if reached.kind == COMBINED else reached.select(reached.repeated)
-        columns = some.columns()
-        key = some.texts.column("key") if "key" in some.texts.schema.names else pa.nulls(len(some.found), pa.string())
-        columns |= {"key": key, "required": pa.array(some.watches.required), "flags": pa.array(some.watches.flags)}
+        rows = reached if reached.kind == COMBINED else reached.select(reached.repeated)
+        columns = rows.columns()
+        key = rows.texts.column("key") if "key" in rows.texts.schema.names else pa.nulls(len(rows.found), pa.string())
+        columns |= {"key": key, "required": pa.array(rows.watches.required), "flags": pa.array(rows.watches.flags)}
         yield pa.record_batch(
-            columns | {"version": pa.array(some.watches.version), "repeated": pa.array(some.repeated)}
+            columns | {"version": pa.array(rows.watches.version), "repeated": pa.array(rows.repeated)}
         )
 
 
@@ -82,9 +82,9 @@ def cut_hot_keys(batches: Iterable[pa.RecordBatch], together: int = 1) -> Iterat
     if profile is None:
         return
     hot = HotKeys.read(np.array(profile["cuts"].as_py(), np.int64))
-    whole, to_cut = set(profile["shards"].as_py()), set(shards_of(hot.places, together).tolist())
+    profile_shards, hot_shards = set(profile["shards"].as_py()), set(shards_of(hot.places, together).tolist())
     combines = profile["several"].as_py() or profile["repeated"].is_valid
-    ways = ORDERS * ((DIRECT if whole else 0) + (SLOW if combines else 0))
+    ways = ORDERS * ((DIRECT if profile_shards else 0) + (SLOW if combines else 0))
     packers: defaultdict[int, EventPacker] = defaultdict(partial(EventPacker, together))
     waiting: defaultdict[tuple[int, int], list[memoryview]] = defaultdict(list)
     size = 0
@@ -103,8 +103,8 @@ def cut_hot_keys(batches: Iterable[pa.RecordBatch], together: int = 1) -> Iterat
 
     for run in _runs(batches):
         shard, kind = run.order // KINDS % SHARDS, run.order % KINDS
-        if shard not in to_cut:
-            kind = RIVALS if kind == ALONE and shard not in whole else kind
+        if shard not in hot_shards:
+            kind = RIVALS if kind == ALONE and shard not in profile_shards else kind
             order = np.full(len(run.ends), ways + shard * KINDS + kind)
             packed = binary(np.diff(run.ends, prepend=0), run.packed)
             yield pa.record_batch({"order": pa.array(order), "packed": packed})
@@ -146,29 +146,29 @@ def _reached(batches: Iterable[pa.RecordBatch], deadline: _Deadline, *, with_key
     marks = None if profile is None else marks_of(profile["repeated"])
     for shard, runs in groupby(_runs(batches), key=lambda run: run.order // KINDS % SHARDS):
         staircases = Staircases(b"")
-        for kind, some in groupby(runs, key=lambda run: run.order % KINDS):
+        for kind, kind_runs in groupby(runs, key=lambda run: run.order % KINDS):
             if kind == EVENTS:
-                packed = [run.packed for run in some]
+                packed = [run.packed for run in kind_runs]
                 staircases = Staircases(unpacked_events(packed[0] if len(packed) == 1 else b"".join(packed), shard))
                 continue
-            for values in _together(value for run in some for value in run.values()):
+            for values in _together(value for run in kind_runs for value in run.values()):
                 watches, texts = unpacked_operations(values, shard, with_key=with_key)
                 repeated = np.zeros(texts.num_rows, np.bool_) if marks is None else marks[watches.group]
                 yield _Reached(kind, watches, texts, _found(staircases, watches, deadline), repeated)
 
 
 def _found(staircases: Staircases, watches: Watches, deadline: _Deadline) -> npt.NDArray[np.int64]:
-    found = np.empty(len(watches.place), np.int64)
+    reached = np.empty(len(watches.place), np.int64)
     staircases.first_reached(
         watches.place.data,
         watches.identity.data,
         watches.required.data,
         watches.start_us.data,
         watches.deadline_us.data,
-        found.data,
+        reached.data,
         deadline=deadline,
     )
-    return found
+    return reached
 
 
 class _Run(NamedTuple):
@@ -210,13 +210,13 @@ def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[_Run]:
 
 def _together(values: Iterable[memoryview]) -> Iterator[list[memoryview]]:
     """Yield the values in chunks of about `_CHUNK_BYTES`."""
-    waiting: list[memoryview] = []
+    chunk: list[memoryview] = []
     size = 0
     for value in values:
-        waiting.append(value)
+        chunk.append(value)
         size += len(value)
         if size >= _CHUNK_BYTES:
-            yield waiting
-            waiting, size = [], 0
-    if waiting:
-        yield waiting
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk

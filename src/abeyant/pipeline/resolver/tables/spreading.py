@@ -32,15 +32,15 @@ def spread(shard: str, shards: int, partitions: int) -> str:
 @cache
 def _numbers(partitions: int) -> npt.NDArray[np.int64]:
     """Return the least number for each partition that Spark's hash sends there. O(partitions log partitions)."""
-    found = np.full(partitions, -1)
-    tried = 0
-    while (found < 0).any():
-        numbers = np.arange(tried, tried + 8 * partitions)
+    result = np.full(partitions, -1)
+    start = 0
+    while (result < 0).any():
+        numbers = np.arange(start, start + 8 * partitions)
         placed, firsts = np.unique(_hash(numbers) % partitions, return_index=True)
-        new = found[placed] < 0
-        found[placed[new]] = numbers[firsts[new]]
-        tried += len(numbers)
-    return found
+        new = result[placed] < 0
+        result[placed[new]] = numbers[firsts[new]]
+        start += len(numbers)
+    return result
 
 
 def _hash(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:

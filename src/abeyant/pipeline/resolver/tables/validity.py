@@ -42,15 +42,15 @@ def rejected_operations(operations: Given) -> DataFrame:
     schema = operations_schema(table)
     check_table(table, schema, "operations")
     reason, wrong = reason_column(table.columns), operation_reason(_with_reject_reason(schema, table))
-    judged = _judged(table, reason, wrong)
+    with_reason = _judged(table, reason, wrong)
     table = table.drop(REJECT_REASON)
     plan = small_table_plan(table.sparkSession, [estimated_size(table)])
     if plan is not None:  # a plan that reads the table once
-        ranked = _ranked(plan.repartition(judged, "instance", "op_id"), schema, reason)
+        ranked = _ranked(plan.repartition(with_reason, "instance", "op_id"), schema, reason)
         duplicate = F.expr(f"coalesce({reason}, if(_rank > 1, '{DUPLICATE}', NULL))")
         return ranked.withColumn(reason, duplicate).where(f"{reason} IS NOT NULL").drop("_rank")
-    broken = judged.where(f"{reason} IS NOT NULL")
-    fine = judged.where(f"{reason} IS NULL").drop(reason)
+    broken = with_reason.where(f"{reason} IS NOT NULL")
+    fine = with_reason.where(f"{reason} IS NULL").drop(reason)
     duplicates = _ranked(_with_rivals(fine, table).where("_rivals"), schema).where("_rank > 1").drop("_rank", "_rivals")
     return broken.unionByName(duplicates.withColumn(reason, F.lit(DUPLICATE)))
 
@@ -116,10 +116,10 @@ def _with_reject_reason(schema: StructType, table: DataFrame) -> StructType:
     return schema
 
 
-def _ranked(operations: DataFrame, schema: StructType, *apart: str) -> DataFrame:
-    """Add `_rank` to valid rows, 1 for the row of an id that counts; rows that differ in `apart` are ranked apart."""
+def _ranked(operations: DataFrame, schema: StructType, *columns: str) -> DataFrame:
+    """Add `_rank` to valid rows, 1 for the row of an id that counts; rows that differ in `columns` are ranked apart."""
     names = schema.fieldNames()
-    how_long = next(name for name in HOW_LONG if name in names)
-    order = ", ".join(("start", how_long, "condition", "kind", *(n for n in FURTHER if n in names), "watches"))
-    rows = ", ".join(("instance", "op_id", *apart))
+    duration = next(name for name in HOW_LONG if name in names)
+    order = ", ".join(("start", duration, "condition", "kind", *(n for n in FURTHER if n in names), "watches"))
+    rows = ", ".join(("instance", "op_id", *columns))
     return operations.withColumn("_rank", F.expr(f"row_number() OVER (PARTITION BY {rows} ORDER BY {order})"))

@@ -62,17 +62,17 @@ def leased(lease: Path, out: Path) -> Iterator[None]:
     Creates the lease's folder, and removes it if it stays empty. Raises `AbeyantError` that names the process that
     holds the lease, which may be this one.
     """
-    me = f"{_THREAD}{threading.get_ident()}"
+    holder = f"{_THREAD}{threading.get_ident()}"
     with _guard:
-        mine = lease in _ours and me in _ours[lease].holders
-    if mine:
+        is_held = lease in _ours and holder in _ours[lease].holders
+    if is_held:
         yield
         return
-    _acquire(lease, out, me, share=False)
+    _acquire(lease, out, holder, share=False)
     try:
         yield
     finally:
-        release(lease, me)
+        release(lease, holder)
 
 
 def acquire(lease: Path, out: Path, holder: str) -> bool:
@@ -122,7 +122,7 @@ def _acquire(lease: Path, out: Path, holder: str, *, share: bool) -> bool:
         holding = _ours.get(lease)
         if holding is not None:
             # A query that has just ended in this process may still be among them: it is no other writer.
-            if not share and any(each.startswith(_THREAD) for each in holding.holders):
+            if not share and any(name.startswith(_THREAD) for name in holding.holders):
                 raise AbeyantError(_held_by(lease, out))
             fresh = holder not in holding.holders
             holding.holders.add(holder)
@@ -144,7 +144,7 @@ def _locked(lease: Path, out: Path) -> int | None:
     """Create, lock and fill the file of a lease. Return its descriptor; None where files cannot be locked."""
     import fcntl
 
-    lost: OSError | None = None
+    last_error: OSError | None = None
     tries = 3  # `check_free` of another process locks it for an instant, too
     for _ in range(1000):
         try:
@@ -153,7 +153,7 @@ def _locked(lease: Path, out: Path) -> int | None:
         except OSError as error:
             # A holder may remove the empty folder between two of our calls.
             if isinstance(error, FileNotFoundError | FileExistsError) and not lease.parent.is_file():
-                lost = error
+                last_error = error
                 continue
             raise AbeyantError(f"cannot write {out}: {error.strerror or error}") from error
         try:
@@ -170,17 +170,17 @@ def _locked(lease: Path, out: Path) -> int | None:
             os.ftruncate(lock, 0)
             os.write(lock, json.dumps(this_owner()).encode())
             return lock
-        lost = None
+        last_error = None
         os.close(lock)  # its holder released and removed it between our two calls
-    if lost is not None:  # it could never be created, as in /proc
-        raise AbeyantError(f"cannot write {out}: {lost.strerror or lost}")
+    if last_error is not None:  # it could never be created, as in /proc
+        raise AbeyantError(f"cannot write {out}: {last_error.strerror or last_error}")
     raise AbeyantError(_held_by(lease, out))
 
 
 def _is_still(lease: Path, lock: int) -> bool:
     with suppress(OSError):
-        there, ours = os.stat(lease), os.fstat(lock)
-        return (there.st_ino, there.st_dev) == (ours.st_ino, ours.st_dev)
+        path_stat, lock_stat = os.stat(lease), os.fstat(lock)
+        return (path_stat.st_ino, path_stat.st_dev) == (lock_stat.st_ino, lock_stat.st_dev)
     return False
 
 

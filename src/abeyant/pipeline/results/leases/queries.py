@@ -52,11 +52,11 @@ def lease_store_while_query_runs(store: Store, answers: DataFrame, query: str) -
 def release_store(store: Store, holder: str) -> None:
     """Remove a holder of the lease; the last one releases the lease."""
     with _guard:
-        held = _ours.get(store.root)
-        if held is None:
+        holding = _ours.get(store.root)
+        if holding is None:
             return
-        held.holders.discard(holder)
-        if not held.holders:
+        holding.holders.discard(holder)
+        if not holding.holders:
             _ours.pop(store.root).lease.close()
 
 
@@ -66,10 +66,10 @@ def acquire_store(store: Store, holder: str) -> tuple[StoreLease, bool]:
     Raises `AbeyantError` where another process holds it or has taken it over.
     """
     with _guard:
-        held = _ours.get(store.root)
-        if held is not None:
+        holding = _ours.get(store.root)
+        if holding is not None:
             try:
-                held.lease.check()
+                holding.lease.check()
             except AbeyantError:
                 _ours.pop(store.root).lease.close()
                 raise
@@ -77,10 +77,10 @@ def acquire_store(store: Store, holder: str) -> tuple[StoreLease, bool]:
             lease = StoreLease(store, "stream")
             for name in lease.expired:
                 lease.remove_expired(name)
-            held = _ours[store.root] = _Held(lease)
-        fresh = holder not in held.holders
-        held.holders.add(holder)
-        return held.lease, fresh
+            holding = _ours[store.root] = _Held(lease)
+        fresh = holder not in holding.holders
+        holding.holders.add(holder)
+        return holding.lease, fresh
 
 
 def lease_while_query_runs(batch: DataFrame, query: str, lease: Path, out: Path) -> None:
@@ -100,18 +100,18 @@ def _run_of(batch: DataFrame) -> str | None:
     return None if is_connect(spark) else spark.sparkContext.getLocalProperty("spark.jobGroup.id")
 
 
-def _when_it_ends(query: str, do: Callable[[], object]) -> None:
-    """Call `do` in a thread when a query of the first session ends; never for another session's."""
+def _when_it_ends(query: str, callback: Callable[[], object]) -> None:
+    """Call `callback` in a thread when a query of the first session ends; never for another session's."""
     # Not the batch's session: that is a clone without queries.
     running = SparkSession.builder.getOrCreate().streams.get(query)
     if running is not None:
-        threading.Thread(target=_do_after, args=(running, do), name=_THREAD, daemon=True).start()
+        threading.Thread(target=_do_after, args=(running, callback), name=_THREAD, daemon=True).start()
 
 
 _THREAD: Final = "abeyant-lease"
 
 
-def _do_after(running: StreamingQuery, do: Callable[[], object]) -> None:
+def _do_after(running: StreamingQuery, callback: Callable[[], object]) -> None:
     with suppress(Exception):  # however it ends
         running.awaitTermination()
-    do()
+    callback()

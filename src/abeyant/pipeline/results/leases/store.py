@@ -85,18 +85,18 @@ class StoreLease:
         self._store.remove(self._file(name))
 
     def _others(self) -> list[str]:
-        mine = self._store.changed_ms(self._file(self.name)) or 0
+        own_changed_ms = self._store.changed_ms(self._file(self.name)) or 0
         expired = []
         for file in self._store.names(LEASES):
             name = file.removesuffix(".json")
-            when = self._store.changed_ms(self._file(name))
-            if file.startswith((".", "_")) or name == self.name or when is None:
+            changed_ms = self._store.changed_ms(self._file(name))
+            if file.startswith((".", "_")) or name == self.name or changed_ms is None:
                 continue
             text = self._read(name)
             if text is None:
                 continue
             owner = _owner_in(text)
-            age = (mine - when) / 1000
+            age = (own_changed_ms - changed_ms) / 1000
             if age >= LEASE_SECONDS or _has_ended(owner):
                 expired.append(name)
             else:
@@ -130,10 +130,10 @@ class StoreLease:
 
 def _owner_in(text: str | None) -> dict[str, Any]:
     try:
-        found = json.loads(text or "")
+        owner = json.loads(text or "")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return owner if isinstance(owner, dict) else {}
 
 
 def _has_ended(owner: dict[str, Any]) -> bool:

@@ -42,18 +42,18 @@ def select_events(
     if rules.count == "always":
         parts.append(_folded(_with(before, Use.LINES), rules.combine, details=rules.details))
     parts += [_last(_with(before, use)) for use in (Use.LEVELS, Use.SEEN)]
-    kept: Longs = np.concatenate(parts)
+    selected: Longs = np.concatenate(parts)
     if forget_after_us is not None:
-        alive = kept[kept[:, AT] >= watermark - forget_after_us, PLACE]
-        kept = kept[np.isin(kept[:, PLACE], np.concatenate([alive, keys]))]
-    return kept
+        alive = selected[selected[:, AT] >= watermark - forget_after_us, PLACE]
+        selected = selected[np.isin(selected[:, PLACE], np.concatenate([alive, keys]))]
+    return selected
 
 
 def _with(events: Longs, use: int) -> Longs:
     """Return a copy of the events that have a use, with that use only."""
-    some: Longs = events[events[:, USES] & use != 0]
-    some[:, USES] = use
-    return some
+    subset: Longs = events[events[:, USES] & use != 0]
+    subset[:, USES] = use
+    return subset
 
 
 def _last(events: Longs) -> Longs:
@@ -90,20 +90,20 @@ def _folded(events: Longs, combine: Combine, *, details: bool) -> Longs:
         differs = new_key.copy()
         differs[1:] |= values[1:] != values[:-1]
         keep = np.flatnonzero(differs)
-    kept, values, key = events[last][keep], values[keep], key[keep]
+    rows, values, key = events[last][keep], values[keep], key[keep]
     new_key = new_key[keep] if details else np.ones(len(keep), np.bool_)
     if combine == "sum":
         values = np.where(new_key, values, values - np.roll(values, 1))
-    kept[:, PROGRESS], kept[:, COUNTED] = values, 1
-    kept[_ends(new_key), COUNTED] += counted - np.bincount(key, minlength=len(counted))
-    return kept
+    rows[:, PROGRESS], rows[:, COUNTED] = values, 1
+    rows[_ends(new_key), COUNTED] += counted - np.bincount(key, minlength=len(counted))
+    return rows
 
 
 def _running(values: Longs, key: Longs) -> Longs:
     """Return the running maximum within each key; rows are in the order of keys, which are numbered from 0."""
     distinct, rank = np.unique(values, return_inverse=True)
-    found: Longs = distinct[np.maximum.accumulate(key * len(distinct) + rank) - key * len(distinct)]
-    return found
+    maxima: Longs = distinct[np.maximum.accumulate(key * len(distinct) + rank) - key * len(distinct)]
+    return maxima
 
 
 def _running_sums(values: Longs, new_key: Flags) -> Longs:
@@ -112,8 +112,8 @@ def _running_sums(values: Longs, new_key: Flags) -> Longs:
         sums = np.cumsum(values)
         first = np.flatnonzero(new_key)
         before = sums[first] - values[first]
-        found: Longs = sums - before[np.cumsum(new_key) - 1]
-        return found
+        key_sums: Longs = sums - before[np.cumsum(new_key) - 1]
+        return key_sums
     sums, running = np.empty(len(values), np.int64), 0
     for row, (value, begins) in enumerate(zip(values.tolist(), new_key.tolist(), strict=True)):
         running = min(max((0 if begins else running) + value, -_MOST - 1), _MOST)

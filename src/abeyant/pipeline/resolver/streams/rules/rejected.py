@@ -37,14 +37,14 @@ def _reject(operations: pa.RecordBatch, reason: Callable[[dict[str, Any]], str],
 
 def _operation(row: dict[str, Any], columns: Columns) -> dict[str, Any]:
     """Return an operation for the JSON, from its row in the state: durations in milliseconds, watches with roles."""
-    shown = {name: row[name] for name in ("instance", "op_id", "kind")} | {"start": time_text(row["start"])}
+    operation = {name: row[name] for name in ("instance", "op_id", "kind")} | {"start": time_text(row["start"])}
     if columns.deadline:
-        shown["deadline"] = time_text(row["deadline"])
+        operation["deadline"] = time_text(row["deadline"])
     else:
-        shown["timeout_ms"] = _milliseconds(row["deadline"] - row["start"])
+        operation["timeout_ms"] = _milliseconds(row["deadline"] - row["start"])
     if row["extend"] is not None:
-        shown["extend_ms"] = _milliseconds(row["extend"])
-    return shown | {"condition": row["condition"], "watches": row["watches"]}
+        operation["extend_ms"] = _milliseconds(row["extend"])
+    return operation | {"condition": row["condition"], "watches": row["watches"]}
 
 
 def _milliseconds(micros: int) -> float:

@@ -55,9 +55,9 @@ def read_operations(valid: pa.RecordBatch, options: Options) -> Read:
         paused[by_role["pause"].operation] = True
         wrong.append((paused, _PAUSED))
     fine, rejected = np.ones(len(then), np.bool_), []
-    for mask, why in wrong:
+    for mask, reason in wrong:
         if (mask & fine).any():
-            rejected.append(reject_operations(filter_rows(rows, mask & fine), why, columns))
+            rejected.append(reject_operations(filter_rows(rows, mask & fine), reason, columns))
             fine &= ~mask
     return Read(filter_rows(rows, fine), places[fine], joined(rejected, REJECTED))
 
@@ -85,8 +85,8 @@ def _waits(operations: Operations) -> pa.RecordBatch:
     for name, unit in (("extend_ms", 1000), ("extend", 1)):
         if name in table.column_names:
             most = (2**63 - 2) // unit
-            own = np.minimum(integers(table[name], f"operations: {name}"), most) * unit
-            extend = pa.array(own, mask=missing(table[name]))
+            values = np.minimum(integers(table[name], f"operations: {name}"), most) * unit
+            extend = pa.array(values, mask=missing(table[name]))
             break
     texts = [table[name].cast(pa.string()).combine_chunks() for name in ("instance", "op_id", "kind", "condition")]
     lists = pa.ListArray.from_arrays(pa.array(np.append(0, ends).astype(np.int32)), watches)

@@ -176,10 +176,10 @@ class _Known:
                     pa.chunked_array([self.operations.column("instance").take(pa.array(of))]), watches.key
                 )[0].copy()
                 keys, first = np.unique(folded[:, PLACE], return_inverse=True)
-                more = np.bincount(first, folded[:, COUNTED] - 1).astype(np.int64)
+                increments = np.bincount(first, folded[:, COUNTED] - 1).astype(np.int64)
                 place = np.minimum(np.searchsorted(keys, places), len(keys) - 1)
                 counts = (keys[place] == places) & pc.equal(role, "complete").to_numpy() & ~then[of] & ~extended[of]
-                np.add.at(further, of[counts], more[place[counts]])
+                np.add.at(further, of[counts], increments[place[counts]])
         place = outcomes.schema.get_field_index("counted")
         return outcomes.set_column(place, outcomes.schema.field(place), pa.array(counted + further))
 
@@ -205,9 +205,9 @@ def _operations(rows: pa.RecordBatch, columns: Columns) -> Operations:
     if lacking.null_count < len(lacking):
         of = watches.operation()
         completes = pc.equal(_roles(watches), "complete").to_numpy()
-        left = lacking.take(pa.array(of))
+        remaining = lacking.take(pa.array(of))
         watches = watches._replace(
-            required=pc.if_else(pc.and_(pa.array(completes), left.is_valid()), left, watches.required)
+            required=pc.if_else(pc.and_(pa.array(completes), remaining.is_valid()), remaining, watches.required)
         )
     if not columns.deadline:
         table = table.drop_columns("deadline")

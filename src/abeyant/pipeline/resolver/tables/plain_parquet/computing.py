@@ -42,8 +42,8 @@ Cast = Callable[[pa.Array, pa.DataType], pa.Array]
 
 def kept(condition: Expression, batch: pa.RecordBatch, cast: Cast) -> pa.RecordBatch:
     """Return the rows for which a condition is true. `cast` converts a column as it was read."""
-    found = compute(condition, batch, cast)
-    mask = found if isinstance(found, pa.Array) else pa.repeat(found, batch.num_rows)
+    result = compute(condition, batch, cast)
+    mask = result if isinstance(result, pa.Array) else pa.repeat(result, batch.num_rows)
     return batch if mask.true_count == batch.num_rows else batch.filter(mask)  # a filter copies what it keeps
 
 
@@ -61,7 +61,7 @@ def compute(expression: Expression, batch: pa.RecordBatch, cast: Cast) -> Any:
         return pa.ListArray.from_arrays(pa.array(range(rows + 1), pa.int32()), compute(operands[0], batch, cast))
     if operator == "struct":
         values = [compute(value, batch, cast) for value in operands[1::2]]
-        columns = [one if isinstance(one, pa.Array) else pa.repeat(one, batch.num_rows) for one in values]
+        columns = [value if isinstance(value, pa.Array) else pa.repeat(value, batch.num_rows) for value in values]
         return pa.StructArray.from_arrays(columns, operands[::2])
     values = [compute(operand, batch, cast) for operand in operands]
     return reduce(_OF_ALL[operator], values) if operator in _OF_ALL else _FUNCTIONS[operator](*values)

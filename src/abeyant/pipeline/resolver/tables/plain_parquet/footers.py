@@ -105,10 +105,10 @@ def plain_table(table: DataFrame, wanted: StructType) -> PlainTable | None:
         return None
     read = names_of([*scan.columns.values(), *([] if scan.condition is None else [scan.condition])])
     condition = scan.columns.get("condition", ("literal", None))
-    found = of_each_file(spark, scan.files, partial(_groups_of, read=read, condition=condition))
-    if not found:
+    groups_by_file = of_each_file(spark, scan.files, partial(_groups_of, read=read, condition=condition))
+    if not groups_by_file:
         return None
-    return PlainTable([group for some in found for group in some], scan.columns, scan.condition)
+    return PlainTable([group for groups in groups_by_file for group in groups], scan.columns, scan.condition)
 
 
 def of_each_file(
@@ -122,8 +122,8 @@ def of_each_file(
     if len(files) > (_MOST_REMOTE_FILES if remote else _MOST_FILES):
         return None
     with ThreadPoolExecutor(_REMOTE_THREADS if remote else _THREADS, "abeyant-footers") as pool:
-        found = [one for one in pool.map(read, files) if one is not None]
-    return found if len(found) == len(files) else None
+        results = [result for result in pool.map(read, files) if result is not None]
+    return results if len(results) == len(files) else None
 
 
 def reads_as_is(spark: SparkSession) -> bool:
@@ -168,7 +168,7 @@ def may_be_then(condition: Expression, columns: Sequence[Any]) -> bool:
     """Return whether the expression `condition` may be `then` in a row group with these columns."""
     if condition[0] != "column":
         return bool(condition[1] == "then")
-    (column,) = (one for one in columns if one.path_in_schema == condition[1])
+    (column,) = (chunk for chunk in columns if chunk.path_in_schema == condition[1])
     statistics = column.statistics
     if statistics is None:
         return True
@@ -200,33 +200,33 @@ def _has_all(schema: pa.Schema, read: Mapping[str, str]) -> bool:
     )
 
 
-def _fits(found: pa.DataType, wanted: str) -> bool:
-    if wanted == "string":
-        return _is_text(found.value_type if pa.types.is_dictionary(found) else found)
-    if wanted == "timestamp":  # Arrow reads Spark's INT96 times as nanoseconds without a zone
-        return bool(pa.types.is_timestamp(found)) and (found.unit != "ns") == (found.tz is not None)
-    if wanted in ARROW_TYPES:
-        return bool(found == ARROW_TYPES[wanted])
-    if not (pa.types.is_list(found) and pa.types.is_struct(found.value_type)):
+def _fits(arrow_type: pa.DataType, spark_type: str) -> bool:
+    if spark_type == "string":
+        return _is_text(arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type)
+    if spark_type == "timestamp":  # Arrow reads Spark's INT96 times as nanoseconds without a zone
+        return bool(pa.types.is_timestamp(arrow_type)) and (arrow_type.unit != "ns") == (arrow_type.tz is not None)
+    if spark_type in ARROW_TYPES:
+        return bool(arrow_type == ARROW_TYPES[spark_type])
+    if not (pa.types.is_list(arrow_type) and pa.types.is_struct(arrow_type.value_type)):
         return False
-    fields = [found.value_type.field(number) for number in range(found.value_type.num_fields)]
+    fields = [arrow_type.value_type.field(number) for number in range(arrow_type.value_type.num_fields)]
     return (
-        wanted == _WATCHES
+        spark_type == _WATCHES
         and [field.name for field in fields] == ["key", "required"]
         and _is_text(fields[0].type)
         and fields[1].type == pa.int64()
     )
 
 
-def _is_text(found: pa.DataType) -> bool:
-    return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type))
 
 
 def _of_todays_spark(file: Any) -> bool:
     """Return whether the file's writer is a Spark whose times need no shift (3.1 or later)."""
-    about = file.metadata or {}
-    version = tuple(map(int, re.findall(rb"\d+", about.get(_VERSION, b""))[:2]))
-    return version >= (3, 1) and not any(name in about for name in _LEGACY)
+    metadata = file.metadata or {}
+    version = tuple(map(int, re.findall(rb"\d+", metadata.get(_VERSION, b""))[:2]))
+    return version >= (3, 1) and not any(name in metadata for name in _LEGACY)
 
 
 def _since_1900(file: Any, groups: list[Any], leaf: int) -> bool:
@@ -236,8 +236,9 @@ def _since_1900(file: Any, groups: list[Any], leaf: int) -> bool:
         return False
     if column.logical_type.type != "TIMESTAMP":
         return True
-    about = [(group.column(leaf).statistics, group.num_rows) for group in groups]
+    chunks = [(group.column(leaf).statistics, group.num_rows) for group in groups]
     return all(
-        found and (found.min.timestamp() >= _YEAR_1900 if found.has_min_max else found.null_count == rows)
-        for found, rows in about
+        statistics
+        and (statistics.min.timestamp() >= _YEAR_1900 if statistics.has_min_max else statistics.null_count == rows)
+        for statistics, rows in chunks
     )

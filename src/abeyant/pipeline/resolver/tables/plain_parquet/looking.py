@@ -38,10 +38,10 @@ def look_for_hot_keys(tasks: Sequence[Task], seed: bytes, sample: Sample) -> Hot
     if remote or _rows(tasks) * sample.fraction <= sample.piece:
         return HotKeys(())
     pairs = PairHash(seed)
-    some = [one for name in ("operations", "events") for one in _some_of([t for t in tasks if t.table == name])]
+    selected = [pair for name in ("operations", "events") for pair in _some_of([t for t in tasks if t.table == name])]
     with ThreadPoolExecutor(_THREADS, "abeyant-look") as pool:
-        drawn = list(pool.map(partial(_drawn, pairs=pairs, fraction=sample.fraction), *zip(*some, strict=True)))
-    cuts = cuts_of_keys(np.concatenate(drawn), sample.piece, max(sample.piece // 2, 1))
+        rows = list(pool.map(partial(_drawn, pairs=pairs, fraction=sample.fraction), *zip(*selected, strict=True)))
+    cuts = cuts_of_keys(np.concatenate(rows), sample.piece, max(sample.piece // 2, 1))
     return HotKeys.read(np.array(cuts, np.int64))
 
 
@@ -51,11 +51,11 @@ def _rows(tasks: Sequence[Task]) -> int:
 
 def _some_of(tasks: Sequence[Task]) -> Iterator[tuple[Task, float]]:
     """Yield evenly spaced row groups, each as a task, with the number of the table's rows per row that is read."""
-    every = [task._replace(groups=[group]) for task in tasks for group in task.groups]
-    step = -(-len(every) // _GROUPS) or 1
-    some = every[step // 2 :: step]
-    for task in some:
-        yield task, _rows(every) / len(some) / min(_rows([task]), BATCH_ROWS)
+    row_groups = [task._replace(groups=[group]) for task in tasks for group in task.groups]
+    step = -(-len(row_groups) // _GROUPS) or 1
+    selected = row_groups[step // 2 :: step]
+    for task in selected:
+        yield task, _rows(row_groups) / len(selected) / min(_rows([task]), BATCH_ROWS)
 
 
 def _drawn(task: Task, weight: float, pairs: PairHash, fraction: float) -> Integers:

@@ -47,10 +47,10 @@ def plain_operations(operations: DataFrame) -> PlainTable | None:
 
 def files_of(operations: PlainTable | None, events: DataFrame) -> Files | None:
     """Return both tables if both are plain files, else None; `events` has our columns only."""
-    of_events = plain_table(events, EVENTS) if operations is not None else None
-    if operations is None or of_events is None:
+    plain_events = plain_table(events, EVENTS) if operations is not None else None
+    if operations is None or plain_events is None:
         return None
-    tasks = [*tasks_of("operations", operations), *tasks_of("events", of_events)]
+    tasks = [*tasks_of("operations", operations), *tasks_of("events", plain_events)]
     return Files(events.sparkSession, tasks, draw_seed())
 
 
@@ -92,14 +92,14 @@ def _each(
 def _pack(
     task: Task, number: int, seed: bytes, hot: HotKeys, sample: Sample, ids: bool, together: int
 ) -> Iterator[pa.RecordBatch]:
-    pairs, profiled = PairHash(seed), Profiler(sample, number)
+    pairs, profiler = PairHash(seed), Profiler(sample, number)
     if task.table == "events":
-        return _pack_events(task, pairs, hot, profiled, EventPacker(together))
-    return _pack_operations(task, pairs, hot, profiled, ids=ids, together=together)
+        return _pack_events(task, pairs, hot, profiler, EventPacker(together))
+    return _pack_operations(task, pairs, hot, profiler, ids=ids, together=together)
 
 
 def _pack_events(
-    task: Task, pairs: PairHash, hot: HotKeys, profiled: Profiler, pack: EventPacker
+    task: Task, pairs: PairHash, hot: HotKeys, profiler: Profiler, pack: EventPacker
 ) -> Iterator[pa.RecordBatch]:
     for table in chunks_of(task, EVENTS.fieldNames(), BATCH_ROWS):
         valid = valid_events(table)
@@ -108,20 +108,20 @@ def _pack_events(
             progress = integers(valid["progress"], "events: progress")
             at_us = microseconds(valid["at"], "events: at")
             place, identity, progress, at_us = hot.cut_events(place, identity, progress, at_us)
-            yield from profiled(pack(place, identity, progress, at_us), place, identity, progress)
+            yield from profiler(pack(place, identity, progress, at_us), place, identity, progress)
 
 
 def _pack_operations(
-    task: Task, pairs: PairHash, hot: HotKeys, profiled: Profiler, *, ids: bool, together: int = 1
+    task: Task, pairs: PairHash, hot: HotKeys, profiler: Profiler, *, ids: bool, together: int = 1
 ) -> Iterator[pa.RecordBatch]:
     for table in chunks_of(task, OPERATIONS.fieldNames()):
         operations = valid_operations(table)
         if operations.table.num_rows:
-            yield from _packed(operations, pairs, hot, profiled, ids=ids, together=together)
+            yield from _packed(operations, pairs, hot, profiler, ids=ids, together=together)
 
 
 def _packed(
-    operations: Operations, pairs: PairHash, hot: HotKeys, profiled: Profiler, *, ids: bool, together: int
+    operations: Operations, pairs: PairHash, hot: HotKeys, profiler: Profiler, *, ids: bool, together: int
 ) -> Iterator[pa.RecordBatch]:
     """Pack operations in chunks, one row per watch, with the texts of its operation."""
     table, watches = operations.table, operations.watches
@@ -133,16 +133,16 @@ def _packed(
         groups = (hashes >> np.uint64(GROUP_SHIFT)).view(np.int64)
     codes = np.where(flags(pc.equal(table["condition"], "any")), 2, np.where(missing(table["condition"]), 0, 1))
     shared = (watches.counts == 1) * IS_ONE + codes * CONDITION
-    of = watches.operation()
-    nth = np.arange(len(of)) - np.repeat(np.cumsum(watches.counts) - watches.counts, watches.counts)
+    operation = watches.operation()
+    nth = np.arange(len(operation)) - np.repeat(np.cumsum(watches.counts) - watches.counts, watches.counts)
     texts = table.select(["instance", "op_id", "kind"])
-    sizes = _sizes(texts)[of] + _sizes(pa.table({"key": watches.key}))
+    sizes = _sizes(texts)[operation] + _sizes(pa.table({"key": watches.key}))
     versions = _versions(watches, nth, pairs)
     for begin, end in cut(sizes):
-        rows = of[begin:end]
-        some = texts.slice(begin, end - begin) if watches.single else texts.take(pa.array(rows))
+        rows = operation[begin:end]
+        chunk = texts.slice(begin, end - begin) if watches.single else texts.take(pa.array(rows))
         key, required = (column.slice(begin, end - begin) for column in (watches.key, watches.required))
-        place, identity = pairs(some["instance"], key)
+        place, identity = pairs(chunk["instance"], key)
         numbers = WatchNumbers(
             place,
             identity,
@@ -153,11 +153,11 @@ def _packed(
             groups[rows],
             versions[rows],
         )
-        texts_of = _one_batch(some.append_column("key", key) if ids else some)
+        text_batch = _one_batch(chunk.append_column("key", key) if ids else chunk)
         several = not watches.single
         hot.cut_operations(place, identity, numbers.required)
-        packed = pack_operations(texts_of, numbers, together)
-        yield from profiled(packed, place, identity, numbers.required, several)
+        packed = pack_operations(text_batch, numbers, together)
+        yield from profiler(packed, place, identity, numbers.required, several)
 
 
 def _sizes(texts: pa.Table) -> Integers:
@@ -189,7 +189,7 @@ def _versions(watches: Watches, nth: Integers, pairs: PairHash) -> Integers:
         return np.zeros(len(watches.counts), np.int64)
     keys, _ = pairs(watches.key, watches.key)
     required = integers(watches.required, "operations: required").view(np.uint64)
-    each = (keys.view(np.uint64) ^ (required * _GOLDEN)) * _GOLDEN * (2 * nth + 1).view(np.uint64)
-    each ^= each >> np.uint64(32)
-    versions = np.add.reduceat(each, np.cumsum(watches.counts) - watches.counts) >> np.uint64(1)
+    hashes = (keys.view(np.uint64) ^ (required * _GOLDEN)) * _GOLDEN * (2 * nth + 1).view(np.uint64)
+    hashes ^= hashes >> np.uint64(32)
+    versions = np.add.reduceat(hashes, np.cumsum(watches.counts) - watches.counts) >> np.uint64(1)
     return np.where(watches.counts == 1, 0, versions.view(np.int64))

@@ -49,12 +49,12 @@ def stored(spark: SparkSession, uris: Iterable[str]) -> list[Stored] | None:
     Credentials from elsewhere, such as the driver's environment, may be missing in workers.
     """
     reaches: dict[str, Reach | None] = {}
-    found: list[Stored] = []
+    files: list[Stored] = []
     for uri in uris:
         parts = urlsplit(uri)
         path = unquote(parts.path)
         if parts.scheme == "file" and not parts.netloc:
-            found.append(Stored(path))
+            files.append(Stored(path))
             continue
         root = f"{parts.scheme}://{parts.netloc}"
         if root not in reaches:
@@ -62,8 +62,8 @@ def stored(spark: SparkSession, uris: Iterable[str]) -> list[Stored] | None:
         reach = reaches[root]
         if reach is None:
             return None
-        found.append(Stored(root + path, reach))
-    return found
+        files.append(Stored(root + path, reach))
+    return files
 
 
 def _reach(spark: SparkSession, root: str) -> Reach | None:
@@ -106,21 +106,21 @@ class _RangedFile(io.RawIOBase):
     def hold(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Fetch these ranges, and drop those that were held before."""
         self._held = []
-        whole: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         for begin, end in sorted(ranges):
-            if whole and begin - whole[-1][1] <= _GAP:
-                whole[-1] = whole[-1][0], max(end, whole[-1][1])
+            if spans and begin - spans[-1][1] <= _GAP:
+                spans[-1] = spans[-1][0], max(end, spans[-1][1])
             else:
-                whole.append((begin, end))
-        for begin, end in whole:
+                spans.append((begin, end))
+        for begin, end in spans:
             self._held.append(self._fetched(begin, end))
 
     def _fetched(self, begin: int, end: int) -> tuple[int, bytes]:
         self._raw.seek(begin)
-        parts, left = [], end - begin
-        while left and (part := self._raw.read(left)):
+        parts, remaining = [], end - begin
+        while remaining and (part := self._raw.read(remaining)):
             parts.append(part)
-            left -= len(part)
+            remaining -= len(part)
         return begin, b"".join(parts)
 
     def readable(self) -> bool:

@@ -67,17 +67,17 @@ def tasks_of(table: str, plain: PlainTable) -> Iterator[Task]:
     """Share row groups out to tasks of about one size. O(row groups)."""
     groups, columns, condition = plain
     most = min(max(sum(group.size for group in groups) // _TASKS, _LEAST_BYTES), _MOST_BYTES)
-    some: list[RowGroup] = []
+    part: list[RowGroup] = []
     size = rows = 0
     for group in groups:
-        if some and (size + group.size > most or rows + group.rows > _MOST_ROWS):
-            yield Task(table, some, columns, condition)
-            some, size, rows = [], 0, 0
-        some.append(group)
+        if part and (size + group.size > most or rows + group.rows > _MOST_ROWS):
+            yield Task(table, part, columns, condition)
+            part, size, rows = [], 0, 0
+        part.append(group)
         size += group.size
         rows += group.rows
-    if some:
-        yield Task(table, some, columns, condition)
+    if part:
+        yield Task(table, part, columns, condition)
 
 
 # -- in the workers ------------------------------------------------------------------------------------------------
@@ -95,39 +95,49 @@ def _read(task: Task, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     files = [(file, list(groups)) for file, groups in groupby(task.groups, key=attrgetter("file"))]
     name = ""
     try:
-        about: list[Any] = []
+        footers: list[Any] = []
         for name, _ in files:
             with opened(name) as source:
-                about.append(pq.read_metadata(source))
+                footers.append(pq.read_metadata(source))
         computed: dict[str, Expression] = {name: task.columns.get(name, ("column", name, "")) for name in columns}
         read = list(names_of([*computed.values(), *([task.condition] if task.condition else [])]))
-        texts = [how[1] for name, how in computed.items() if name in _TEXTS[task.table] and how[0] == "column"]
-        few = dictionary_columns(about, texts)
-        schema = pa.schema([(name, _type_of(name, how, few)) for name, how in computed.items()])
-        for (name, groups), metadata in zip(files, about, strict=True):
-            options: Any = {"metadata": metadata, "read_dictionary": few, "coerce_int96_timestamp_unit": "us"}
+        texts = [
+            expression[1]
+            for name, expression in computed.items()
+            if name in _TEXTS[task.table] and expression[0] == "column"
+        ]
+        dictionary_names = dictionary_columns(footers, texts)
+        schema = pa.schema(
+            [(name, _type_of(name, expression, dictionary_names)) for name, expression in computed.items()]
+        )
+        for (name, groups), metadata in zip(files, footers, strict=True):
+            options: Any = {
+                "metadata": metadata,
+                "read_dictionary": dictionary_names,
+                "coerce_int96_timestamp_unit": "us",
+            }
             with opened(name) as source, pq.ParquetFile(source, **options) as file:
                 for group in groups:
                     _check(name, metadata, group)
                     hold(source, _ranges(metadata, group, read))
                     rows = _rows_of_a_batch(file, group, read)
                     for batch in file.iter_batches(rows, [group.number], read, use_threads=False):
-                        some = kept(task.condition, batch, _cast) if task.condition else batch
-                        if some.num_rows:
-                            yield _as(some, computed, schema)
+                        selected = kept(task.condition, batch, _cast) if task.condition else batch
+                        if selected.num_rows:
+                            yield _as(selected, computed, schema)
     except (OSError, pa.ArrowException) as error:
         raise AbeyantError(f"cannot read {name}: {' '.join(str(error).split())}") from None
 
 
-def _check(file: Stored, about: Any, group: RowGroup) -> None:
-    if group.number >= about.num_row_groups or about.row_group(group.number).num_rows != group.rows:
+def _check(file: Stored, metadata: Any, group: RowGroup) -> None:
+    if group.number >= metadata.num_row_groups or metadata.row_group(group.number).num_rows != group.rows:
         raise AbeyantError(f"{file} is another file than when the table was read: read it anew")
 
 
-def _ranges(about: Any, group: RowGroup, columns: Sequence[str]) -> Iterator[tuple[int, int]]:
+def _ranges(metadata: Any, group: RowGroup, columns: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Yield the byte ranges (begin, end) of these columns in a row group's file, without their ends."""
-    for leaf in range(about.num_columns):
-        column = about.row_group(group.number).column(leaf)
+    for leaf in range(metadata.num_columns):
+        column = metadata.row_group(group.number).column(leaf)
         if column.path_in_schema.partition(".")[0] in columns:
             begin = column.data_page_offset
             if column.has_dictionary_page and column.dictionary_page_offset:
@@ -141,19 +151,23 @@ def _rows_of_a_batch(file: Any, group: RowGroup, columns: Sequence[str]) -> int:
     return max(1, min(BATCH_ROWS, CHUNK_BYTES * int(first.num_rows) // max(int(first.nbytes), 1)))
 
 
-def _type_of(name: str, how: Expression, few: Sequence[str]) -> pa.DataType:
+def _type_of(name: str, expression: Expression, dictionary_names: Sequence[str]) -> pa.DataType:
     """Return the type of a column: a dictionary for text that is constant, or dictionary-encoded in all files."""
-    is_few = how[1] in few if how[0] == "column" else how[0] == "literal" and _TYPES[name] == pa.string()
-    return _FEW if is_few else _TYPES[name]
+    is_dictionary = (
+        expression[1] in dictionary_names
+        if expression[0] == "column"
+        else expression[0] == "literal" and _TYPES[name] == pa.string()
+    )
+    return _FEW if is_dictionary else _TYPES[name]
 
 
 def _as(batch: pa.RecordBatch, computed: Mapping[str, Expression], schema: pa.Schema) -> pa.RecordBatch:
     """Return the columns with the types of `schema`: files differ in units of time, widths of text and nulls."""
     columns = []
     for field in schema:
-        how = computed[field.name]
-        found = batch.column(how[1]) if how[0] == "column" else compute(how, batch, _cast)
-        columns.append(_cast(found if isinstance(found, pa.Array) else pa.repeat(found, batch.num_rows), field.type))
+        expression = computed[field.name]
+        values = batch.column(expression[1]) if expression[0] == "column" else compute(expression, batch, _cast)
+        columns.append(_cast(values if isinstance(values, pa.Array) else pa.repeat(values, batch.num_rows), field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
