@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from abeyant.broker.control.operation import Given, Operation
+from abeyant.broker.control.operation import ControlRequest, Operation
 from abeyant.broker.control.schema import nullable, obj, several, text, whole
 from abeyant.broker.quotas.table import CONNECTION, FETCH, MUTATION, PRODUCE, REQUEST
 
@@ -44,14 +44,14 @@ _PUSHED = obj(
 )
 
 
-def _set_quotas(control: Control, request: Given) -> None:
+def _set_quotas(control: Control, request: ControlRequest) -> None:
     body = request.body
     control.cluster.set_quotas(
         body["quotas"], user=body.get("user"), client_id=body.get("client_id"), ip=body.get("ip")
     )
 
 
-def _pushed(control: Control, request: Given) -> dict[str, Any]:
+def _pushed(control: Control, request: ControlRequest) -> dict[str, Any]:
     rows = [client._asdict() for client in control.cluster.pushed_metrics()]
     for row in rows:
         row["software"] = dict(zip(("name", "version"), row["software"], strict=True))

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from abeyant.broker.api.contents import leaders
-from abeyant.broker.control.operation import Given, Operation
+from abeyant.broker.control.operation import ControlRequest, Operation
 from abeyant.broker.control.schema import nullable, obj, seconds, several, text, whole
 from abeyant.web import HttpError
 
@@ -51,7 +51,7 @@ _CLUSTER = obj(
 _PASSED = obj({"passed": nullable({"type": "number", "description": "Seconds that passed; null without a deadline."})})
 
 
-def _cluster(control: Control, request: Given) -> dict[str, Any]:
+def _cluster(control: Control, request: ControlRequest) -> dict[str, Any]:
     cluster = control.cluster
     return {
         "bootstrap": cluster.bootstrap,
@@ -80,7 +80,7 @@ def _brokers(control: Control) -> list[dict[str, Any]]:
     return cluster._settled(read)
 
 
-def _broker(control: Control, request: Given) -> dict[str, Any]:
+def _broker(control: Control, request: ControlRequest) -> dict[str, Any]:
     brokers = _brokers(control)
     for broker in brokers:
         if broker["id"] == request.path["broker"]:
@@ -90,20 +90,20 @@ def _broker(control: Control, request: Given) -> dict[str, Any]:
     )
 
 
-def _change(change: str, control: Control, request: Given) -> dict[str, Any]:
+def _change(change: str, control: Control, request: ControlRequest) -> dict[str, Any]:
     _broker(control, request)
     getattr(control.cluster, change)(request.path["broker"])
     return _broker(control, request)
 
 
-def _drop(control: Control, request: Given) -> dict[str, Any]:
+def _drop(control: Control, request: ControlRequest) -> dict[str, Any]:
     body = request.body or {}
     if "broker" in body:
         _broker(control, request._replace(path={"broker": body["broker"]}))
     return {"closed": control.cluster.drop_connections(broker=body.get("broker"), client_id=body.get("client_id"))}
 
 
-def _clock(control: Control, request: Given) -> dict[str, Any]:
+def _clock(control: Control, request: ControlRequest) -> dict[str, Any]:
     clock = control.cluster.clock
 
     def read() -> dict[str, Any]:
@@ -115,22 +115,22 @@ def _clock(control: Control, request: Given) -> dict[str, Any]:
     return control.cluster._settled(read)
 
 
-def _advance(control: Control, request: Given) -> dict[str, Any]:
+def _advance(control: Control, request: ControlRequest) -> dict[str, Any]:
     control.cluster.clock.advance(request.body["seconds"])
     return _clock(control, request)
 
 
-def _run_clock(control: Control, request: Given) -> dict[str, Any]:
+def _run_clock(control: Control, request: ControlRequest) -> dict[str, Any]:
     control.cluster.clock.run()
     return _clock(control, request)
 
 
-def _hold(control: Control, request: Given) -> dict[str, Any]:
+def _hold(control: Control, request: ControlRequest) -> dict[str, Any]:
     control.cluster.clock.hold()
     return _clock(control, request)
 
 
-def _next(control: Control, request: Given) -> dict[str, Any]:
+def _next(control: Control, request: ControlRequest) -> dict[str, Any]:
     return {"passed": control.cluster.clock.advance_to_next()}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from abeyant.broker.api.contents import NewRecord
 from abeyant.broker.api.leading import leader_of
-from abeyant.broker.control.operation import Given, Operation
+from abeyant.broker.control.operation import ControlRequest, Operation
 from abeyant.broker.control.schema import Schema, nullable, obj, several, text, whole
 from abeyant.errors import did_you_mean
 from abeyant.web import HttpError
@@ -113,7 +113,7 @@ _LOCKS = obj(
 )
 
 
-def _topic_of(control: Control, request: Given) -> str:
+def _topic_of(control: Control, request: ControlRequest) -> str:
     """Return the name of the topic in the path. Raises HttpError 404 if there is no such topic."""
     name, topics = request.path["topic"], control.cluster.topics()
     if name not in topics:
@@ -121,11 +121,11 @@ def _topic_of(control: Control, request: Given) -> str:
     return str(name)
 
 
-def _topics(control: Control, request: Given) -> dict[str, Any]:
+def _topics(control: Control, request: ControlRequest) -> dict[str, Any]:
     return {"topics": control.cluster.topics()}
 
 
-def _create(control: Control, request: Given) -> dict[str, Any]:
+def _create(control: Control, request: ControlRequest) -> dict[str, Any]:
     body = request.body
     config = {
         name: str(value).lower() if isinstance(value, bool) else value for name, value in body.get("config", {}).items()
@@ -134,7 +134,7 @@ def _create(control: Control, request: Given) -> dict[str, Any]:
     return _topic(control, request._replace(path={"topic": body["name"]}))
 
 
-def _topic(control: Control, request: Given) -> dict[str, Any]:
+def _topic(control: Control, request: ControlRequest) -> dict[str, Any]:
     name = _topic_of(control, request)
     cluster = control.cluster
 
@@ -158,15 +158,15 @@ def _topic(control: Control, request: Given) -> dict[str, Any]:
     return {"name": name, "partitions": cluster._settled(read)}
 
 
-def _delete(control: Control, request: Given) -> None:
+def _delete(control: Control, request: ControlRequest) -> None:
     control.cluster.delete_topic(_topic_of(control, request))
 
 
-def _compact(control: Control, request: Given) -> None:
+def _compact(control: Control, request: ControlRequest) -> None:
     control.cluster.compact(_topic_of(control, request))
 
 
-def _records(control: Control, request: Given) -> dict[str, Any]:
+def _records(control: Control, request: ControlRequest) -> dict[str, Any]:
     query = request.query
     isolation = query.get("isolation", "read_uncommitted")
     records = control.cluster.records(
@@ -205,7 +205,7 @@ def _as_base64(data: bytes | None) -> str | None:
     return None if data is None else base64.b64encode(data).decode("ascii")
 
 
-def _seed(control: Control, request: Given) -> dict[str, Any]:
+def _seed(control: Control, request: ControlRequest) -> dict[str, Any]:
     records = [_to_seed(f"body.records[{number}]", record) for number, record in enumerate(request.body["records"])]
     topic = _topic_of(control, request)
     return {"offsets": control.cluster.seed(topic, records, request.body.get("partition", 0))}
@@ -236,40 +236,40 @@ def _from_base64(where: str, value: str | None) -> bytes | None:
         raise HttpError(400, f"{where} is not base64: {error}") from None
 
 
-def _groups(control: Control, request: Given) -> dict[str, Any]:
+def _groups(control: Control, request: ControlRequest) -> dict[str, Any]:
     return {"groups": control.cluster.groups()}
 
 
-def _group(control: Control, request: Given) -> dict[str, Any]:
+def _group(control: Control, request: ControlRequest) -> dict[str, Any]:
     group = control.cluster.group(request.path["group"])
     members, offsets = ([row._asdict() for row in rows] for rows in (group.members, group.offsets))
     return {**group._asdict(), "members": members, "offsets": offsets}
 
 
-def _commit(control: Control, request: Given) -> dict[str, Any]:
+def _commit(control: Control, request: ControlRequest) -> dict[str, Any]:
     rows = request.body["offsets"]
     control.cluster.commit(request.path["group"], {(row["topic"], row["partition"]): row["offset"] for row in rows})
     return _group(control, request)
 
 
-def _expire(control: Control, request: Given) -> None:
+def _expire(control: Control, request: ControlRequest) -> None:
     control.cluster.expire_member(request.path["group"], request.body["member"])
 
 
-def _expire_locks(control: Control, request: Given) -> dict[str, Any]:
+def _expire_locks(control: Control, request: ControlRequest) -> dict[str, Any]:
     cluster, body = control.cluster, request.body
     group = cluster.group(request.path["group"]).id
     return {"expired": cluster.expire_lock(group, body["topic"], body.get("partition"), member=body.get("member"))}
 
 
-def _transactions(control: Control, request: Given) -> dict[str, Any]:
+def _transactions(control: Control, request: ControlRequest) -> dict[str, Any]:
     rows = [transaction._asdict() for transaction in control.cluster.transactions()]
     for row in rows:
         row["partitions"] = [{"topic": topic, "partition": partition} for topic, partition in row["partitions"]]
     return {"transactions": rows}
 
 
-def _fence(control: Control, request: Given) -> None:
+def _fence(control: Control, request: ControlRequest) -> None:
     control.cluster.fence(request.path["transaction"])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from abeyant.broker.api.faults import Fault
-from abeyant.broker.control.operation import Given, Operation
+from abeyant.broker.control.operation import ControlRequest, Operation
 from abeyant.broker.control.schema import Schema, nullable, obj, seconds, several, text, whole
 from abeyant.broker.delayed.operation import Waiting
 from abeyant.broker.requests.common.named import REPLICA_FETCH
@@ -120,7 +120,7 @@ def _shown(fault: Fault) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _order(control: Control, request: Given) -> dict[str, Any]:
+def _order(control: Control, request: ControlRequest) -> dict[str, Any]:
     body = request.body
     selectors = {name: body[name] for name in (*_WHERE, "times", "nth", *_OWN[body["action"]]) if name in body}
     order: Callable[..., Fault] = getattr(control.cluster, body["action"])
@@ -129,15 +129,15 @@ def _order(control: Control, request: Given) -> dict[str, Any]:
     return _shown(fault)
 
 
-def _list(control: Control, request: Given) -> dict[str, Any]:
+def _list(control: Control, request: ControlRequest) -> dict[str, Any]:
     return {"faults": [_shown(fault) for fault in control.faults().values()]}
 
 
-def _read(control: Control, request: Given) -> dict[str, Any]:
+def _read(control: Control, request: ControlRequest) -> dict[str, Any]:
     return _shown(_named(control, request))
 
 
-def _named(control: Control, request: Given) -> Fault:
+def _named(control: Control, request: ControlRequest) -> Fault:
     faults = control.faults()
     fault = faults.get(request.path["fault"])
     if fault is None:
@@ -145,26 +145,26 @@ def _named(control: Control, request: Given) -> Fault:
     return fault
 
 
-def _end(control: Control, request: Given) -> dict[str, Any]:
+def _end(control: Control, request: ControlRequest) -> dict[str, Any]:
     fault = _named(control, request)
     fault.end()
     return _shown(fault)
 
 
-def _end_all(control: Control, request: Given) -> dict[str, Any]:
+def _end_all(control: Control, request: ControlRequest) -> dict[str, Any]:
     faults = control.cluster.faults()
     for fault in faults:
         fault.end()
     return {"ended": len(faults)}
 
 
-def _wait(control: Control, request: Given) -> dict[str, Any]:
+def _wait(control: Control, request: ControlRequest) -> dict[str, Any]:
     fault = _named(control, request)
     fault.wait(request.query.get("hits", 1), timeout=request.query.get("timeout", 10.0))
     return _shown(fault)
 
 
-def _waiting(control: Control, request: Given) -> dict[str, Any]:
+def _waiting(control: Control, request: ControlRequest) -> dict[str, Any]:
     kind, client, count = (request.query.get(name) for name in ("kind", "client_id", "count"))
     cluster = control.cluster
     if count is None:

@@ -10,7 +10,7 @@ from abeyant.broker.control.schema import Schema
 NOTHING: Mapping[str, Schema] = {}
 
 
-class Given(NamedTuple):
+class ControlRequest(NamedTuple):
     """The parameters and the body of a client's request, after their schemas were checked."""
 
     path: Mapping[str, Any]
@@ -26,7 +26,7 @@ class Operation(NamedTuple):
     id: str
     """OpenAPI's operationId: the function's name in generated clients."""
     about: str
-    run: Callable[[Any, Given], Any]
+    run: Callable[[Any, ControlRequest], Any]
     """Called with the cluster's `Control` and the request, in a thread that may block."""
     answer: Schema | None = None
     """Schema of the JSON response (200); None for an empty response (204)."""

@@ -10,7 +10,7 @@ from abeyant import __version__
 from abeyant.broker.api.leading import UnknownNameError
 from abeyant.broker.control import client_operations, cluster_operations, content_operations, fault_operations
 from abeyant.broker.control.openapi import PATHS, describe, parameters_of
-from abeyant.broker.control.operation import Given, Operation
+from abeyant.broker.control.operation import ControlRequest, Operation
 from abeyant.broker.control.ordered import Control
 from abeyant.broker.control.schema import check, from_text, with_integers
 from abeyant.errors import AbeyantError, did_you_mean
@@ -73,7 +73,7 @@ def _run(control: Control, operation: Operation, request: Request) -> Any:
     except RecursionError:
         raise HttpError(400, "the body is nested too deeply") from None
     try:
-        return operation.run(control, Given(path, query, body))
+        return operation.run(control, ControlRequest(path, query, body))
     except HttpError:
         raise
     except UnknownNameError as error:
