@@ -132,10 +132,10 @@ def _absolute(place: Path | str) -> str:
     return place if isinstance(place, str) else str(place.absolute())
 
 
-def print_json(found: Mapping[str, Any]) -> None:
+def print_json(document: Mapping[str, Any]) -> None:
     """Print one JSON object on one line."""
     with standard_output():
-        print_json_text(_json(found))
+        print_json_text(_json(document))
 
 
 def _json(document: Mapping[str, Any]) -> str:

@@ -22,15 +22,15 @@ class RejectedRowsWarning(UserWarning):
     """All rows of a table were rejected, or nearly all; the message has the reason, an example, and what to do."""
 
 
-def did_you_mean(given: str, known: Iterable[str], alike: float = 0.6) -> str:
-    """Return `; did you mean X?` for the known name most similar to `given`, ignoring case; '' if none is similar.
+def did_you_mean(word: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """Return `; did you mean X?` for the known name most similar to `word`, ignoring case; '' if none is similar.
 
     `alike` is the minimum similarity, from 0 to 1: `cutoff` of `difflib.get_close_matches`.
     """
     from difflib import get_close_matches  # only for mistakes
 
     names = {name.lower(): name for name in known}
-    close = get_close_matches(given.lower(), names, n=1, cutoff=alike)
+    close = get_close_matches(word.lower(), names, n=1, cutoff=alike)
     return f"; did you mean {names[close[0]]}?" if close else ""
 
 

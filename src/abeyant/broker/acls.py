@@ -118,9 +118,9 @@ class Acls:
                 errors.append(error)
         return errors
 
-    def matching(self, wanted: Acl) -> list[Acl]:
+    def matching(self, acl_filter: Acl) -> list[Acl]:
         """Return the rules that match a filter."""
-        return [acl for acl in self._acls if wanted.matches(acl)]
+        return [acl for acl in self._acls if acl_filter.matches(acl)]
 
     def delete(self, acls: Iterable[Acl]) -> None:
         """Remove rules. Raises ApiError if that cannot be stored."""

@@ -325,17 +325,19 @@ def _defaults() -> dict[str, str]:
     return {setting.name: setting.default for setting in definitions("broker").values() if setting.default is not None}
 
 
-def entry_of(found: Definition, text: str | None, synonyms: tuple[Synonym, ...], *, read_only: bool) -> ConfigEntry:
+def entry_of(
+    definition: Definition, text: str | None, synonyms: tuple[Synonym, ...], *, read_only: bool
+) -> ConfigEntry:
     """Return what DescribeConfigs shows of a setting with this value. The first synonym is its source."""
-    visible_synonyms = tuple(synonym._replace(value=None) if found.sensitive else synonym for synonym in synonyms)
+    visible_synonyms = tuple(synonym._replace(value=None) if definition.sensitive else synonym for synonym in synonyms)
     return ConfigEntry(
-        found.name,
-        None if found.sensitive else text,
+        definition.name,
+        None if definition.sensitive else text,
         visible_synonyms[0].source if visible_synonyms else DEFAULT,
         read_only,
-        found.sensitive,
-        TYPES[found.type],
-        found.documentation,
+        definition.sensitive,
+        TYPES[definition.type],
+        definition.documentation,
         visible_synonyms,
     )
 

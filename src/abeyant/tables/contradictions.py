@@ -10,7 +10,7 @@ from abeyant.errors import SchemaError
 from abeyant.tables.columns import Mask
 from abeyant.tables.roles import RoleWatches
 from abeyant.tables.rules import FIXED_INSTANT, Role, Rules
-from abeyant.tables.schemas import OPERATIONS, wanted_columns
+from abeyant.tables.schemas import OPERATIONS, expected_columns
 
 __all__ = ["check_deadline", "contradictions"]
 
@@ -20,7 +20,7 @@ def check_deadline(columns: Collection[str], rules: Rules) -> None:
 
     Watches in lists that pause are checked row by row: see `contradictions`.
     """
-    read = wanted_columns(OPERATIONS, columns)
+    read = expected_columns(OPERATIONS, columns)
     if "deadline" in read and (rules.calendar is not None or "pause_key" in read):
         raise SchemaError(f"operations: {FIXED_INSTANT}")
 

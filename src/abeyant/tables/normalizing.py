@@ -13,7 +13,7 @@ import pyarrow.types as kinds
 
 from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, only_role, unreadable_reason
 from abeyant.tables.durations import parse_duration
-from abeyant.tables.schemas import is_whole, wanted_columns
+from abeyant.tables.schemas import expected_columns, is_whole
 
 __all__ = ["columns_read", "normalize"]
 
@@ -22,50 +22,50 @@ _LEAST: Final = -(2**63)
 _MOST: Final = 2**63 - 1
 
 
-def columns_read(names: list[str], wanted: Mapping[str, str]) -> list[str]:
+def columns_read(names: list[str], expected: Mapping[str, str]) -> list[str]:
     """Return the columns of a table that have to be read for the wanted ones."""
-    columns = [column for column in wanted_columns(wanted, names) if column in names]
-    if "watches" in wanted and "watches" not in names:
+    columns = [column for column in expected_columns(expected, names) if column in names]
+    if "watches" in expected and "watches" not in names:
         columns += [column for column in _KEY if column in names]
     return columns + [column for column in (REJECT_REASON,) if column in names]
 
 
-def normalize(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatch:
+def normalize(batch: pa.RecordBatch, expected: Mapping[str, str]) -> pa.RecordBatch:
     """Return the batch with every wanted column, converted; add `REJECT_REASON` if a column had to be converted.
 
     Decimals and floats become 64-bit integers, or null if they are not whole; integers, and decimals without places,
     become text where text is wanted (ids, keys). O(rows) if a column changes.
     """
     rows = batch.num_rows
-    wanted = wanted_columns(wanted, batch.schema.names)
+    expected = expected_columns(expected, batch.schema.names)
     arrays = batch.columns
     columns = dict(zip(batch.schema.names, arrays, strict=True))
     reasons: list[pa.Array] = []
     for name in ("timeout_ms", "extend_ms", "progress", "required"):
-        if name in columns and (name in wanted or (name == "required" and "watches" in wanted)):
+        if name in columns and (name in expected or (name == "required" and "watches" in expected)):
             array = columns[name]
             if not kinds.is_integer(array.type) and not kinds.is_null(array.type):
                 columns[name], reason = _whole(array, name)
                 reasons.append(reason)
     for name in ("timeout", "extend"):
-        if name in wanted and name in columns:
+        if name in expected and name in columns:
             columns[name], reason = _durations(columns[name], name)
             reasons.append(reason)
     for name, column in columns.items():
-        if (name == "key" or wanted.get(name) == "text") and is_whole(column.type):
+        if (name == "key" or expected.get(name) == "text") and is_whole(column.type):
             columns[name] = column.cast(pa.string())
-    if "watches" in wanted and "watches" in columns and (kind := _as_watches(columns["watches"].type)) is not None:
+    if "watches" in expected and "watches" in columns and (kind := _as_watches(columns["watches"].type)) is not None:
         columns["watches"], reason = _convert_watches(columns["watches"], kind)
         reasons.append(reason)
-    if "watches" in wanted and (role := only_role(columns)) is not None:
+    if "watches" in expected and (role := only_role(columns)) is not None:
         key = f"{role}_key"
         roles = pa.array([role]).take(pa.array(np.zeros(rows, np.int32)))
         columns["watches"] = _lists([columns.pop(key), _default("required", rows), roles], (*_KEY, "role"))
-        del wanted[key]
-    if "watches" in wanted and "watches" not in columns:
+        del expected[key]
+    if "watches" in expected and "watches" not in columns:
         pair = [columns["key"], columns.get("required", _default("required", rows))]
         columns["watches"] = _lists(pair, _KEY)
-    for name in wanted:
+    for name in expected:
         if name not in columns:
             columns[name] = _default(name, rows)
     if REJECT_REASON in columns and reasons:

@@ -33,7 +33,7 @@ _READERS: Final = {
 T = TypeVar("T", pa.RecordBatch, pa.Table)
 
 
-def batches_of(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.RecordBatch]:
+def batches_of(source: Any, expected: Mapping[str, str], name: str) -> Iterator[pa.RecordBatch]:
     """Return the batches of the table `name`, with the wanted columns only. Reads lazily.
 
     (A DuckDB connection answers one query at a time.) Columns are checked at once if the schema is known without
@@ -42,27 +42,27 @@ def batches_of(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa
     Raises TypeError for an object without an Arrow interface, `SchemaError` for missing columns or wrong types,
     `AbeyantError` for a path that cannot be read and for a stream that has been read already.
     """
-    source = _speaks_arrow(source, wanted, name)
+    source = _speaks_arrow(source, expected, name)
     if isinstance(source, ds.Dataset | pa.Table | pa.RecordBatchReader):
-        check(source.schema, wanted, name)
-    return _batches(source, wanted, name)
+        check(source.schema, expected, name)
+    return _batches(source, expected, name)
 
 
-def _batches(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.RecordBatch]:
+def _batches(source: Any, expected: Mapping[str, str], name: str) -> Iterator[pa.RecordBatch]:
     if isinstance(source, ds.Dataset):
         # Arrow's own pool returns large buffers to the system at once, which has to zero each new one.
         pool = pa.system_memory_pool()
-        columns = columns_read(source.schema.names, wanted)
+        columns = columns_read(source.schema.names, expected)
         scanner = source.scanner(columns=columns, batch_size=_ROWS, memory_pool=pool)
-        yield from (normalize(_plain(batch), wanted) for batch in scanner.to_batches())
+        yield from (normalize(_plain(batch), expected) for batch in scanner.to_batches())
         return
     reader = pa.RecordBatchReader.from_stream(source)
-    check(reader.schema, wanted, name)
-    columns = columns_read(reader.schema.names, wanted)
+    check(reader.schema, expected, name)
+    columns = columns_read(reader.schema.names, expected)
     has_batches = False
     for batch in reader:
         has_batches = True
-        yield normalize(_plain(batch.select(columns)), wanted)
+        yield normalize(_plain(batch.select(columns)), expected)
     _check_unread(source, name, came=has_batches)
 
 
@@ -136,24 +136,24 @@ def _check_unread(source: Any, name: str, *, came: bool) -> None:
         )
 
 
-def table_of(source: Any, wanted: Mapping[str, str], name: str) -> pa.Table:
+def table_of(source: Any, expected: Mapping[str, str], name: str) -> pa.Table:
     """Read the whole table `name`, with its own columns. Raises as `batches_of`."""
     source = _speaks_arrow(source, {}, name)
     if isinstance(source, ds.Dataset):
         source = source.to_table()
     reader = pa.RecordBatchReader.from_stream(source)
-    check(reader.schema, wanted, name)
+    check(reader.schema, expected, name)
     table = reader.read_all()
     _check_unread(source, name, came=bool(table.to_batches()))
     return _plain(table)
 
 
-def normalize_table(table: pa.Table, wanted: Mapping[str, str], *, whole: bool = False) -> pa.Table:
+def normalize_table(table: pa.Table, expected: Mapping[str, str], *, whole: bool = False) -> pa.Table:
     """Return the wanted columns of a checked table, or with `whole` all, in the form of `normalize`."""
     if not whole:
-        table = table.select(columns_read(table.column_names, wanted))
+        table = table.select(columns_read(table.column_names, expected))
     empty = pa.RecordBatch.from_pylist([], table.schema)
-    return pa.Table.from_batches([normalize(batch, wanted) for batch in [*table.to_batches(), empty]])
+    return pa.Table.from_batches([normalize(batch, expected) for batch in [*table.to_batches(), empty]])
 
 
 def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -171,9 +171,9 @@ def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def _speaks_arrow(source: Any, wanted: Mapping[str, str], name: str) -> Any:
+def _speaks_arrow(source: Any, expected: Mapping[str, str], name: str) -> Any:
     if isinstance(source, str | Path):
-        return _parquet(source, wanted, name)
+        return _parquet(source, expected, name)
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source])
     if getattr(source, "empty", False) is True:  # pandas has no useful types for columns without rows
@@ -195,8 +195,8 @@ def _mend(source: Any) -> str:
     return ": collect it first" if hasattr(source, "collect") else ""
 
 
-def _parquet(path: str | Path, wanted: Mapping[str, str], name: str) -> ds.Dataset:
-    text_columns = [column for column, kind in {"key": "text", **wanted}.items() if kind == "text"]
+def _parquet(path: str | Path, expected: Mapping[str, str], name: str) -> ds.Dataset:
+    text_columns = [column for column, kind in {"key": "text", **expected}.items() if kind == "text"]
     source: str | Path | list[str] = path
     if not os.path.lexists(path) and "://" not in str(path):
         source = sorted(glob(str(path), recursive=True))

@@ -228,17 +228,19 @@ class _Work:
         """Return the valid operations."""
         return self._read(table).only_valid()
 
-    def without_duplicates(self, found: list[tuple[Operations, Integers]]) -> list[Operations]:
+    def without_duplicates(self, checked: list[tuple[Operations, Integers]]) -> list[Operations]:
         """Return the valid operations without duplicates, given what `read_with_ids` returns."""
-        if not found:
+        if not checked:
             return []
-        parts = [part for part, _ in found]
+        parts = [part for part, _ in checked]
         table = pa.concat_tables([part.table for part in parts])
         start, timeout, valid = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "timeout", "valid")
         )
         watches = _concat_watches([part.watches for part in parts])
-        is_duplicate = repeated(table, start, timeout, watches, valid, np.concatenate([hashes for _, hashes in found]))
+        is_duplicate = repeated(
+            table, start, timeout, watches, valid, np.concatenate([hashes for _, hashes in checked])
+        )
         self.operations.add_duplicates(table, is_duplicate)
         is_unique = valid & ~is_duplicate
         ends = np.cumsum([part.table.num_rows for part in parts])[:-1]

@@ -15,7 +15,7 @@ import pyarrow.types as kinds
 from abeyant.errors import SchemaError, listed
 from abeyant.tables.defaults import DEFAULTS, only_role
 
-__all__ = ["DETAILS", "EVENTS", "OPERATIONS", "OUTCOMES", "check", "columns_of", "is_whole", "wanted_columns"]
+__all__ = ["DETAILS", "EVENTS", "OPERATIONS", "OUTCOMES", "check", "columns_of", "expected_columns", "is_whole"]
 
 OPERATIONS: Final[Mapping[str, str]] = {
     "instance": "text",
@@ -55,36 +55,36 @@ DETAILS: Final = pa.schema([*OUTCOMES, ("completed_by", _BY), ("cancelled_by", _
 """The outcomes with `details=True`."""
 
 
-def columns_of(wanted: Mapping[str, str]) -> set[str]:
+def columns_of(schema: Mapping[str, str]) -> set[str]:
     """Return the names of all columns of operations or events that are read if a table has them."""
-    return {*wanted, *_DEADLINES, *_FURTHER, "key", "required"} if "watches" in wanted else {*wanted}
+    return {*schema, *_DEADLINES, *_FURTHER, "key", "required"} if "watches" in schema else {*schema}
 
 
-def wanted_columns(wanted: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+def expected_columns(expected: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
     """Return the columns to read from a table with these names: for operations, one time limit, and optional columns.
 
     `timeout_ms` takes precedence over `timeout`, and that over `deadline`.
     """
-    if "timeout_ms" not in wanted:
-        return dict(wanted)
-    columns = {**wanted, **{name: kind for name, kind in _FURTHER.items() if name in names}}
+    if "timeout_ms" not in expected:
+        return dict(expected)
+    columns = {**expected, **{name: kind for name, kind in _FURTHER.items() if name in names}}
     del columns["timeout_ms"]
     time_limit = next((name for name in _DEADLINES if name in names), "timeout_ms")
     return columns | {time_limit: _DEADLINES[time_limit]}
 
 
-def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
+def check(schema: pa.Schema, expected: Mapping[str, str], name: str) -> None:
     """Raise `SchemaError` unless the table `name` has every wanted column without a default, of an accepted type.
 
     Instead of `watches` there may be `key` and `required`, or a column such as `extend_key` alone. Further columns are
     ignored, but one whose name differs from a column with a default only in case is refused.
     """
-    wanted = wanted_columns(wanted, schema.names)
-    if "watches" in wanted and "watches" not in schema.names:
-        del wanted["watches"]
+    expected = expected_columns(expected, schema.names)
+    if "watches" in expected and "watches" not in schema.names:
+        del expected["watches"]
         if only_role(schema.names) is None:
-            wanted |= {"key": "text", "required": "an integer"}
-    for column, kind in wanted.items():
+            expected |= {"key": "text", "required": "an integer"}
+    for column, kind in expected.items():
         indices = schema.get_all_field_indices(column)
         if not indices and column in DEFAULTS:
             spelling = next((field for field in schema.names if field.lower() == column), None)
@@ -94,7 +94,7 @@ def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
         if len(indices) != 1:
             columns = listed(schema.names)
             problem = "no column" if not indices else f"{len(indices)} columns"
-            hint = "" if indices else _in_other_case(schema.names, column, wanted)
+            hint = "" if indices else _in_other_case(schema.names, column, expected)
             raise SchemaError(f"{name}: {problem} {column!r}, expected {kind} (columns: {columns}){hint}")
         if not _fits(schema.field(indices[0]).type, kind):
             data_type = schema.field(indices[0]).type
@@ -102,9 +102,9 @@ def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
             raise SchemaError(f"{name}: column {column!r} is {data_type}, expected {kind}{hint}")
 
 
-def _in_other_case(names: Collection[str], column: str, wanted: Collection[str]) -> str:
+def _in_other_case(names: Collection[str], column: str, expected: Collection[str]) -> str:
     """Return a hint which columns to rename, if the missing one exists in another case; else ''."""
-    renames = {name: name.lower() for name in names if name not in wanted and name.lower() in wanted}
+    renames = {name: name.lower() for name in names if name not in expected and name.lower() in expected}
     if column not in renames.values():
         return ""
     pairs = ", ".join(f"{name} to {lower}" for name, lower in renames.items())
@@ -158,9 +158,9 @@ def _fits(data_type: pa.DataType, kind: str) -> bool:
     return _is_list_of_watches(data_type)
 
 
-def is_whole(found: pa.DataType) -> bool:
+def is_whole(kind: pa.DataType) -> bool:
     """Return whether a type has whole numbers only: integers, or decimals of scale 0, such as DuckDB's sums."""
-    return bool(kinds.is_integer(found) or (kinds.is_decimal(found) and found.scale == 0))
+    return bool(kinds.is_integer(kind) or (kinds.is_decimal(kind) and kind.scale == 0))
 
 
 def _is_text(data_type: pa.DataType) -> bool:

@@ -97,9 +97,9 @@ def _acks(pending: Any) -> str:
     return f"log start of every replica of {partition} at {required:,}"
 
 
-async def look(cluster: Cluster, wanted: str, internal: bool) -> dict[str, Any]:
+async def look(cluster: Cluster, search: str, internal: bool) -> dict[str, Any]:
     """Return the cluster's brokers, partitions, groups, transactions, faults and clock, as JSON values."""
-    wanted = wanted.casefold()
+    search = search.casefold()
     brokers = list(cluster.brokers.values())
     leader_counts = leaders(cluster)
     state: dict[str, Any] = {
@@ -109,10 +109,10 @@ async def look(cluster: Cluster, wanted: str, internal: bool) -> dict[str, Any]:
         "faults": [_fault(fault) for fault in list(cluster._faults.active)],
     }
     pacer = Pacer()
-    state["partitions"] = await _partitions(cluster, wanted, internal, pacer)
+    state["partitions"] = await _partitions(cluster, search, internal, pacer)
     sessions = await _sessions(brokers, pacer)
-    state["groups"] = await _groups(cluster, brokers, wanted, sessions, pacer)
-    state["transactions"] = _transactions(brokers, wanted)
+    state["groups"] = await _groups(cluster, brokers, search, sessions, pacer)
+    state["transactions"] = _transactions(brokers, search)
     return state
 
 

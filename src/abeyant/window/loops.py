@@ -47,8 +47,8 @@ class LoopView:
             "stack": stack,
         }
 
-    def _turn(self, asked: float) -> None:
-        self._lag = time.monotonic() - asked
+    def _turn(self, asked_at: float) -> None:
+        self._lag = time.monotonic() - asked_at
         self._asked = None
 
 

@@ -68,15 +68,15 @@ class Found(NamedTuple):
     keys: list[Any]
 
 
-async def read_waits(views: Sequence[PurgatoryView], wanted: str, only: str, client: str) -> dict[str, Any]:
+async def read_waits(views: Sequence[PurgatoryView], search: str, only: str, client: str) -> dict[str, Any]:
     """Return the pending operations that expire first as JSON values, with their number and the clients that have most.
 
-    `wanted` is a text to find in a key, kind, client or purgatory's name, ignoring case; `only` is a purgatory's name
-    and `client` a client id; '' selects all. Clients are counted whatever `wanted` and `client` are. O(watches), at
+    `search` is a text to find in a key, kind, client or purgatory's name, ignoring case; `only` is a purgatory's name
+    and `client` a client id; '' selects all. Clients are counted whatever `search` and `client` are. O(watches), at
     most `MOST_SLOTS` of each purgatory, in slices. Only the first are kept meanwhile: many surviving objects would make
     the garbage collector traverse all of the program's.
     """
-    wanted = wanted.casefold()
+    search = search.casefold()
     first: list[Found] = []
     latest = math.inf  # latest deadline of those that are kept
     clients: Counter[str] = Counter()
@@ -97,7 +97,7 @@ async def read_waits(views: Sequence[PurgatoryView], wanted: str, only: str, cli
                     clients[client_id] += 1
                 if client and client_id != client:
                     continue
-                if wanted and not _matches(view, operation, client_id, keys, wanted):
+                if search and not _matches(view, operation, client_id, keys, search):
                     continue
                 matched += 1
                 deadline = deadline_of(room, operation)

@@ -21,5 +21,5 @@ def handle(call: Call) -> None:
     answer_each(call, _one)
 
 
-def _one(shard: ShareStateShard, key: ShareKey, asked: Any, row: Message, finish: Finish) -> None:
+def _one(shard: ShareStateShard, key: ShareKey, partition: Any, row: Message, finish: Finish) -> None:
     shard.delete(key, finish)

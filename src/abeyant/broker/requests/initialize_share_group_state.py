@@ -22,5 +22,5 @@ def handle(call: Call) -> None:
     answer_each(call, _one)
 
 
-def _one(shard: ShareStateShard, key: ShareKey, asked: Any, row: Message, finish: Finish) -> None:
-    shard.initialize(key, asked.state_epoch, asked.start_offset, finish)
+def _one(shard: ShareStateShard, key: ShareKey, partition: Any, row: Message, finish: Finish) -> None:
+    shard.initialize(key, partition.state_epoch, partition.start_offset, finish)

@@ -21,8 +21,8 @@ def handle(call: Call) -> None:
     answer_each(call, _one)
 
 
-def _one(shard: ShareStateShard, key: ShareKey, asked: Any, row: Message, finish: Finish) -> None:
-    state = shard.read(key, asked.leader_epoch, finish)
+def _one(shard: ShareStateShard, key: ShareKey, partition: Any, row: Message, finish: Finish) -> None:
+    state = shard.read(key, partition.leader_epoch, finish)
     row.state_epoch = state.state_epoch
     row.start_offset = state.start
     row.state_batches = [

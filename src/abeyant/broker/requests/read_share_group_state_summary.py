@@ -21,7 +21,7 @@ def handle(call: Call) -> None:
     answer_each(call, _one)
 
 
-def _one(shard: ShareStateShard, key: ShareKey, asked: Any, row: Message, finish: Finish) -> None:
+def _one(shard: ShareStateShard, key: ShareKey, partition: Any, row: Message, finish: Finish) -> None:
     state = shard.summary(key)
     row.state_epoch = state.state_epoch
     row.leader_epoch = state.leader_epoch

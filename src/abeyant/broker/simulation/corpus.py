@@ -40,11 +40,11 @@ def write_corpus(path: Path, corpus: Corpus) -> None:
         raise SimulationError(f"--kafka-corpus: cannot write {path}: {error.strerror}") from None
 
 
-def extended(known: Mapping[int, Sequence[str]], found: Iterable[tuple[int, Sequence[str]]]) -> dict[int, list[str]]:
-    """Return `known` and those seeds of `found` that reached something new."""
+def extended(known: Mapping[int, Sequence[str]], features: Iterable[tuple[int, Sequence[str]]]) -> dict[int, list[str]]:
+    """Return `known` and those seeds of `features` that reached something new."""
     seeds = {seed: list(reached) for seed, reached in known.items()}
     names = {name for reached in seeds.values() for name in reached}
-    for seed, reached in found:
+    for seed, reached in features:
         new = [name for name in reached if name not in names]
         if new:
             names.update(new)

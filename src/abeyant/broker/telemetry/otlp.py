@@ -28,15 +28,15 @@ def _values(message: memoryview, path: tuple[int, ...]) -> Iterator[memoryview]:
             yield value
 
 
-def _fields(message: memoryview, wanted: int) -> Iterator[memoryview]:
-    """Yield the values of the length-delimited field with the number `wanted`. Raises ValueError."""
+def _fields(message: memoryview, field_number: int) -> Iterator[memoryview]:
+    """Yield the values of the length-delimited field with the number `field_number`. Raises ValueError."""
     at = 0
     while at < len(message):
         tag, at = _varint(message, at)
         kind = tag & 7
         if kind == _BYTES:
             size, at = _varint(message, at)
-            if tag >> 3 == wanted:
+            if tag >> 3 == field_number:
                 yield message[at : at + size]
             at += size
         elif kind == _VARINT:

@@ -62,17 +62,17 @@ def waits_during(operations: pa.Table, incidents: Sequence[Incident]) -> Iterato
             yield first_waits(pa.table(columns).select(FOUND.names).cast(FOUND))
 
 
-def first_waits(found: pa.Table) -> pa.Table:
+def first_waits(waits: pa.Table) -> pa.Table:
     """Return the rows of `FOUND` that come first of each incident, at most `MOST_WAITS`. O(n log n)."""
     order = [("incident", "ascending"), ("own", "descending"), ("wait_us", "descending"), ("start_us", "ascending")]
-    rows = found.sort_by(order).combine_chunks()
+    rows = waits.sort_by(order).combine_chunks()
     numbers = rows["incident"].to_numpy()
     return rows.filter(pa.array(np.arange(len(numbers)) - np.searchsorted(numbers, numbers) < MOST_WAITS))
 
 
-def incident_waits(found: pa.Table) -> pa.Table:
+def incident_waits(waits: pa.Table) -> pa.Table:
     """Return the table `incident_waits`, given the `FOUND` rows of all tasks."""
-    rows, schema = first_waits(found), arrow_schema(INCIDENT_WAITS)
+    rows, schema = first_waits(waits), arrow_schema(INCIDENT_WAITS)
     derived = {"start": rows["start_us"], "waited_ms": pc.divide(rows["wait_us"].cast(pa.float64()), 1000.0)}
     columns = {name: derived[name] if name in derived else rows[name] for name in schema.names}
     return pa.table({name: column.cast(schema.field(name).type) for name, column in columns.items()}, schema)

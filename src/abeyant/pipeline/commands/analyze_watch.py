@@ -83,8 +83,8 @@ class _Follower:
         self._what["timezone"] = args.timezone
         self._restore()
 
-    def follow(self, spark: SparkSession, asked: threading.Event) -> None:
-        """Follow the log until `asked` is set."""
+    def follow(self, spark: SparkSession, stop_requested: threading.Event) -> None:
+        """Follow the log until `stop_requested` is set."""
         for name, value in LOCAL_CHECKPOINTS.items():
             spark.conf.set(name, value)
         spark.dataSource.register(GrowingSource)
@@ -96,7 +96,7 @@ class _Follower:
             writer = rows.writeStream.foreachBatch(self._take).option("checkpointLocation", f"file://{checkpoint}")
             query = writer.trigger(processingTime=_TRIGGER).start()
             try:
-                while not asked.is_set() and not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
+                while not stop_requested.is_set() and not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
                     self._pass_time()
             except StreamingQueryException as error:
                 raise AbeyantError(f"the watch ended: {query_error(error)}") from error

@@ -32,11 +32,11 @@ _MOST_BYTES: Final = 1 << 20  # some milliseconds to read
 
 
 def check_log(
-    args: argparse.Namespace, files: Sequence[LogFile], wanted: Callable[[ApiRequest], bool], why: str
+    args: argparse.Namespace, files: Sequence[LogFile], counts: Callable[[ApiRequest], bool], why: str
 ) -> None:
-    """Raise `AbeyantError(why)` if the files are small, and `wanted` is true of no request in them.
+    """Raise `AbeyantError(why)` if the files are small, and `counts` is true of no request in them.
 
-    Reads up to the first that is wanted. If no line looks like a request at all, the error says that instead.
+    Reads up to the first that counts. If no line looks like a request at all, the error says that instead.
     """
     pieces = _small(files)
     if pieces is None:
@@ -46,7 +46,7 @@ def check_log(
         for *_, line, request in read_requests(piece, None, parse):
             any_request = any_request or may_be_request(line)
             with suppress(BadLineError):
-                if isinstance(request, ApiRequest) and wanted(request):
+                if isinstance(request, ApiRequest) and counts(request):
                     return
     raise AbeyantError(why if any_request else no_request(files))
 

@@ -86,14 +86,14 @@ def analysis_json(folder: Path) -> dict[str, Any]:
     return {**analysis.made, **page, **rows}
 
 
-def outcomes_json(found: Outcomes) -> dict[str, Any]:
+def outcomes_json(outcomes: Outcomes) -> dict[str, Any]:
     """Return the contents of `--json` for outcomes: the page's sentences, and its tables as rows."""
     from abeyant.pipeline.report.outcomes import outcome_tiles
 
-    rows = {"summary": found.summary.to_dict("records")}
-    if found.keys is not None:
-        rows["expired_keys"] = found.keys.to_dict("records")
-    return {"headline": plain(found.title), "tiles": json_tiles(outcome_tiles(found)), **rows}
+    rows = {"summary": outcomes.summary.to_dict("records")}
+    if outcomes.keys is not None:
+        rows["expired_keys"] = outcomes.keys.to_dict("records")
+    return {"headline": plain(outcomes.title), "tiles": json_tiles(outcome_tiles(outcomes)), **rows}
 
 
 def json_tiles(tiles: Iterable[Tile]) -> list[dict[str, str]]:
@@ -106,34 +106,36 @@ def json_tables(folder: Path, names: Iterable[str]) -> dict[str, list[dict[str, 
     return {name: _json_rows(folder / name) for name in names}
 
 
-def print_outcomes(found: Outcomes, console: Console | None = None, *, out: Path | str | None = None) -> None:
+def print_outcomes(outcomes: Outcomes, console: Console | None = None, *, out: Path | str | None = None) -> None:
     """Print outcomes by kind, the keys that expire most, and rejected rows.
 
     `out` is the result that has the table `outcomes`, if it is files; the last lines say how to list what expired.
     """
     console = console or standard_output()
-    console.print(plain(found.title), highlight=False)
-    if len(found.summary):
+    console.print(plain(outcomes.title), highlight=False)
+    if len(outcomes.summary):
         console.print()
-        rows = found.summary.sort_values(["expired", "waited"], ascending=False, kind="stable")
+        rows = outcomes.summary.sort_values(["expired", "waited"], ascending=False, kind="stable")
         print_kinds([{str(name): value for name, value in row.items()} for row in rows.to_dict("records")], console)
-    for sentence in filter(None, (found.warning, found.may_be_open)):
+    for sentence in filter(None, (outcomes.warning, outcomes.may_be_open)):
         console.print(f"\n{visible(sentence)}", soft_wrap=True, markup=False, highlight=False)
-    if found.keys is not None and len(found.keys):
-        about = "about " if found.keys["one_in"].max() > 1 else ""
-        several = found.keys["instance"].nunique() > 1
-        first = "expired, the first five" if len(found.keys) > _MOST_KEYS else "expired"
-        console.print(f"\n{first if found.each_key_once else 'keys that expire most'}", style="bold", highlight=False)
-        for row in found.keys.head(_MOST_KEYS).to_dict("records"):
+    if outcomes.keys is not None and len(outcomes.keys):
+        about = "about " if outcomes.keys["one_in"].max() > 1 else ""
+        several = outcomes.keys["instance"].nunique() > 1
+        first = "expired, the first five" if len(outcomes.keys) > _MOST_KEYS else "expired"
+        console.print(
+            f"\n{first if outcomes.each_key_once else 'keys that expire most'}", style="bold", highlight=False
+        )
+        for row in outcomes.keys.head(_MOST_KEYS).to_dict("records"):
             suffix = f" (instance {shortened(row['instance'])})" if several else ""
-            times = "" if found.each_key_once else about + format(row["expired"], ",")
+            times = "" if outcomes.each_key_once else about + format(row["expired"], ",")
             line = f"{times:>12}  {shortened(row['key'])}{suffix}"
             console.print(line, soft_wrap=True, markup=False, highlight=False)
-    if found.aside:
+    if outcomes.aside:
         console.print("\nrejected rows", style="bold", highlight=False)
-        for reason, number in found.aside.items():
+        for reason, number in outcomes.aside.items():
             console.print(f"{number:>12,}  {reason}", soft_wrap=True, markup=False, highlight=False)
-    if out is not None and (expired := found.count("expired")):
+    if out is not None and (expired := outcomes.count("expired")):
         lines = [f"\nThe {expired:,} expired: {visible(out)}/outcomes, outcome = 'expired'"]
         if not is_uri(str(out)):
             lines.append(f"All of them as CSV: abeyant expired {visible(shlex.quote(str(out)))} --csv > expired.csv")

@@ -47,9 +47,9 @@ def plots(outcomes: Any, operations: Any = None) -> Plots:
 class Plots:
     """Outcomes of operations, displayed as a page when they are the last value of a notebook cell."""
 
-    def __init__(self, found: Outcomes) -> None:
+    def __init__(self, outcomes: Outcomes) -> None:
         """Not for users: `plots` makes them."""
-        self._found = found
+        self._found = outcomes
 
     @property
     def summary(self) -> pd.DataFrame:

@@ -50,10 +50,10 @@ def write_outcome_report(small_tables: Path, destination: Path, *, kicker: str, 
     write_whole(text, destination)
 
 
-def inline_page(found: Outcomes, *, kicker: str) -> str:
+def inline_page(outcomes: Outcomes, *, kicker: str) -> str:
     """Return the page of outcomes for a frame in a notebook; the keys only if they were looked up."""
-    keys = [] if found.keys is None else [_struck(found, "")]
-    return _page(found, kicker, [_kinds(found), *keys], inline=True)
+    keys = [] if outcomes.keys is None else [_struck(outcomes, "")]
+    return _page(outcomes, kicker, [_kinds(outcomes), *keys], inline=True)
 
 
 def _page(outcomes: Outcomes, kicker: str, sections: list[str], *, inline: bool = False) -> str:

@@ -133,26 +133,26 @@ class Outcomes:
         return self.summary.sort_values(["p95_ms", "p50_ms"], ascending=False, kind="stable").iloc[0]
 
 
-def outcome_tiles(found: Outcomes) -> list[Tile]:
+def outcome_tiles(outcomes: Outcomes) -> list[Tile]:
     """Return the tiles with the main numbers."""
-    rows = found.summary
+    rows = outcomes.summary
     if rows.empty:
         return []
-    total, expired = int(rows["operations"].sum()) + found.pending, found.count("expired")
-    slow = found.slowest
+    total, expired = int(rows["operations"].sum()) + outcomes.pending, outcomes.count("expired")
+    slow = outcomes.slowest
     of = f"of {shortened(slow['kind'], 24)}, which waits longest" if len(rows) > 1 else "of all waits"
     kinds = f"of {counted(len(rows), 'kind')}" if len(rows) > 1 else ""
     made = [
         Tile("operations", count(total), kinds),
-        Tile("completed", count(found.count("completed"))),
+        Tile("completed", count(outcomes.count("completed"))),
         Tile("expired", count(expired), percent(expired / total), alarm=expired > 0, link="how-they-ended-by-kind"),
         Tile("p95", duration(slow["p95_ms"]), of),
     ]
-    if cancelled := found.count("cancelled"):
+    if cancelled := outcomes.count("cancelled"):
         made.insert(3, Tile("cancelled", count(cancelled), percent(cancelled / total)))
-    if found.pending:
-        made.insert(-1, Tile("pending for ever", count(found.pending), "paused, and never resumed"))
-    rejected = sum(found.aside.values())
+    if outcomes.pending:
+        made.insert(-1, Tile("pending for ever", count(outcomes.pending), "paused, and never resumed"))
+    rejected = sum(outcomes.aside.values())
     return [*made, Tile("rejected rows", count(rejected), link="rejected-rows")] if rejected else made
 
 

@@ -131,9 +131,9 @@ class _Rows:
         self._requests: Counter[tuple[str, int]] = Counter()
         self._waited: Counter[tuple[str, int]] = Counter()
 
-    def add(self, number: int | str, found: Read) -> None:
+    def add(self, number: int | str, request: Read) -> None:
         """Add a request as an operation, or count it."""
-        api, start_us, wait_us, waited, client_id, local_ms, send_ms, throttle_ms, operated = found
+        api, start_us, wait_us, waited, client_id, local_ms, send_ms, throttle_ms, operated = request
         if operated is None:
             second = api, start_us // _COUNTED_US
             self._requests[second] += 1

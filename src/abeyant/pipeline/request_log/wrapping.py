@@ -176,14 +176,14 @@ def _unwrap(text: str, around: str, documents: tuple[Mapping[str, Any], ...]) ->
     return Unwrapped(text, around, None, documents)
 
 
-def document_broker(found: Mapping[str, Any]) -> str | None:
+def document_broker(document: Mapping[str, Any]) -> str | None:
     """Return the broker that a document names outside the request's bodies: `broker-1` by its id, a pod, a host.
 
     If it names none, return the broker named on the path to its only request, in a list of one event.
     """
-    if (broker := _own_broker(found)) is not None:
+    if (broker := _own_broker(document)) is not None:
         return broker
-    requests = _held(found, "", 0, named=True)
+    requests = _held(document, "", 0, named=True)
     if len(requests) != 1 or not requests[0][1].startswith(_POD):
         return None
     return requests[0][1][len(_POD) :].partition("]")[0]

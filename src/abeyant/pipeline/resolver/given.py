@@ -116,7 +116,7 @@ def _in_our_case(rows: pa.Table, schema: Mapping[str, str], spark: SparkSession)
     """Rename columns that differ from ours only in case, if the session ignores case."""
     if is_case_sensitive(spark):
         return rows
-    columns = in_process.wanted_columns(schema, [column.lower() for column in rows.column_names])
+    columns = in_process.expected_columns(schema, [column.lower() for column in rows.column_names])
     canonical = {column.lower(): column for column in {**schema, **columns}}
     return rows.rename_columns([canonical.get(column.lower(), column) for column in rows.column_names])
 
@@ -181,7 +181,7 @@ def _kinds(rows: pa.Schema, name: Name) -> Mapping[str, pa.DataType]:
     if name == "events":
         return {field.name: field.type for field in arrow_schema(EVENTS)}
     columns = {**dict.fromkeys(("timeout", "extend"), DayTimeIntervalType()), "deadline": TimestampType()}
-    column_names = in_process.wanted_columns(in_process.OPERATIONS, rows.names)
+    column_names = in_process.expected_columns(in_process.OPERATIONS, rows.names)
     fields = {field.name: field for field in OPERATIONS.fields}
     further = {name: StructField(name, kind) for name, kind in {**FURTHER, **columns}.items() if name in column_names}
     kinds = {field.name: field.type for field in arrow_schema(StructType(list({**fields, **further}.values())))}

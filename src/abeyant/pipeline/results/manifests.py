@@ -50,6 +50,6 @@ def read_manifest(text: str | None, place: object) -> dict[str, Any] | None:
     return contents
 
 
-def files_of(found: Mapping[str, Any], table: str) -> list[str]:
+def files_of(manifest: Mapping[str, Any], table: str) -> list[str]:
     """Return the files of one table that a manifest names."""
-    return [str(entry["file"]) for entry in found["files"].get(table, [])]
+    return [str(entry["file"]) for entry in manifest["files"].get(table, [])]

@@ -17,7 +17,7 @@ class CatalogTable(Source):
     """A table or view; as a stream, a table of a format that Spark can stream, such as Delta Lake or Parquet."""
 
     @classmethod
-    def takes(cls, name: str, given: Input) -> bool:
+    def takes(cls, name: str, value: Input) -> bool:
         """Return whether a name begins with `table:`."""
         return name.startswith(_PREFIX)
 

@@ -42,10 +42,10 @@ class FileSource(Source):
     """Whether the directory's first file alone defines the columns of a stream."""
 
     @classmethod
-    def takes(cls, name: str, given: Input) -> bool:
+    def takes(cls, name: str, value: Input) -> bool:
         """Return whether the format was chosen, or is that of the name's extension."""
-        if given.format is not None:
-            return given.format == cls.format
+        if value.format is not None:
+            return value.format == cls.format
         name = Path(name).name.lower()
         for compressed in _COMPRESSED:
             name = name.removesuffix(compressed)

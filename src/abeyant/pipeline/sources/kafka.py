@@ -75,9 +75,9 @@ class Topic(Source):
     """
 
     @classmethod
-    def takes(cls, name: str, given: Input) -> bool:
+    def takes(cls, name: str, value: Input) -> bool:
         """Return whether a name is a topic: `given.kafka` is set, and the name has no slash."""
-        return given.kafka is not None and "/" not in name
+        return value.kafka is not None and "/" not in name
 
     def describe(self) -> Facts:
         """Return the topic's name; nothing more is known without a broker."""

@@ -19,10 +19,10 @@ SOURCES: Final[tuple[type[Source], ...]] = (Topic, CatalogTable, Csv, JsonLines,
 """All sources, in the order in which their `takes` is called for a name."""
 
 
-def source_of(given: Input) -> Source:
+def source_of(value: Input) -> Source:
     """Return the source for a name; Parquet if neither the name nor a file in the directory shows the format."""
-    kinds = (kind for name in _names(given.name) for kind in SOURCES if kind.takes(name, given))
-    return next(kinds, Parquet)(given)
+    kinds = (kind for name in _names(value.name) for kind in SOURCES if kind.takes(name, value))
+    return next(kinds, Parquet)(value)
 
 
 def _names(name: str) -> Iterator[str]:

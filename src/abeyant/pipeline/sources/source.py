@@ -106,7 +106,7 @@ class Source(Protocol):
         self.given = given
 
     @classmethod
-    def takes(cls, name: str, given: Input) -> bool:
+    def takes(cls, name: str, value: Input) -> bool:
         """Return whether this kind of source reads `name`: the given name, or that of a file in the directory."""
 
     def describe(self) -> Facts:

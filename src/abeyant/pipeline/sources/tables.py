@@ -150,25 +150,25 @@ def _known(table: Name) -> set[str]:
     return {*OPERATIONS.fieldNames(), "key", "required", *HOW_LONG, *FURTHER}
 
 
-def cast_or_null(value: Column, found: str, wanted: DataType) -> Column:
-    """Convert a value of type `found` (in Spark's notation) to `wanted`; null where that fails."""
-    cast = value.try_cast(wanted)
-    if found == "string" and isinstance(wanted, TimestampType):
+def cast_or_null(value: Column, actual: str, expected: DataType) -> Column:
+    """Convert a value of type `actual` (in Spark's notation) to `expected`; null where that fails."""
+    cast = value.try_cast(expected)
+    if actual == "string" and isinstance(expected, TimestampType):
         return F.when(~value.rlike(_NO_TIME), cast)
-    return F.when(value % 1 == 0, cast) if found.startswith(("decimal", "double", "float")) else cast
+    return F.when(value % 1 == 0, cast) if actual.startswith(("decimal", "double", "float")) else cast
 
 
-def is_readable(found: str, wanted: DataType) -> bool:
-    """Return whether `cast_or_null` converts values of type `found` (in Spark's notation)."""
-    if found.startswith("decimal") and isinstance(wanted, StringType) and not found.endswith(",0)"):
+def is_readable(actual: str, expected: DataType) -> bool:
+    """Return whether `cast_or_null` converts values of type `actual` (in Spark's notation)."""
+    if actual.startswith("decimal") and isinstance(expected, StringType) and not actual.endswith(",0)"):
         return False  # 7.00 may be 7 elsewhere
-    return found.partition("(")[0] in READABLE.get(wanted.simpleString(), ())
+    return actual.partition("(")[0] in READABLE.get(expected.simpleString(), ())
 
 
-def unreadable_reason(name: str, value: Column, found: str, wanted: DataType) -> Column:
-    """Return the reason for which a value of type `found` cannot be converted to `wanted`; null where it can."""
-    message = F.lit(f"{name} is not {TYPE_NAMES[wanted.simpleString()]}: ")
-    is_unreadable = value.isNotNull() & cast_or_null(value, found, wanted).isNull()
+def unreadable_reason(name: str, value: Column, actual: str, expected: DataType) -> Column:
+    """Return the reason for which a value of type `actual` cannot be converted to `expected`; null where it can."""
+    message = F.lit(f"{name} is not {TYPE_NAMES[expected.simpleString()]}: ")
+    is_unreadable = value.isNotNull() & cast_or_null(value, actual, expected).isNull()
     return F.when(is_unreadable, F.concat(message, F.left(value.cast("string"), F.lit(SHOWN_CHARS))))
 
 

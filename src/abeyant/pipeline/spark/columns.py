@@ -40,17 +40,17 @@ def check_table(table: DataFrame, schema: StructType, name: str, *, given: Seque
             raise SchemaError(f"{name}: column {field.name!r} is {actual}, expected {expected}{hint}")
 
 
-def conversion(column: str, found: str, wanted: str) -> str:
-    """Return "; " and a hint with SQL that converts `column` to the type `wanted`; '' if none is obvious."""
-    kind = found.partition("(")[0]
-    if wanted == "string" and not found.startswith(("array", "map", "struct")):
+def conversion(column: str, actual: str, expected: str) -> str:
+    """Return "; " and a hint with SQL that converts `column` to the type `expected`; '' if none is obvious."""
+    kind = actual.partition("(")[0]
+    if expected == "string" and not actual.startswith(("array", "map", "struct")):
         text = {
             "binary": f"lower(hex({column}))",
             "double": f"string(bigint({column}))",
             "float": f"string(bigint({column}))",
         }
-        return f"; {text.get(found, f'string({column})')} makes a text of it"
-    if wanted != "timestamp":
+        return f"; {text.get(actual, f'string({column})')} makes a text of it"
+    if expected != "timestamp":
         return ""
     parsed = f"to_timestamp({column}) makes a time of it, try_to_timestamp({column}) a null of a text that is none"
     times = {

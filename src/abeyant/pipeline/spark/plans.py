@@ -145,8 +145,8 @@ def _explained(table: DataFrame) -> str:
     return str(frame.sparkSession._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "cost"))
 
 
-def plain_scan(table: DataFrame, wanted: Iterable[str]) -> Scan | None:
-    """Return a table's scan of Parquet files, with the columns `wanted`; None where the table is anything else.
+def plain_scan(table: DataFrame, required: Iterable[str]) -> Scan | None:
+    """Return a table's scan of Parquet files, with the columns `required`; None where the table is anything else.
 
     The text of a plan lacks the reader's options and the partitions' columns, so this reads the plan itself.
     """
@@ -170,9 +170,9 @@ def plain_scan(table: DataFrame, wanted: Iterable[str]) -> Scan | None:
         return None
     options = relation.options().keySet().mkString("\n").lower().split()
     lower = {name.lower(): expression for name, expression in columns.items()}
-    if not _OPTIONS.issuperset(options) or any(name.lower() not in lower for name in wanted):
+    if not _OPTIONS.issuperset(options) or any(name.lower() not in lower for name in required):
         return None
-    selected = {name: lower[name.lower()] for name in wanted}
+    selected = {name: lower[name.lower()] for name in required}
     column_types = names_of([*selected.values(), *([] if condition is None else [condition])])
     if {name.lower() for name in column_types}.intersection(map(str.lower, relation.partitionSchema().fieldNames())):
         return None

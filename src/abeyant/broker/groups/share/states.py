@@ -86,11 +86,11 @@ class ShareStates:
 
         self._request_each("InitializeShareGroupState", group_id, new, row, made)
 
-    def delete(self, group_id: str, wanted: Partitions, then: Callable[[Results], object]) -> None:
+    def delete(self, group_id: str, partitions: Partitions, then: Callable[[Results], object]) -> None:
         """Delete the states of some topics. Call `then` with the results."""
 
         def deleted(results: Results) -> None:
-            done = _split(wanted, results)[0]
+            done = _split(partitions, results)[0]
             self._write(
                 [records.states(group_id, self.of(group_id).without(done, deleting=False))], lambda _: then(results)
             )
@@ -98,17 +98,21 @@ class ShareStates:
         def begun(error: ErrorCode) -> None:
             if error is ErrorCode.none:
                 self._request_each(
-                    "DeleteShareGroupState", group_id, wanted, lambda key: Message(partition=key[1]), deleted
+                    "DeleteShareGroupState", group_id, partitions, lambda key: Message(partition=key[1]), deleted
                 )
             else:
-                then(dict.fromkeys(_keys(wanted), (ApiError(error), None)))
+                then(dict.fromkeys(_keys(partitions), (ApiError(error), None)))
 
-        self._write([records.states(group_id, self.of(group_id).without(wanted, deleting=True))], begun)
+        self._write([records.states(group_id, self.of(group_id).without(partitions, deleting=True))], begun)
 
-    def read(self, group_id: str, wanted: Partitions, then: Callable[[Results], object]) -> None:
+    def read(self, group_id: str, partitions: Partitions, then: Callable[[Results], object]) -> None:
         """Read the summaries of states. Call `then` with the results."""
         self._request_each(
-            "ReadShareGroupStateSummary", group_id, wanted, lambda key: Message(partition=key[1], leader_epoch=-1), then
+            "ReadShareGroupStateSummary",
+            group_id,
+            partitions,
+            lambda key: Message(partition=key[1], leader_epoch=-1),
+            then,
         )
 
     def _request_each(

@@ -15,17 +15,17 @@ from abeyant.tables.schemas import columns_of
 __all__ = ["mapped"]
 
 
-def mapped(table: pa.Table, wanted: Mapping[str, str], columns: Mapping[str, str], name: str) -> pa.Table:
-    """Return the table with its columns mapped; `columns` maps names of `wanted` columns to SQL.
+def mapped(table: pa.Table, expected: Mapping[str, str], columns: Mapping[str, str], name: str) -> pa.Table:
+    """Return the table with its columns mapped; `columns` maps names of `expected` columns to SQL.
 
-    A column that differs from a wanted one only in case is renamed. Raises `AbeyantError` for SQL that names a missing
-    column, or one in quotes, and for an unknown name in `columns`; `NeedsSparkError` if two columns of the table differ
-    only in case.
+    A column that differs from an expected one only in case is renamed. Raises `AbeyantError` for SQL that names a
+    missing column, or one in quotes, and for an unknown name in `columns`; `NeedsSparkError` if two columns of the
+    table differ only in case.
     """
     lower = [column.lower() for column in table.column_names]
     if len({*lower}) < len(lower):
         raise NeedsSparkError(f"two columns of {name} differ only in upper and lower case")
-    names = columns_of(wanted)
+    names = columns_of(expected)
     check_known(columns, names, name)
     check_quoted(columns, table.column_names, name)
     values = {column: _value(table, lower, sql, f"{name}: {column}={sql}") for column, sql in columns.items()}

@@ -28,7 +28,7 @@ from abeyant.tables.reasons import constant_error
 from abeyant.tables.rejected import rejected_rows
 from abeyant.tables.resolving import resolve
 from abeyant.tables.rules import ALL_CONDITIONS
-from abeyant.tables.schemas import EVENTS, OPERATIONS, columns_of, wanted_columns
+from abeyant.tables.schemas import EVENTS, OPERATIONS, columns_of, expected_columns
 from abeyant.tables.unmatched import key_column, unmatched_in
 from abeyant.tables.validity import valid_events, valid_operations
 
@@ -113,19 +113,19 @@ class QuickTables:
 
 
 def completed(
-    table: pa.Table, columns: Mapping[str, str], wanted: Mapping[str, str], name: Literal["operations", "events"]
+    table: pa.Table, columns: Mapping[str, str], expected: Mapping[str, str], name: Literal["operations", "events"]
 ) -> pa.Table:
-    """Return the table's `wanted` columns, converted, and the reason why each row is rejected (`REJECT_REASON`).
+    """Return the table's `expected` columns, converted, and the reason why each row is rejected (`REJECT_REASON`).
 
     Raises `AbeyantError` for missing columns, `NeedsSparkError` for columns that need Spark.
     """
     names = table.column_names
-    warn_of_ignored([*map(str.lower, names)], columns_of(wanted), name)
-    table = mapped(table, wanted, columns, name)
+    warn_of_ignored([*map(str.lower, names)], columns_of(expected), name)
+    table = mapped(table, expected, columns, name)
     constant = text_of(columns.get("timeout", ""))
     if constant is not None and parse_duration(constant) is None:
         raise constant_error(name, unreadable_reason("timeout", "duration", constant))
-    kinds = wanted_columns(wanted, table.column_names)
+    kinds = expected_columns(expected, table.column_names)
     if "watches" in kinds:
         del kinds["watches"]
         kinds |= {"key": "text", "required": "an integer"}

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 
-def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -> Counted:
-    """Run a checked plan until the input ends or `asked` is set. Return the counts of outcomes sent to a topic.
+def run(spark: SparkSession, plan: Plan, lines: Lines, stop_requested: threading.Event) -> Counted:
+    """Run a checked plan until the input ends or `stop_requested` is set. Return counts of outcomes sent to a topic.
 
     Raises `AbeyantError` for errors that the user can fix.
     """
     with plan.out.stream(spark) as folder:
-        return _run(spark, plan, folder, lines, asked)
+        return _run(spark, plan, folder, lines, stop_requested)
 
 
 def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, stop_event: threading.Event) -> Counted:

@@ -42,8 +42,8 @@ def stop_on_signal() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def follow(query: StreamingQuery, lines: Lines, asked: threading.Event) -> None:
-    """Watch a query until it ends. Once `asked` is set, stop it after the current batch.
+def follow(query: StreamingQuery, lines: Lines, stop_requested: threading.Event) -> None:
+    """Watch a query until it ends. Once `stop_requested` is set, stop it after the current batch.
 
     Raises `AbeyantError` with one line when the query fails.
     """
@@ -51,7 +51,7 @@ def follow(query: StreamingQuery, lines: Lines, asked: threading.Event) -> None:
         # The wait is in the JVM, so that a failure is noticed at once; signals are handled in between.
         while not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
             lines.look(query)
-            if asked.is_set():
+            if stop_requested.is_set():
                 _stop_between_batches(query)
                 break
     except StreamingQueryException as error:

@@ -92,15 +92,15 @@ class PlainTable(NamedTuple):
     """The filter of the rows; None keeps all."""
 
 
-def plain_table(table: DataFrame, wanted: StructType) -> PlainTable | None:
-    """Return how to read the columns `wanted` of a table that is plain Parquet files, else None.
+def plain_table(table: DataFrame, expected: StructType) -> PlainTable | None:
+    """Return how to read the columns `expected` of a table that is plain Parquet files, else None.
 
     No job is run; the driver reads the end of each file.
     """
     spark = table.sparkSession
     if is_connect(spark) or not reads_as_is(spark):
         return None
-    scan = plain_scan(table, wanted.fieldNames())
+    scan = plain_scan(table, expected.fieldNames())
     if scan is None:
         return None
     read = names_of([*scan.columns.values(), *([] if scan.condition is None else [scan.condition])])
