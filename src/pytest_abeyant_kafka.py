@@ -341,7 +341,7 @@ def _options(item: pytest.Item) -> dict[str, Any]:
 
 
 def _refuse_mistyped(name: str) -> None:
-    """Fail the test if `name` is no setting of Kafka and most like one of the marker's own options."""
+    """Fail the test if `name` is not a Kafka setting, and resembles one of the marker's own options."""
     from abeyant.broker.definitions import definitions
     from abeyant.errors import did_you_mean
 

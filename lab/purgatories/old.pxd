@@ -16,6 +16,6 @@ cdef class OldPurgatory(Reaped):
     @cython.locals(expired=cython.longlong, due=list)
     cpdef long long turn(self, long long now) except -1
     cdef void _start(self, DelayedOperation operation, long long deadline) except *
-    cdef long long _timed(self) except *
+    cdef long long _timer_size(self) except *
     @cython.locals(gone=list, queue=DelayQueue, heap=Heap, slab=Slab, kept=cython.int, position=cython.int, slot=cython.int, operation=DelayedOperation)
     cdef void _purge_queue(self) except *

@@ -64,7 +64,7 @@ class OldPurgatory(Reaped):
             self._leave()
         self._started(deadline)
 
-    def _timed(self) -> int:
+    def _timer_size(self) -> int:
         return len(self._queue)
 
     def _purge_queue(self) -> None:

@@ -95,7 +95,7 @@ class OutputError(AbeyantError):
 
 @contextmanager
 def standard_output(out: Path | str | None = None) -> Iterator[None]:
-    """Raise `OutputError` if the block, which only prints, cannot write. Its message says that `out` is complete."""
+    """Raise `OutputError` if the block, which only prints, cannot write; the error says that `out` is complete."""
     try:
         yield
         sys.stdout.flush()

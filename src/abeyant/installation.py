@@ -59,22 +59,23 @@ def lacking_by_extra() -> dict[str, list[str]]:
     return missing
 
 
-def command(noted: Any, extras: tuple[str, ...], checkout: Path | None, *, released: bool) -> str:
-    """Return the install command for `noted`: the content of `direct_url.json` (PEP 610), or None.
+def command(direct_url: Any, extras: tuple[str, ...], checkout: Path | None, *, released: bool) -> str:
+    """Return the command that installs the package with `extras`, from where it was installed before.
 
-    `checkout` is the one that the package is run from, if any; `released` whether an index has the package. The command
-    has no credentials: no password or query of a URL, and no user other than `git`.
+    `direct_url` is the content of `direct_url.json` (PEP 610), None without that file. `checkout` is the checkout that
+    the package is run from, if any; `released` is whether an index has the package. The command has no credentials: no
+    password or query of a URL, and no user other than `git`.
     """
     suffix = f"[{','.join(extras)}]"
-    if isinstance(noted, Mapping) and isinstance(noted.get("url"), str):
-        editable, vcs = (noted.get("dir_info") or {}).get("editable"), noted.get("vcs_info") or {}
+    if isinstance(direct_url, Mapping) and isinstance(direct_url.get("url"), str):
+        editable, vcs = (direct_url.get("dir_info") or {}).get("editable"), direct_url.get("vcs_info") or {}
         with suppress(ValueError):  # not a URL, or an invalid port
-            url = urlsplit(noted["url"])
+            url = urlsplit(direct_url["url"])
             if not vcs and (file := _file(url)) is not None:
                 if file.exists():
                     return f"pip install {'-e ' if editable else ''}{_quoted(f'{file}{suffix}')}"
                 return f"{_unknown(suffix)}; it was {file}, which is gone"
-            if (address := _address(url, vcs, noted.get("subdirectory"))) is not None:
+            if (address := _address(url, vcs, direct_url.get("subdirectory"))) is not None:
                 return f"pip install {_quoted(f'{_NAME}{suffix} @ {address}')}"
     elif checkout is not None:
         return f"pip install {_quoted(f'{checkout}{suffix}')}"

@@ -17,7 +17,7 @@ class ClassSignature:
     """
 
     def __get__(self, instance: object, owner: type[Any]) -> Signature:
-        """Return the signature of the class `owner`. Raises AttributeError if Python finds it without this."""
+        """Return the signature of the class `owner`. Raises AttributeError if Python can determine it by itself."""
         if instance is None and isinstance(owner.__init__, WrapperDescriptorType) and _has_new_of_c(owner):
             from inspect import signature  # here: it would take a third of the package's import
 

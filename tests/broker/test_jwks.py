@@ -111,7 +111,7 @@ def test_they_come_by_tls_from_who_can_prove_it(keys: Keys, tmp_path: Path) -> N
         with pytest.raises(AbeyantError, match=r"jwks\.endpoint\.url: cannot use .*CERTIFICATE_VERIFY_FAILED"):
             validator(values)
         for answer, why in ((b" " * ((1 << 20) + 1), "more than 1048576 bytes"), (b"[" * 100_000, "cannot use"),
-                            (b"", "503"), (b"{}", "a part is missing")):  # fmt: skip
+                            (b"", "503"), (b"{}", "a JSON member is missing")):  # fmt: skip
             server.answer = answer
             with pytest.raises(AbeyantError, match=why):
                 validator(values, options)

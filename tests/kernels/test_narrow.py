@@ -79,7 +79,7 @@ def test_nothing_is_no_block() -> None:
 def test_buffers_that_do_not_fit_are_refused() -> None:
     one, two = array("q", [1]), array("q", [1, 2])
     room = bytearray(head_size(1) + 8)
-    with pytest.raises(ValueError, match="widths has 1 elements and least has 2"):
+    with pytest.raises(ValueError, match=r"widths and least must have one element per column \(1 or more\): 1 and 2"):
         narrow(one, one, one, two, room)
     for width in (9, -1, 0):
         with pytest.raises(ValueError, match=rf"widths are from 0 to 8 bytes, .* not \[{width}\]"):

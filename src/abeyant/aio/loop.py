@@ -43,7 +43,7 @@ class WheelTimers:
     _own_time: Callable[[], float]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take the arguments of the loop's `__init__`."""
+        """Create the loop's schedule of timers, and pass all arguments to the loop's own `__init__`."""
         # A subclass may override `time`, or see every timer pass through its `call_at`, as in asyncio.
         self._schedule = Schedule(self, self._class_time)
         self._own_time = attrgetter("own")(self._schedule)  # a Python bound method; Cython would bind the C function

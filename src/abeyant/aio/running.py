@@ -36,7 +36,7 @@ def run(
     debug: bool | None = None,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = loop_factory,
 ) -> T:
-    """Run a coroutine on our loop and return its result, like `asyncio.run`.
+    """Run a coroutine on an `aio.EventLoop`, or the loop of `loop_factory`; return its result, like `asyncio.run`.
 
     `loop_factory=aio.uvloop_factory` uses uvloop. Raises RuntimeError if a loop is already running in this thread.
     """

@@ -22,7 +22,7 @@ cdef class _Keeper:
 cdef class Timer(_Timer):
     cdef object _context
     cdef bint _debug
-    cdef bint _early
+    cdef bint _must_rearm
     cdef object _handle
     cdef _Keeper _keeper
     cdef bint _lags
@@ -61,4 +61,4 @@ cpdef object _wake(_Keeper keeper)
 @cython.locals(keeper=_Keeper)
 cpdef object timer_of(object handle)
 cdef object _without_context(object callback, tuple args)
-cdef object _not_before(long long deadline)
+cdef object _seconds_rounded_up(long long deadline)

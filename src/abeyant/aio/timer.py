@@ -7,7 +7,7 @@ Ground rules, on top of those of timer/base.py
   `_NEVER` without a handle, and `_AWAKE` during a turn, whose end sets the next handle. The base's `_sleeps_until` is
   the same while tasks are pending, and `_IDLE` while none are, so that any new deadline raises the alarm.
 * The loop's clock and its `call_at` may be foreign code, for instance a virtual clock's, so they are called without the
-  lock. An earlier deadline sets `_early` under the lock, and the handle is set again after releasing it.
+  lock. An earlier deadline sets `_must_rearm` under the lock, and the handle is set again after releasing it.
 * The loop keeps the timer alive while tasks are pending, so that they run even without other references to it, but not
   longer, although its handle may still be set. So the handle refers to a `_Keeper`, which refers to the timer strongly
   or weakly.
@@ -102,7 +102,7 @@ class Timer(_Timer):
         no answer in 30 s
     """
 
-    __slots__ = ("_context", "_debug", "_early", "_handle", "_keeper", "_lags", "_loop", "_meter", "_wakes_at")
+    __slots__ = ("_context", "_debug", "_handle", "_keeper", "_lags", "_loop", "_meter", "_must_rearm", "_wakes_at")
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Timer(_Timer):
         self._lags = _has_uvloops_clock(loop)
         self._context = copy_context()  # for our own handle
         self._debug = loop.get_debug()
-        self._early = False
+        self._must_rearm = False
         self._meter: Meter | None = None
         self._handle: asyncio.TimerHandle | None = None
         self._keeper = _Keeper(self)
@@ -205,7 +205,7 @@ class Timer(_Timer):
 
     def _reset_in_child(self) -> object:
         inherited = _Timer._reset_in_child(self), self._keeper, self._handle
-        self._early = False
+        self._must_rearm = False
         self._handle = None
         self._keeper = _Keeper(self)
         self._wakes_at = _NEVER
@@ -225,7 +225,7 @@ class Timer(_Timer):
         if self._loop.is_closed():
             raise TimerClosedError(f"the event loop of {self!r} is closed: create a Timer in the running one")
         task = _Timer._start(self, callback, args, delay, deadline)
-        if self._early:
+        if self._must_rearm:
             try:
                 self._arm_for(deadline)
             except BaseException:
@@ -257,14 +257,14 @@ class Timer(_Timer):
                     self._alarm()
         finally:
             leave(self)
-        if self._early:
+        if self._must_rearm:
             self._arm_for(deadline)
         return pending
 
     def _alarm(self) -> bool:
         self._keeper.timer = self
         self._sleeps_until = self._wakes_at
-        self._early = True
+        self._must_rearm = True
         return True
 
     def _release(self) -> None:
@@ -346,7 +346,7 @@ class Timer(_Timer):
 
     def _arm_for(self, deadline: int) -> None:
         """After an alarm, set the loop's handle again, unless it is already early enough."""
-        self._early = False
+        self._must_rearm = False
         if deadline < self._wakes_at:
             self._arm(False)
 
@@ -379,7 +379,7 @@ class Timer(_Timer):
             leave(self)
         if upcoming < 0:
             return
-        when = _not_before(upcoming)
+        when = _seconds_rounded_up(upcoming)
         if early:
             when = max(when, self._loop.time() + _PAUSE)
         try:
@@ -389,7 +389,7 @@ class Timer(_Timer):
             raise
 
     def _disarm(self) -> None:
-        self._early = False
+        self._must_rearm = False
         enter(self)
         self._wakes_at = _NEVER
         self._sleeps_until = _IDLE
@@ -437,7 +437,7 @@ def _without_context(callback: Any, args: tuple[Any, ...]) -> tuple[Callback, tu
     return callback, args
 
 
-def _not_before(deadline: int) -> float:
+def _seconds_rounded_up(deadline: int) -> float:
     """Return nanoseconds as seconds, rounded up so that converting back never gives less.
 
     Else a virtual clock that stops at exactly that time would wake us too early, again and again.

@@ -164,21 +164,21 @@ class Broker:
 
     @cached_property
     def shares(self) -> SharePartitions:
-        """Return its share partitions. Imported here, as most clusters have no share groups."""
+        """Return the broker's share partitions. Imported here, as most clusters have no share groups."""
         from abeyant.broker.shares.partitions import SharePartitions
 
         return SharePartitions(self)
 
     @cached_property
     def share_sessions(self) -> ShareSessions:
-        """Return its clients' share sessions."""
+        """Return the broker's clients' share sessions."""
         from abeyant.broker.shares.sessions import ShareSessions
 
         return ShareSessions(self.shares, self.cluster.settings["group.share.max.share.sessions"])
 
     @property
     def advertised(self) -> tuple[str, int]:
-        """Return its host and port for clients."""
+        """Return the broker's host and port for clients."""
         return self.cluster._client_address(self.id)
 
     @property
@@ -188,7 +188,7 @@ class Broker:
 
     @property
     def log_dir(self) -> str:
-        """Return its log directory, as shown to clients. For logs in memory it is only a name."""
+        """Return the broker's log directory, as shown to clients. For logs in memory it is only a name."""
         directory = self.cluster.directory
         return f"/memory/broker-{self.id}" if directory is None else str(directory.folder(self.id))
 

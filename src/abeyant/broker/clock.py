@@ -158,7 +158,7 @@ class HeldClock(Clock):
         """
         length = as_float(seconds, "seconds")
         if not 0 <= length < math.inf:
-            raise ValueError(f"seconds must be from 0 and finite: time does not go back; not {seconds!r}")
+            raise ValueError(f"seconds must be finite and not negative, as time does not go back, not {seconds!r}")
         if not self._on_loop(lambda: self._advance(length)):
             raise AbeyantError(f"the cluster was closed before its clock was advanced by all of {length:g} s")
 

@@ -48,8 +48,8 @@ examples:
 T = TypeVar("T")
 
 
-class Served(Protocol):
-    """A running HTTP server for the cluster, such as control or the window. Its `with` block stops it."""
+class RunningServer(Protocol):
+    """A running HTTP server of the cluster: the control API or the window. Leaving its `with` block stops it."""
 
     url: str
 
@@ -60,7 +60,7 @@ class Served(Protocol):
 class Serve(Protocol):
     """A function that starts an HTTP server for the cluster on a port, 0 for a free one."""
 
-    def __call__(self, cluster: Cluster, port: int, *, host: str, token: str | None) -> Served: ...
+    def __call__(self, cluster: Cluster, port: int, *, host: str, token: str | None) -> RunningServer: ...
 
 
 _DEFAULTS: Final = ("1", "-1")  # partitions and replicas; -1 for the default of `create_topic`
@@ -194,7 +194,7 @@ def _read_to_end(stop: threading.Event) -> None:
     stop.set()
 
 
-def _serve_control(cluster: Cluster, port: int, *, host: str, token: str | None) -> Served:
+def _serve_control(cluster: Cluster, port: int, *, host: str, token: str | None) -> RunningServer:
     from abeyant.broker.control import serve
 
     return serve(cluster, port, host=host, token=token)
@@ -273,7 +273,7 @@ def _topic(text: str) -> tuple[str, int, int | None]:
     try:
         partitions, replicas, *extra = [int(number) for number in [*numbers, *_DEFAULTS[len(numbers) :]]]
     except ValueError:
-        extra = [0]
+        extra = [0]  # refused below, as too many parts are
     if extra or not name:
         raise AbeyantError(f"--topic takes {_TOPIC}, for instance orders:6:3, not {text!r}")
     if partitions < 1 or (replicas < 1 and len(numbers) > 1):

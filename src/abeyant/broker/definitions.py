@@ -74,12 +74,12 @@ class Definition:
 
     @property
     def dynamic(self) -> bool:
-        """Return whether it may change under this name while the broker runs."""
+        """Return whether the setting may change under this name while the broker runs."""
         return self.change not in ("fixed", "internal")
 
     @property
     def per_broker(self) -> bool:
-        """Return whether it can only be changed per broker, like most listener settings."""
+        """Return whether the setting can only be changed per broker, like most listener settings."""
         return self.change in ("broker", "listener") and self.base not in SHARED_BY_LISTENERS
 
     @property
@@ -99,7 +99,7 @@ class Definition:
 
     @property
     def sensitive(self) -> bool:
-        """Return whether its value is secret."""
+        """Return whether the setting's value is secret."""
         return self.type == "password"
 
     @property

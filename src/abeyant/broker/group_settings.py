@@ -65,9 +65,9 @@ class GroupSettings:
                 raise ApiError(ErrorCode.invalid_config, f"{session} must be greater than {heartbeat}")
 
     def _check_limits(self, name: str, value: Any) -> None:
-        kind, _, rest = name.partition(".")
+        kind, _, suffix = name.partition(".")
         for limit, word in (("min", "greater"), ("max", "less")):
-            broker = f"group.{kind}.{limit}.{rest.removeprefix('num.')}"
+            broker = f"group.{kind}.{limit}.{suffix.removeprefix('num.')}"
             if broker not in definitions("broker"):
                 continue
             bound = self._brokers[broker]

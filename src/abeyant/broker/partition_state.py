@@ -40,12 +40,12 @@ class PartitionState(NamedTuple):
 
     @property
     def target(self) -> tuple[int, ...]:
-        """Return its replicas after the reassignment."""
+        """Return the partition's replicas after the reassignment."""
         return tuple(broker for broker in self.replicas if broker not in self.removing)
 
     @property
     def original(self) -> tuple[int, ...]:
-        """Return its replicas before the reassignment."""
+        """Return the partition's replicas before the reassignment."""
         return tuple(broker for broker in self.replicas if broker not in self.adding)
 
     # -- leaders and in-sync sets

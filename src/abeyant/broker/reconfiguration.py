@@ -72,7 +72,7 @@ def overrides(text: str) -> dict[str, int]:
     for host, number in _pairs(_OVERRIDES, text):
         address = address_of(host)
         if address is None:
-            raise ConfigError(f"{_OVERRIDES}: {text!r} has a host without an address: {host!r}")
+            raise ConfigError(f"{_OVERRIDES}: cannot resolve the host {host!r} in {text!r}")
         limits[address] = int(number)
     return limits
 

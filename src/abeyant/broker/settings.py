@@ -95,7 +95,7 @@ class Settings:
         return rack
 
     def of_listener(self, name: str, listener: str, broker: int | None = None) -> Any:
-        """Return a listener's typed value: its own, else that of all listeners."""
+        """Return a setting's typed value for a listener: the listener's own, else the one for all listeners."""
         listener_value = self.value(f"listener.name.{listener.lower()}.{name}", broker)
         return self.value(name, broker) if listener_value is None else listener_value
 

@@ -76,7 +76,7 @@ class Slab:
     __slots__ = ("_born", "_deadlines", "_free", "_fresh", "_links", "_room", "deadline", "items", "links")
 
     def __init__(self, born: int = 0) -> None:
-        """Start the slots' generations at `born`, which is even: above another slab's, to make its handles stale."""
+        """Start generations at `born`, which is even; above another slab's, that slab's handles are stale here."""
         self._born = born & _GENERATION_MASK
         self._room = 0
         self._free = -1  # head of the free list, threaded through the links; -1 ends it

@@ -42,7 +42,7 @@ cdef class TimingWheel:
     cdef long long _cascaded
 
     cdef void _make_slab(self, long long born) except *
-    cdef bint _must_be_made(self) except -1
+    cdef bint _check_initialised(self) except -1
     @cython.locals(wheel=TimingWheel)
     cpdef TimingWheel _successor(self, long long start)
     @cython.locals(ticks=cython.longlong, handle=cython.longlong)

@@ -138,7 +138,7 @@ class TimingWheel:
         self._due = self._slab.reserve(1)
         self._cascading = self._slab.reserve(1)
 
-    def _must_be_made(self) -> None:
+    def _check_initialised(self) -> None:
         """Raise TypeError where `__init__` was never called: C would read memory that is not there."""
         slab: Any = self._slab
         if slab is None:
@@ -160,7 +160,7 @@ class TimingWheel:
         A deadline already past is due at the next `advance` or `poll`, never here (T5); only such a one costs
         O(log of those overdue). Raises OverflowError beyond +-2**62 units, TypeError for anything but an integer.
         """
-        self._must_be_made()
+        self._check_initialised()
         return self._add(whole_number(deadline, "deadline"), item)
 
     def _add(self, deadline: int, item: object) -> int:
@@ -177,7 +177,7 @@ class TimingWheel:
         The task is unreachable from here at once (T4). An item that is itself None cannot be told from an ended
         task; use `is_pending`.
         """
-        self._must_be_made()
+        self._check_initialised()
         return self._remove(whole_number(handle, "handle"))
 
     def _remove(self, handle: int) -> object | None:
@@ -196,7 +196,7 @@ class TimingWheel:
 
         To a later deadline it is one store: the task is filed anew when its present bucket comes up.
         """
-        self._must_be_made()
+        self._check_initialised()
         return self._refresh(whole_number(handle, "handle"), whole_number(deadline, "deadline"))
 
     def _refresh(self, handle: int, deadline: int) -> bool:
@@ -217,7 +217,7 @@ class TimingWheel:
 
     def is_pending(self, handle: int) -> bool:
         """Return whether the task has neither been handed out nor removed. O(1)."""
-        self._must_be_made()
+        self._check_initialised()
         return self._is_pending(whole_number(handle, "handle"))
 
     def _is_pending(self, handle: int) -> bool:
@@ -226,10 +226,10 @@ class TimingWheel:
     def next_expiration(self) -> int | None:
         """Return when `advance` next has work: at or before the earliest deadline; None when nothing is pending.
 
-        It is the earliest bucket's expiration: a task in a higher wheel is met there first to cascade. At or
-        before the clock when something is due already. O(1), and O(log buckets) once for a bucket that emptied.
+        It is the earliest bucket's expiration; a task in a higher wheel first cascades there, at or before
+        its deadline. It is not after the clock if a task is already due. O(1); O(log buckets) once per emptied bucket.
         """
-        self._must_be_made()
+        self._check_initialised()
         upcoming = self._upcoming()
         return None if upcoming < 0 else upcoming
 
@@ -244,7 +244,7 @@ class TimingWheel:
         Exact, where `next_expiration` gives the bucket that comes up first: for virtual clocks, which stop there. It
         reads the buckets that come up by then: O(tasks that are to cascade before the clock gets there).
         """
-        self._must_be_made()
+        self._check_initialised()
         paused = pause_collection()
         try:
             slots = self._earliest()
@@ -296,7 +296,7 @@ class TimingWheel:
         rest stays due, `next_expiration()` is at or before `now`, and the next call goes on; the order is kept.
         A `now` before the clock is taken as the clock (T7). O(tasks handed out and cascaded).
         """
-        self._must_be_made()
+        self._check_initialised()
         left = _FOREVER if budget is None else whole_number(budget, "budget")
         target = self._to_clock(whole_number(now, "time"))
         due: list[object] = []
@@ -318,7 +318,7 @@ class TimingWheel:
         is never handed out. At most `budget` tasks cascade in one call; None with `next_expiration()` at or
         before `now` means that there is more to do.
         """
-        self._must_be_made()
+        self._check_initialised()
         return self._poll(whole_number(now, "time"), whole_number(budget, "budget"))
 
     def _poll(self, now: int, budget: int) -> object | None:
@@ -531,7 +531,7 @@ class TimingWheel:
 
         O(n log n). They count as cancelled.
         """
-        self._must_be_made()
+        self._check_initialised()
         drained = []
         for handle in self._in_order():
             slot = self._slab.find(handle)
@@ -595,13 +595,13 @@ class TimingWheel:
 
     def deadline(self, handle: int) -> int | None:
         """Return the deadline of a pending task in units, rounded up to a tick; None when it has ended. O(1)."""
-        self._must_be_made()
+        self._check_initialised()
         slot = self._slab.find(whole_number(handle, "handle"))
         return None if slot < 0 else self._slab.deadline[slot] * self._tick
 
     def items(self) -> list[object]:
         """Return the items of all pending tasks, in no particular order. O(slots ever used)."""
-        self._must_be_made()
+        self._check_initialised()
         return [self._slab.items[slot] for slot in self._slab.live_slots()]
 
     def spans(self) -> list[int]:
@@ -627,7 +627,7 @@ class TimingWheel:
 
     def stats(self) -> WheelStats:
         """Return the counts since the wheel was made. O(1)."""
-        self._must_be_made()
+        self._check_initialised()
         return WheelStats(
             pending=self._pending,
             started=self._started,
@@ -640,7 +640,7 @@ class TimingWheel:
 
     def _check(self) -> None:
         """Assert every invariant that must hold between two calls. O(buckets + pending); for tests."""
-        self._must_be_made()
+        self._check_initialised()
         slab = self._slab
         slab._check()
         live = set(slab.live_slots())

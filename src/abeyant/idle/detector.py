@@ -381,7 +381,7 @@ class IdleDetector:
     # -- with the lock held --------------------------------------------------------------------------------
 
     def _draw(self, deadline: int) -> int:
-        """Record the time at which the timer has to call `_turn`; return the number for `_set_alarm`."""
+        """Record that the timer has to call `_turn` at `deadline`. Return this alarm's number, for `_set_alarm`."""
         self._alarm_at = deadline
         self._number += 1
         return self._number

@@ -13,7 +13,7 @@ cdef class BulkWheel:
     cdef TimingWheel _wheel
     cdef long long[::1] _payload
 
-    cdef bint _must_be_made(self) except -1
+    cdef bint _check_initialised(self) except -1
     @cython.locals(position=cython.Py_ssize_t, deadline=cython.longlong)
     cdef Py_ssize_t _first_beyond(self, const long long[::1] deadlines) except *
     @cython.locals(handle=cython.longlong, slot=cython.Py_ssize_t)

@@ -41,7 +41,7 @@ class BulkWheel:
         self._wheel = TimingWheel(tick, wheel_size, start)
         self._payload = zeros("q", 256)  # by slot
 
-    def _must_be_made(self) -> None:
+    def _check_initialised(self) -> None:
         """Raise TypeError if `__init__` was never called, as compiled code would then read missing fields."""
         wheel: Any = self._wheel
         if wheel is None:
@@ -56,7 +56,7 @@ class BulkWheel:
         (T5). Raises OverflowError for a deadline beyond +-2**62 units, naming its position; no task is started
         then, nor when memory runs out.
         """
-        self._must_be_made()
+        self._check_initialised()
         when = integers(deadlines, "deadlines")
         what = when if payloads is None else integers(payloads, "payloads")
         same_length("payloads", what, "deadlines", len(when))
@@ -77,7 +77,7 @@ class BulkWheel:
         `removed`, a buffer of as many one-byte elements, gets 1 for each task that this call prevented from
         coming due, 0 where it had ended or the same handle stood earlier in `handles` (T3).
         """
-        self._must_be_made()
+        self._check_initialised()
         which = integers(handles, "handles")
         out = zeros("B", len(which)) if removed is None else flags(removed, "removed", len(which))
         return self._remove_all(which, out)
@@ -90,7 +90,7 @@ class BulkWheel:
         `refreshed` gets 1 for each task that was pending, else 0, as `removed` in `remove_many`. Raises
         OverflowError as `add_many` does, and changes nothing then.
         """
-        self._must_be_made()
+        self._check_initialised()
         which = integers(handles, "handles")
         when = integers(deadlines, "deadlines")
         same_length("deadlines", when, "handles", len(which))
@@ -103,12 +103,12 @@ class BulkWheel:
     # -- expiry --------------------------------------------------------------------------------------------
 
     def advance(self, now: int, budget: int | None = None) -> array[int]:
-        """Move the clock to `now`; return the payloads due (`q`), in the order of their deadlines' ticks.
+        """Move the clock to `now`; return an `array("q")` of the due payloads, in the order of their deadlines' ticks.
 
-        Laws and `budget` as for `TimingWheel.advance`: when it runs out, `next_expiration()` is at or before `now`
-        and the next call goes on. O(tasks handed out and cascaded).
+        The laws and `budget` are those of `TimingWheel.advance`: when the budget runs out, `next_expiration()` is at
+        or before `now` and the next call goes on. O(tasks handed out and cascaded).
         """
-        self._must_be_made()
+        self._check_initialised()
         left = _FOREVER if budget is None else budget
         due = array("q")
         chunk = zeros("q", min(_CHUNK, max(len(self), 1)))
@@ -124,58 +124,58 @@ class BulkWheel:
 
         A full buffer ends the call as a spent budget does: the rest stays due.
         """
-        self._must_be_made()
+        self._check_initialised()
         out = writable_integers(payloads, "payloads")
         return self._advance_into(now, out, _FOREVER if budget is None else budget)[0]
 
     def next_expiration(self) -> int | None:
         """Return the time at which `advance` next has work, by the earliest deadline; None if nothing is pending."""
-        self._must_be_made()
+        self._check_initialised()
         return self._wheel.next_expiration()
 
     # -- introspection -------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         """Return the exact number of pending tasks. O(1)."""
-        self._must_be_made()
+        self._check_initialised()
         return len(self._wheel)
 
     def is_pending(self, handle: int) -> bool:
         """Return whether the task has neither come due nor been removed. O(1)."""
-        self._must_be_made()
+        self._check_initialised()
         return self._wheel._is_pending(handle)
 
     def deadline(self, handle: int) -> int | None:
         """Return the deadline of a pending task in units, rounded up to a tick; None when it has ended. O(1)."""
-        self._must_be_made()
+        self._check_initialised()
         return self._wheel.deadline(handle)
 
     def payload(self, handle: int) -> int | None:
         """Return the payload of a pending task; None when it has ended. O(1)."""
-        self._must_be_made()
+        self._check_initialised()
         return self._payload[handle & _SLOT_MASK] if self._wheel.is_pending(handle) else None
 
     @property
     def tick(self) -> int:
         """Return the length of a tick, in units."""
-        self._must_be_made()
+        self._check_initialised()
         return self._wheel.tick
 
     @property
     def wheel_size(self) -> int:
         """Return the number of buckets of each wheel."""
-        self._must_be_made()
+        self._check_initialised()
         return self._wheel.wheel_size
 
     @property
     def clock(self) -> int:
         """Return the time that the wheel has reached, in units, rounded down to a tick."""
-        self._must_be_made()
+        self._check_initialised()
         return self._wheel.clock
 
     def stats(self) -> WheelStats:
         """Return the counts since the wheel was made. O(1)."""
-        self._must_be_made()
+        self._check_initialised()
         return self._wheel.stats()
 
     # -- whole columns, in C when compiled -----------------------------------------------------------------
@@ -253,7 +253,7 @@ class BulkWheel:
 
     def _check(self) -> None:
         """Assert every invariant that must hold between two calls. O(buckets + pending); for tests."""
-        self._must_be_made()
+        self._check_initialised()
         self._wheel._check()
         for slot in self._wheel._slab.live_slots():
             assert slot < len(self._payload), "every task has a place for its payload"

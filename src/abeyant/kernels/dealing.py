@@ -134,6 +134,7 @@ def _deal(
     ends: Integers,
     rows: Integers,
 ) -> None:
+    """Write the columns into `rows` by shard, a counting sort; set `ends` to the end of each shard, in rows."""
     with cython.nogil:
         for shard in range(len(ends)):
             ends[shard] = 0

@@ -43,7 +43,7 @@ def hash_texts(offsets: ReadableBuffer, data: ReadableBuffer, seed: bytes, hashe
     ends = memoryview(offsets)
     ends = ends.cast("B").cast("i") if ends.format == "i" and len(ends) else integers(offsets, "offsets")
     if not len(ends):
-        raise ValueError("offsets is empty: it has one element more than there are texts")
+        raise ValueError("offsets is empty: it must have one element more than there are texts")
     if len(seed) != SEED:
         raise ValueError(f"seed has {len(seed)} bytes, expected {SEED}")
     out = memoryview(hashes).cast("B").cast("Q")
@@ -52,7 +52,7 @@ def hash_texts(offsets: ReadableBuffer, data: ReadableBuffer, seed: bytes, hashe
     none = memoryview(array("q" if ends.format == "i" else "i"))
     narrow, wide = (ends, none) if ends.format == "i" else (none, ends)
     if not _hash(narrow, wide, text if len(text) else memoryview(b"\0"), len(text), memoryview(seed).cast("Q"), out):
-        raise ValueError(f"offsets go back, or beyond the {len(text)} bytes of data")
+        raise ValueError(f"offsets must be from 0 to {len(text)}, the size of data, and must not decrease")
 
 
 def _hash(narrow: memoryview, wide: memoryview, text: memoryview, size: int, seed: memoryview, out: memoryview) -> bool:

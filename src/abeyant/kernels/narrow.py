@@ -51,7 +51,7 @@ def narrow(
     width, low = integers(widths, "widths"), integers(least, "least")
     out = memoryview(packed).cast("B")
     if not len(width) or len(width) != len(low):
-        raise ValueError(f"widths has {len(width)} elements and least has {len(low)}: as many as columns, one at least")
+        raise ValueError(f"widths and least must have one element per column (1 or more): {len(width)} and {len(low)}")
     if any(not 0 <= each <= _WORD for each in width) or not any(width):
         raise ValueError(f"widths are from 0 to {_WORD} bytes, and one at least is not 0, not {width.tolist()}")
     count, left = divmod(len(values), len(width))

@@ -19,7 +19,7 @@ cdef class Staircases:
     @cython.locals(kept=cython.Py_ssize_t, begin=cython.Py_ssize_t, end=cython.Py_ssize_t, number=cython.Py_ssize_t, row=cython.Py_ssize_t, column=cython.Py_ssize_t)
     cdef Py_ssize_t _keep(self, long long[::1] rows, const long long[::1] ends, long long[::1] bucket, long long[::1] fine) except -1
     @cython.locals(count=cython.Py_ssize_t, width=cython.longlong, entry=cython.Py_ssize_t, step=cython.Py_ssize_t, own=cython.Py_ssize_t)
-    cdef void _list_places(self) except *
+    cdef void _fill_directory(self) except *
     @cython.locals(row=cython.Py_ssize_t)
     cdef void _judge(self, const long long[::1] place, const long long[::1] identity, const long long[::1] required, const long long[::1] starts, const long long[::1] deadlines, bint exclusive, long long[::1] reached) except *
     @cython.locals(position=cython.Py_ssize_t, row=cython.Py_ssize_t, step=cython.Py_ssize_t)

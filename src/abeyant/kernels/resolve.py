@@ -77,7 +77,7 @@ class Staircases:
         self._steps = steps
         self._directory = zeros("q", self._count // _SPAN + 2)
         self._low = self._shift = 0
-        self._list_places()
+        self._fill_directory()
 
     def __len__(self) -> int:
         """Return the number of steps of all keys."""
@@ -125,10 +125,10 @@ class Staircases:
         self._judge(place, columns[0], columns[1], columns[2], columns[3], deadline == "exclusive", out)
 
     def reach(self, asked: WriteableBuffer) -> None:
-        """Look up rows of place, identity, required and a free integer: replace `required` by when it was reached.
+        """Replace `required`, in rows of (place, identity, required, any), by the first time it was reached, or NEVER.
 
-        That is the first such time, or NEVER; comparing it with starts and deadlines is up to the caller. O(1) each,
-        see above.
+        Starts and deadlines are not considered: the caller compares them with these times. The last integer of a row
+        is left as it is. O(1) each, see above.
 
         Raises ValueError for a buffer that is not a whole number of such rows or is read-only, TypeError for others.
         """
@@ -159,8 +159,8 @@ class Staircases:
                 begin = end
         return kept
 
-    def _list_places(self) -> None:
-        """Fill the directory: `_directory[n]` is the first step whose entry is n or more, the last the step count."""
+    def _fill_directory(self) -> None:
+        """Fill the directory: element n is the first step of entry n or a later one; the last is the step count."""
         count = self._count
         if count == 0:
             return
@@ -213,7 +213,7 @@ class Staircases:
         return _NEVER
 
     def _find(self, place: int, identity: int, required: int) -> int:
-        """Return the key's last step, walking down, whose progress is at least `required`; -1 if there is none."""
+        """Return the key's step with the least progress that is at least `required`; -1 if there is none."""
         if (place >> 1) < self._low or self._count == 0:
             return -1
         entry = ((place >> 1) - self._low) >> self._shift

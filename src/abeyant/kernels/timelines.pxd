@@ -26,7 +26,7 @@ cdef class Keys:
     @cython.locals(row=cython.Py_ssize_t, key=cython.Py_ssize_t, number=cython.longlong, beyond=cython.Py_ssize_t)
     cdef bint _find(self, const long long[::1] rows, long long[::1] spans) except -1
     @cython.locals(width=cython.longlong, entry=cython.Py_ssize_t, key=cython.Py_ssize_t, own=cython.Py_ssize_t)
-    cdef void _list_places(self) except *
+    cdef void _fill_directory(self) except *
     @cython.locals(half=cython.longlong, entry=cython.longlong, low=cython.Py_ssize_t, high=cython.Py_ssize_t, middle=cython.Py_ssize_t)
     cdef Py_ssize_t _key(self, long long place, long long identity) noexcept nogil
 

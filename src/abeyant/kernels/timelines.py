@@ -73,7 +73,7 @@ class Keys:
         self._places, self._identities, self._begins = columns[0], columns[1], ends
         self._count, self._low, self._shift = len(columns[0]), 0, 0
         self._directory = zeros("q", self._count // _SPAN + 2)
-        self._list_places()
+        self._fill_directory()
 
     def __len__(self) -> int:
         """Return the number of keys."""
@@ -120,7 +120,7 @@ class Keys:
                     spans[2 * number + 1] = 0 if key < 0 else self._begins[key + 1]
             return beyond == 0
 
-    def _list_places(self) -> None:
+    def _fill_directory(self) -> None:
         """Fill the directory: `_directory[n]` is the first key whose entry is n or more; the last is the key count."""
         if self._count == 0:
             return
@@ -296,7 +296,7 @@ class Timelines:
     ) -> None:
         """Write into `counts` the number of events up to `lasts` that count for `starts`. Needs `rows_before`."""
         if not len(self._rows_before):
-            raise ValueError("rows_before is needed to count: give room for it")
+            raise ValueError("counted() needs rows_before: pass this buffer to the constructor")
         columns = self._by_span(spans, starts=starts, lasts=lasts)
         out = writable_integers(counts, "counts")
         _check_out("counts", out, columns[0])

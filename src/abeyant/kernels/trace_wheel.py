@@ -98,7 +98,7 @@ class TraceWheel:
         self._first[bucket] = row
 
     def may_wake_before(self, time: int) -> bool:
-        """Return False only if `wakes_before` has nothing to do. O(1): two loads, enough for most starts."""
+        """Return whether a row is due or a bucket expires before `time`; else `wakes_before` does nothing. O(1)."""
         return self._due != _NONE or (self._queue._size > 0 and self._queue.first_expiration() * self._tick < time)
 
     def wakes_before(self, time: int) -> bool:

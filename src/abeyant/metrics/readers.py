@@ -77,7 +77,7 @@ class CountedLoop(Protocol):
         """Return the counts of its timers."""
 
     def is_running(self) -> bool:
-        """Return whether it runs."""
+        """Return whether the loop runs."""
 
 
 def loop_readings(loop: CountedLoop, labels: Labels) -> Iterator[Reading]:

@@ -47,7 +47,7 @@ class Measured(Protocol):
     """An object that lists its own readings, a `Cluster` for instance."""
 
     def readings(self) -> Iterable[Reading]:
-        """Return its current readings. Called from the thread that scrapes; it must not block."""
+        """Return the object's current readings. Called from the thread that scrapes; it must not block."""
 
 
 def renamed(name: str, **labels: str) -> Callable[[Mapping[str, str]], tuple[str, dict[str, str]]]:

@@ -182,8 +182,8 @@ class DelayedOperation(Locked):
         """Test the condition. If it holds, `return self.force_complete()`; else return False.
 
         Called with the operation's lock held, never by two threads at once: by the submitter (twice), then
-        by every `check_and_complete` on one of its keys. Not called once it has ended or was cancelled. To return
-        True without calling `force_complete` completes it too. What it raises is reported; see `Purgatory`.
+        by every `check_and_complete` on one of its keys; never after the operation has ended or was cancelled.
+        Returning True without calling `force_complete` completes it too. Its errors are reported; see `Purgatory`.
         """
         raise NotImplementedError(f"{type(self).__name__} does not say when it is complete: define try_complete()")
 
@@ -234,7 +234,7 @@ class DelayedOperation(Locked):
 
     @property
     def timeout(self) -> float:
-        """Its time-out, in seconds."""
+        """The operation's time-out, in seconds."""
         return self._dop_timeout
 
     @property
@@ -317,8 +317,8 @@ def refuse_async(result: object, operation: DelayedOperation, method: str) -> bo
         coroutine: Any = result
         coroutine.close()  # avoids the warning that it was never awaited
         raise TypeError(
-            f"{type(operation).__qualname__}.{method} must be a plain function, not async: nobody would await it "
-            "(abeyant.aio.Purgatory is for those who await)"
+            f"{type(operation).__qualname__}.{method} must be a plain function, not async: it would never be awaited; "
+            "to wait in a coroutine, use abeyant.aio.Purgatory"
         )
     return True
 

@@ -292,7 +292,7 @@ class Room(Life):
         return PurgatoryStats(watched, watched_keys, delayed, completed, expired, cancelled, errors)
 
     def __reduce__(self) -> str:
-        raise TypeError(f"{self!r} cannot be copied or pickled: two could not share its operations")
+        raise TypeError(f"{self!r} cannot be copied or pickled: its operations belong to one purgatory only")
 
     def _is_made(self) -> bool:
         """Return whether `__init__` has been called."""

@@ -252,7 +252,7 @@ class Operation:
     # -- events that serve one operation
 
     def needs_event(self) -> bool:
-        """Return whether it still needs events that serve one operation."""
+        """Return whether the operation still needs events that serve one operation."""
         if self.rules.combine == "sum":
             return self.received < self.completing[0].required
         return not self.served

@@ -162,7 +162,7 @@ class Resolver(Feed):
             return list(self._pending)
 
     def stats(self) -> ResolverStats:
-        """Return its current counts, and the totals of its operations by outcome. O(1)."""
+        """Return the resolver's current counts, and the totals of its operations by outcome. O(1)."""
         with self._lock:
             return ResolverStats(len(self._pending), len(self._keys), self._started, **self._ends)
 

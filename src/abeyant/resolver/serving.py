@@ -54,7 +54,7 @@ class ServingKeyState(KeyState):
             self._number += 1
 
     def serve_unused(self, operation: Operation, now: int) -> None:
-        """Serve an operation that starts with unused events: the earliest first, with `newest` the latest."""
+        """Offer unused events to an operation that starts: the earliest first; with serves="newest", the latest."""
         numbers = []
         for number in reversed(self.unused) if self._rules.serves == "newest" else self.unused:
             at, progress = self.unused[number]

@@ -49,7 +49,7 @@ def _loop_of_thread() -> SimulationLoop | None:
 
 
 def wall(loop: SimulationLoop) -> float:
-    """Return seconds since 1970 in a run; the current process's clock may be ahead."""
+    """Return the run's wall-clock time in seconds since 1970, plus the current process's clock offset."""
     life = OWNER.get()
     return EPOCH + loop.now + (0.0 if life is None else life.clock_ahead)
 

@@ -57,15 +57,15 @@ class CountedTask(asyncio.Task[Any]):
         super().__init__(coro, loop=loop, **options)
 
     def is_dead(self) -> bool:
-        """Return whether its process was killed, so that it never runs again."""
+        """Return whether the task's process was killed, so that it never runs again."""
         return self._owner is not None and self._owner.dead
 
     def is_of(self, life: Life) -> bool:
-        """Return whether it belongs to `life`, one start of a process."""
+        """Return whether the task belongs to `life`, one start of a process."""
         return self._owner is life
 
     def close_unstarted(self) -> None:
-        """Close its coroutine if that has not begun: else Python warns that it was never awaited."""
+        """Close the task's coroutine if that has not begun: else Python warns that it was never awaited."""
         coroutine = self.get_coro()
         if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
             coroutine.close()

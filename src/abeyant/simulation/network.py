@@ -122,7 +122,7 @@ class Network:
         """Return when bytes sent now arrive, in seconds on the loop's clock."""
         at = self.loop.now + self.latency.draw(self._stream(f"link {sender.name}"))
         if self._clogged:
-            port = sender.remote[1] if sender.name[-1] == "<" else sender.local[1]
+            port = sender.remote[1] if sender.name[-1] == "<" else sender.local[1]  # "<": the client's end
             until = self._clogged.get(port, 0.0)
             if until > at:
                 return until + self.latency.least

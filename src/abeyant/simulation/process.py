@@ -37,11 +37,11 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Return whether it has been started, and has neither ended nor been killed."""
+        """Return whether the process has been started, and has neither ended nor been killed."""
         return self.life is not None and not self.life.dead and self.task is not None and not self.task.done()
 
     def start(self) -> None:
-        """Start it, by a new call of its function. Raises SimulationError while it runs."""
+        """Start the process, by a new call of its function. Raises SimulationError while it runs."""
         if self.running:
             raise SimulationError(f"process {self.name!r} is running: kill it first")
         if self.life is not None:

@@ -38,7 +38,7 @@ class Server(asyncio.AbstractServer):
         return self._loop
 
     def is_serving(self) -> bool:
-        """Return whether it accepts clients."""
+        """Return whether the server accepts clients."""
         return self._serving
 
     async def start_serving(self) -> None:
@@ -197,7 +197,7 @@ class Serving:
         raise SimulationError("Unix sockets are not simulated: connect by host and port")
 
     def _refuse_subprocess(self, *_: Any, **__: Any) -> Never:
-        raise SimulationError("a subprocess is not simulated: run its coroutine as a process of the simulation")
+        raise SimulationError("a subprocess is not simulated: run its code as a coroutine, a process of the simulation")
 
     def _refuse_pipe(self, *_: Any, **__: Any) -> Never:
         raise SimulationError("pipes are not simulated: connect by host and port")

@@ -71,7 +71,7 @@ class SimulatedSocket:
             self.endpoint.abandon()
 
     def close(self) -> None:
-        """Close it, and the connection unless a transport owns that."""
+        """Close the socket, and the connection unless a transport owns that."""
         self._open = False
         if self.endpoint is not None and self.endpoint.transport is None:
             self.endpoint.abandon()
@@ -82,7 +82,7 @@ class SimulatedSocket:
         return -1
 
     def _refuse(self, *_: Any, **__: Any) -> Never:
-        raise SimulationError("a real socket is not simulated: use asyncio's streams, or loop.create_connection")
+        raise SimulationError("a socket's methods are not simulated: use asyncio's streams, or loop.create_connection")
 
     bind = connect = connect_ex = listen = accept = send = sendall = sendto = recv = recv_into = recvfrom = _refuse
     makefile = sendfile = _refuse

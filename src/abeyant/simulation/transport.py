@@ -196,7 +196,7 @@ class Transport(asyncio.Transport):
         self.abort()
 
     def is_reading(self) -> bool:
-        """Return whether it delivers bytes that arrive."""
+        """Return whether the transport delivers bytes that arrive."""
         return self._reading and not self._paused and not self._closing
 
     def pause_reading(self) -> None:
@@ -212,7 +212,7 @@ class Transport(asyncio.Transport):
     # -- writing
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send bytes. After the connection has ended they are discarded, as by asyncio."""
+        """Send bytes. Discard them if the connection has ended, as asyncio does."""
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise TypeError(f"data argument must be a bytes-like object, not {type(data).__name__!r}")
         if self._eof_written:
@@ -260,7 +260,7 @@ class Transport(asyncio.Transport):
     # -- the end
 
     def is_closing(self) -> bool:
-        """Return whether it is closed or closing."""
+        """Return whether the transport is closed or closing."""
         return self._closing or self._lost
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ def check_deadline(columns: Collection[str], rules: Rules) -> None:
 
 
 def contradictions(watches: Mapping[Role, RoleWatches], then: Mask, rules: Rules) -> list[tuple[Mask, str]]:
-    """Return a mask of operations and a message for each contradiction. `then` is the mask of that condition."""
+    """Return a mask of operations and a message for each contradiction. `then` masks those with condition 'then'."""
     completing, extended = np.zeros(len(then), np.int64), np.zeros(len(then), np.bool_)
     np.add.at(completing, watches["complete"].operation, 1)
     extended[watches["extend"].operation] = True

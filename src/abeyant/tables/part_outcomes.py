@@ -34,7 +34,7 @@ _LATEST: Final = NEVER - 1
 
 
 class By(NamedTuple):
-    """The watch that decided each operation: its number within its role, or -1, and since when it was met."""
+    """For each operation, the watch that decided it (index among its role's, -1: none), and since when it was met."""
 
     watch: Integers
     at: Integers

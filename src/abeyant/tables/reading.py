@@ -34,10 +34,11 @@ T = TypeVar("T", pa.RecordBatch, pa.Table)
 
 
 def batches_of(source: Any, expected: Mapping[str, str], name: str) -> Iterator[pa.RecordBatch]:
-    """Return the batches of the table `name`, with the wanted columns only. Reads lazily.
+    """Return the batches of the table `name`, with the expected columns only. Reads lazily.
 
-    (A DuckDB connection answers one query at a time.) Columns are checked at once if the schema is known without
-    reading, else before the first batch. Columns with a default may be missing (see `normalizing`).
+    Of two tables of one DuckDB connection, which runs one query at a time, read the first to its end. Columns are
+    checked at once if the schema is known without reading, else before the first batch. Columns with a default may be
+    missing (see `normalizing`).
 
     Raises TypeError for an object without an Arrow interface, `SchemaError` for missing columns or wrong types,
     `AbeyantError` for a path that cannot be read and for a stream that has been read already.

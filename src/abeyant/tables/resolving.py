@@ -110,7 +110,7 @@ def resolve(
         else:
             parts = work.without_duplicates(list(work.each(work.read_with_ids, chunks(operation_batches))))
         work.operations.warn(stacklevel=2)
-        if not rules.plain or any(map(_needs_timelines, parts)):
+        if not rules.plain or any(map(_timeline_feature, parts)):
             rows = work.rows_of(event_batches)
             work.events.warn(stacklevel=2)
             if not parts:
@@ -252,7 +252,7 @@ class _Work:
 
         def resolve(table: pa.Table) -> pa.Table:
             operations = self.valid(table)
-            if feature := _needs_timelines(operations):
+            if feature := _timeline_feature(operations):
                 raise SchemaError(f"operations: resolve_batches does not support {feature}: use resolve")
             watch_rows = self._shard_watches(operations)
             self._shards.reach([watch_rows], lambda function, shards: deque(map(function, shards), 0))
@@ -316,8 +316,8 @@ class _Work:
         return np.where(any_of, np.minimum.reduceat(reached, first), np.maximum.reduceat(reached, first))
 
 
-def _needs_timelines(operations: Operations) -> str | None:
-    """Return what requires timelines instead of staircases, as a noun for messages; None if nothing does."""
+def _timeline_feature(operations: Operations) -> str | None:
+    """Return the feature that requires timelines instead of staircases, as a noun phrase; None if none does."""
     if operations.watches.role is not None:
         return "watches with a role"
     for name in ROLE_COLUMNS.values():

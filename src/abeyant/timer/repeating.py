@@ -59,7 +59,7 @@ class RepeatingTask:
             self._begin(owner)
 
     def cancel(self) -> bool:
-        """Stop it. Return True exactly when it would have run again. A run that has begun is not interrupted. O(1)."""
+        """Stop the task. Return True exactly when it would have run again. A run that has begun continues. O(1)."""
         with self._lock:
             was_active, self._ended = not self._ended, True
             self._task.cancel()  # too late for a run that an executor has: that checks `_ended`
@@ -94,7 +94,7 @@ class RepeatingTask:
 
     @property
     def cancelled(self) -> bool:
-        """Return whether it runs no more: `cancel` was called, the timer or loop closed, or this is a forked child."""
+        """Return whether the task has stopped: it was cancelled, its timer or loop closed, or it is a fork's copy."""
         return self._ended
 
     def __call__(self) -> object:
@@ -112,7 +112,7 @@ class RepeatingTask:
                     self._go_on(owner)
 
     def _reset_in_child(self) -> object:
-        """End it in a forked child: it continues in the parent."""
+        """End the task in a forked child: it continues in the parent."""
         self._lock = threading.RLock()
         self._ended = True
         return None

@@ -35,10 +35,10 @@ def shape_of(timer: Timer) -> WheelShape:
 
 
 def count_slots(timer: Timer, begin: int, count: int, stride: int, counts: array[int]) -> int:
-    """Count `count` slots, `stride` apart from `begin`, by the bucket of their deadline. Return the slot after them.
+    """Read `count` slots, every `stride`-th from `begin`; add their tasks to `counts`. Return the next slot to read.
 
-    `counts` has `wheel_size` places for each wheel in `shape_of`. Due tasks are counted in the first wheel's bucket
-    of the clock; tasks of a wheel added since are not counted. O(count).
+    `counts` has an element per bucket: `wheel_size` for each wheel in `shape_of`. Due tasks count for the bucket of
+    the first wheel that the clock is in; tasks of a wheel added since `shape_of` are not counted. O(count).
     """
     enter(timer)
     try:

@@ -82,7 +82,7 @@ class TimerTask:
 
     @property
     def pending(self) -> bool:
-        """Return whether it has neither begun to run nor been cancelled; `TimerStats.pending` counts such tasks."""
+        """Return whether the task has neither run nor been cancelled; `TimerStats.pending` counts such tasks."""
         owner = owner_of(self._owner)
         return owner is not None and owner._is_pending(self)
 

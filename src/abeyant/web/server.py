@@ -50,7 +50,7 @@ class Server:
 
     @property
     def closed(self) -> bool:
-        """Return whether it has been closed, or this process is a fork of the one that it serves."""
+        """Return whether the server has been closed, or this process is a fork of the one that it serves."""
         return self._closed
 
     def close(self) -> None:

@@ -105,10 +105,10 @@ class Window:
             raise AbeyantError("a window shows one broker cluster: open another window for another")
         if cluster._loop is None:
             raise AbeyantError("the cluster is not open: use it in a `with` statement, or call open()")
-        from abeyant.broker.control.serving import site_of
+        from abeyant.broker.control.serving import add_control_routes
 
         self._cluster = cluster
-        site_of(cluster, self._site)
+        add_control_routes(cluster, self._site)
         self._add_timer("broker", cluster.clock.timer)
         self._add_loop("broker", cluster._loop)
 

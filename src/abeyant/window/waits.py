@@ -58,7 +58,7 @@ class PurgatoryView(NamedTuple):
         return {"name": self.name, "closed": self.purgatory.closed, **self.purgatory.stats()._asdict()}
 
 
-class Found(NamedTuple):
+class Match(NamedTuple):
     """A pending operation, as it was read."""
 
     deadline: float
@@ -77,7 +77,7 @@ async def read_waits(views: Sequence[PurgatoryView], search: str, only: str, cli
     the garbage collector traverse all of the program's.
     """
     search = search.casefold()
-    first: list[Found] = []
+    first: list[Match] = []
     latest = math.inf  # latest deadline of those that are kept
     clients: Counter[str] = Counter()
     total = matched = 0
@@ -104,7 +104,7 @@ async def read_waits(views: Sequence[PurgatoryView], search: str, only: str, cli
                 if deadline is None:
                     deadline = math.inf
                 if deadline < latest or len(first) < ROWS:
-                    first.append(Found(deadline, matched, view, operation, keys))
+                    first.append(Match(deadline, matched, view, operation, keys))
             if len(first) > _KEPT:
                 first.sort()
                 del first[ROWS:]
@@ -133,7 +133,7 @@ def _matches(view: PurgatoryView, operation: DelayedOperation, client: str, keys
     return any(text in key_text(key).casefold() for key in keys)
 
 
-def _row(entry: Found) -> dict[str, Any]:
+def _row(entry: Match) -> dict[str, Any]:
     view, operation = entry.view, entry.operation
     room = view.room
     timer = None if room is None else timer_of(room)
@@ -163,7 +163,7 @@ def clock_of(timer: Any) -> float | None:
 
 
 def describe(operation: Any, keys: list[str]) -> Described:
-    """Return the description of an operation of an unknown class."""
+    """Return the description of an operation whose view has no `describe` of its own."""
     kind = type(operation).__name__
     until = getattr(operation, "until", None)
     if kind == "_Wait":  # aio's

@@ -198,7 +198,7 @@ def test_a_wait_for_a_fault_that_has_ended_is_over_at_once(kafka: Cluster, http:
         )  # fmt: skip
     assert len(found) == 2
     status, answer = http("GET", f"/faults/{once['id']}/wait?hits=2&timeout=600")
-    assert (status, answer["error"]) == (409, "hits is 2, but the fault ends after 1: create it with more times")
+    assert (status, answer["error"]) == (409, "hits must be 1 (the fault's times) or less, not 2: raise times")
 
 
 @pytest.mark.parametrize(

@@ -111,10 +111,10 @@ def test_commits_follow_the_work() -> None:
     check = checks.commits_follow_the_work("work", "orders", done, dead_letters="dead")
     there: dict[str, Any] = {"stored_committed": stored(0, 1, 2), "handed": [handed(0)]}
     assert not said(check, committed=[committed(1, 2.0), committed(2, 3.0)], **there)
-    assert "offset 2 was committed, and offset 1 was worked off later" in said(
+    assert "offset 2 was committed, and offset 1 was processed only later" in said(
         check, committed=[committed(2, 2.0)], **there
     )
-    assert "offset 2 was worked off never" in said(check, committed=[committed(3, 4.0)], **there)
+    assert "offset 2 was never processed" in said(check, committed=[committed(3, 4.0)], **there)
     dead = Produced(3.5, "p", "", "dead", 0, 0, (Item(None, b"2"),), -1, "NONE", (-1, -1), None)
     assert not said(check, committed=[committed(3, 4.0)], produced=[dead], **there)
     assert not said(check, committed=[committed(1, 2.0)], **{**there, "handed": [handed(1)]})  # it began at 1

@@ -16,8 +16,8 @@ from abeyant.pipeline.analysis.outcomes import binned, expired_keys
 from abeyant.pipeline.commands.outcome_result import write_summary
 from abeyant.pipeline.commands.stream_run.topic_sink import TopicSink
 from abeyant.pipeline.report.outcomes import read_outcomes
-from abeyant.pipeline.results import ended as ended_module
-from abeyant.pipeline.results.ended import Sample, count_outcomes
+from abeyant.pipeline.results import outcome_counts
+from abeyant.pipeline.results.outcome_counts import Sample, count_outcomes
 from abeyant.pipeline.results.waits import Waits
 from abeyant.pipeline.sources.source import Kafka
 from pages.page_checks import check_page
@@ -67,8 +67,8 @@ def test_counts_percentiles_and_keys_are_those_of_the_table(
     monkeypatch.setattr(outcomes_module, "_FEW", len(expired))
     assert expired_keys(ended, operations).to_pylist() == by_spark.to_pylist()
     # Of very many a sample is looked at, and the counts are estimates, said to be such.
-    monkeypatch.setattr(ended_module, "EXACT_UP_TO", len(expired) // 2)
-    monkeypatch.setattr(ended_module, "_BATCH_ROWS", 100)
+    monkeypatch.setattr(outcome_counts, "EXACT_UP_TO", len(expired) // 2)
+    monkeypatch.setattr(outcome_counts, "_BATCH_ROWS", 100)
     ended = count_outcomes(files)
     assert ended.sample is not None
     assert len(expired) // 8 < ended.sample.num_rows <= len(expired) // 2
@@ -115,7 +115,7 @@ def test_what_is_pending_for_ever_is_counted_on_its_way_to_a_topic(spark: SparkS
 
 
 def test_a_sample_keeps_few_of_many_and_each_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ended_module, "EXACT_UP_TO", 100)
+    monkeypatch.setattr(outcome_counts, "EXACT_UP_TO", 100)
     sample = Sample()
     for part in range(10):
         ids = [f"{part}-{n}" for n in range(300)]

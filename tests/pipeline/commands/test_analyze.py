@@ -286,7 +286,7 @@ def test_a_result_is_replaced_only_when_told_to(spark: SparkSession, tmp_path: P
     [
         (b"", "no request in "),
         (b"[2026-11-21 10:00:00,000] INFO started (kafka.server)\n" * 3, "no request in "),
-        (lzma.compress(line()), "no request in 1 file: [^:]*: compressed with xz, which is not read: decompress it"),
+        (lzma.compress(line()), "no request in 1 file: [^:]*: compressed with xz, which is not supported: decompress"),
         (line()[:100] + b"\n", "no request in .* can be read: .*log line 1: the line ends inside its JSON"),
     ],
 )

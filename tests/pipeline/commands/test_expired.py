@@ -136,6 +136,6 @@ def test_what_is_no_result_is_refused_in_one_line(tmp_path: Path, capsys: pytest
     outcomes.mkdir()
     assert f"{outcomes} has no Parquet file: the result is not complete" in refusal(tmp_path)
     pq.write_table(pa.table({"op_id": ["a"]}), outcomes / "part-0.parquet")
-    assert f"cannot read {outcomes}/part-0.parquet: no column " in refusal(tmp_path)
+    assert f"cannot read {outcomes}/part-0.parquet as outcomes: it lacks the column " in refusal(tmp_path)
     (outcomes / "part-0.parquet").write_bytes(b"PAR1 and then nothing")
     assert f"cannot read {outcomes}/part-0.parquet: " in refusal(tmp_path)

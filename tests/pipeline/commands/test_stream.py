@@ -32,8 +32,8 @@ from abeyant.pipeline.commands.stream_run.lines import Lines
 from abeyant.pipeline.commands.stream_run.plan import Plan
 from abeyant.pipeline.commands.stream_run.summary import sum_up
 from abeyant.pipeline.commands.stream_run.topic_sink import TopicSink
-from abeyant.pipeline.results.ended import Counted
 from abeyant.pipeline.results.local import LocalFolder
+from abeyant.pipeline.results.outcome_counts import Counted
 from abeyant.pipeline.results.registry import sink_of
 from abeyant.pipeline.sources.registry import source_of
 from abeyant.pipeline.sources.source import Input, Kafka
@@ -104,7 +104,7 @@ def test_two_files_drained_end_as_resolve_says(
     assert main(["stream", *files, "--out", str(out), *MAPPING]) == 2
     assert "was drained" in capsys.readouterr().err
     assert main(["stream", *files, "--out", str(out), *MAPPING, "--deadline", "exclusive"]) == 2
-    assert 'is of another stream: deadline was "inclusive", is "exclusive"' in capsys.readouterr().err
+    assert 'belongs to another stream: deadline was "inclusive", is now "exclusive"' in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -393,7 +393,7 @@ def test_rules_are_options_and_belong_to_the_stream(
     capsys.readouterr()
     assert main([*command, "--count", "from_start", "--drain"]) == 2
     refused = capsys.readouterr().err
-    assert f'{out} is of another stream: calendar was "Calendar(' in refused
+    assert f'{out} belongs to another stream: calendar was "Calendar(' in refused
     assert refused.count("\n") == 1
     with pytest.raises(SystemExit):
         main([*command, "--calendar", "Mon-Fri"])
@@ -506,7 +506,7 @@ def test_a_checkpoint_belongs_to_one_result(tmp_path: Path) -> None:
     claim(out, str(checkpoint), {"deadline": "inclusive"})
     claim(out, str(checkpoint), {"deadline": "inclusive"})
     assert json.loads((out / DESCRIPTION).read_text())["checkpoint"] == str(checkpoint)
-    with pytest.raises(AbeyantError, match=r'checkpoint was ".*", is "elsewhere"'):
+    with pytest.raises(AbeyantError, match=r'checkpoint was ".*", is now "elsewhere"'):
         claim(out, "elsewhere", {"deadline": "inclusive"})
     checkpoint.mkdir()
     (checkpoint / "metadata").touch()

@@ -18,7 +18,7 @@ def said(kinds: list[str], keys: list[tuple[str, str]], capsys: pytest.CaptureFi
         {"kind": kinds, "outcome": "expired", "bin": 1, "most_ms": 5.0, "operations": 1},
     )
     expired = pd.DataFrame(keys, columns=["instance", "key"]).assign(expired=1, one_in=1.0)
-    print_outcomes(Outcomes(waits=waits, keys=expired, aside={}, made={}))
+    print_outcomes(Outcomes(waits=waits, keys=expired, rejected={}, made={}))
     return capsys.readouterr().out
 
 
@@ -48,7 +48,7 @@ def test_keys_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
 def test_very_many_kinds_are_taken_together(capsys: pytest.CaptureFixture[str]) -> None:
     kinds = [f"order-{number}" for number in range(20_000)]
     waits = pd.DataFrame({"kind": [*kinds, "order-7"], "outcome": "expired", "bin": 1, "most_ms": 5.0, "operations": 1})
-    found = Outcomes(waits=named(waits), keys=None, aside={}, made={})
+    found = Outcomes(waits=named(waits), keys=None, rejected={}, made={})
     assert len(found.summary) == 501
     assert found.count("expired") == found.summary["operations"].sum() == 20_001
     print_outcomes(found)
@@ -71,7 +71,7 @@ def test_operations_that_nearly_all_complete_with_no_wait_may_ask_for_another_co
     ]
     few = [("few", "completed", 0.0, 19), ("order", "completed", 5.0, 100)]
     waits = pd.DataFrame(rows + few, columns=["kind", "outcome", "most_ms", "operations"]).assign(bin=1)
-    print_outcomes(Outcomes(waits=waits, keys=None, aside={}, made={}))
+    print_outcomes(Outcomes(waits=waits, keys=None, rejected={}, made={}))
     out = capsys.readouterr().out
     assert ("Nearly all operations of flight completed with no wait" in out) == warned
     assert ("resolve with count=after_start" in out) == warned

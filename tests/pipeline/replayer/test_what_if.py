@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant import pipeline
 from abeyant.pipeline.replayer.what_if import client_timeouts
-from abeyant.pipeline.report.offers import Offer, to_change
+from abeyant.pipeline.report.offers import Offer, clients_to_change
 from abeyant.pipeline.schemas import CLIENT_TIMEOUTS, WHAT_IF, SchemaError
 from abeyant.pipeline.spark.columns import check_table
 from pipeline.long_known import Known, traces, with_timeout
@@ -150,10 +150,10 @@ def test_whom_to_change(spark: SparkSession) -> None:
             mine["expired"] += waited >= timeout
             mine["least_ms"], mine["most_ms"] = min(mine["least_ms"], timeout), max(mine["most_ms"], timeout)
     listed = sorted(expected.items(), key=lambda each: (-each[1]["expired"], -each[1]["operations"], each[0]))
-    found = to_change(offer, clients.toArrow().to_pandas())
+    found = clients_to_change(offer, clients.toArrow().to_pandas())
     assert found.to_dict("records") == [{"client_id": client} | numbers for client, numbers in listed]
-    assert to_change(offer._replace(is_enough=False), found).empty
-    assert to_change(offer, None).empty
+    assert clients_to_change(offer._replace(is_enough=False), found).empty
+    assert clients_to_change(offer, None).empty
 
 
 def test_what_resolve_sets_aside_is_rejected_here(spark: SparkSession) -> None:

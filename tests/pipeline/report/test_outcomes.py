@@ -11,7 +11,7 @@ from abeyant.pipeline.report.outcomes import Outcomes, outcome_tiles
 def outcomes(pending: int = 0, **counts: int) -> Outcomes:
     rows = [("order", outcome, 10, 5.0, operations) for outcome, operations in counts.items()]
     waits = pd.DataFrame(rows, columns=["kind", "outcome", "bin", "most_ms", "operations"])
-    return Outcomes(waits=waits, keys=None, aside={}, made={"pending_for_ever": pending} if pending else {})
+    return Outcomes(waits=waits, keys=None, rejected={}, made={"pending_for_ever": pending} if pending else {})
 
 
 def test_tiles_have_each_way_to_end() -> None:
@@ -47,6 +47,6 @@ def test_of_kinds_that_wait_until_the_deadline_the_one_with_the_longer_median_wa
         for outcome, bin_, most_ms in (("completed", 1, median), ("expired", 9, 900.0))
     ]
     waits = pd.DataFrame(rows, columns=["kind", "outcome", "bin", "most_ms", "operations"])
-    found = Outcomes(waits=waits, keys=None, aside={}, made={})
+    found = Outcomes(waits=waits, keys=None, rejected={}, made={})
     assert found.slowest["kind"] == "transfer"
     assert outcome_tiles(found)[-1].note == "of transfer, which waits longest"

@@ -128,13 +128,13 @@ def test_an_incident_shows_its_trouble_and_its_suspect(sample: Tables) -> None:
 def test_lines_of_other_loggers_bury_no_rejected_line(tmp_path: Path, sample: Tables) -> None:
     info = [("1", "a.log", number, NOT_A_REQUEST, "[10:00] INFO started") for number in range(1, 101)]
     bad = [("1", "b.log", number, f"not valid JSON: at character {number}", "{") for number in (1, 2)]
-    late = [("1", "c.log", 7, "no time before the request", "Completed request:")]
+    late = [("1", "c.log", 7, "no timestamp in front of the request", "Completed request:")]
     rows = pd.DataFrame(info + bad + late, columns=list(COLUMNS["rejected"]))
     words = report(tmp_path, sample | {"rejected": rows}).words
     assert "3 lines could not be read: which, and why." in words
     assert "100 lines without a completed request: the first." in words
     counts = words[words.index("Lines that could not be read") :]
-    assert "not valid JSON2no time before the request1not a completed request100" in counts
+    assert "not valid JSON2no timestamp in front of the request1not a completed request100" in counts
     assert counts.index("not valid JSON: at character 1") < counts.index("[10:00] INFO started")
 
 

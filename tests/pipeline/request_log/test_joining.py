@@ -152,7 +152,7 @@ def test_an_indented_document_is_a_line(lines: list[bytes], others: int) -> None
     assert requests == 4
     assert len(reasons) == others + 1
     # Of the document that is cut off.
-    assert set(reasons) <= {"not a completed request", "no time before the request"}
+    assert set(reasons) <= {"not a completed request", "no timestamp in front of the request"}
 
 
 def test_braces_that_are_no_document_leave_the_lines_as_they_are() -> None:

@@ -99,7 +99,7 @@ def test_a_line_without_bodies_tells_the_rest() -> None:
         ),
         (line() + b" and more", "text after the JSON"),
         (line() + line(), "text after the JSON"),
-        (line().replace(b"[2026-11-21 10:00:01,000]", b"[now]"), "no time before the request"),
+        (line().replace(b"[2026-11-21 10:00:01,000]", b"[now]"), "no timestamp in front of the request"),
         (line(sent="2026-02-30 10:00:01,000"), "not a time: 2026-02-30 10:00:01,000"),
         (line().replace(b'"remoteTimeMs":0.0', b'"remoteTimeMs":NaN'), "not valid JSON: NaN is not a number"),
         (

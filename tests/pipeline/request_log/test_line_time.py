@@ -104,7 +104,7 @@ def test_other_ways_to_write_a_time(prefix: str, written: str) -> None:
         ("01 marrask. 2024 12:00:00,123 ", "in no form that is read: 01 marrask. 2024 12:00:00,123"),
         ("01-05-2024 12:00:00,123 ", "in no form that is read: 01-05-2024 12:00:00,123"),
         ("12024-05-01 12:00:00,123 ", "in no form that is read: 12024-05-01 12:00:00,123"),
-        ("May 01 DEBUG ", "no time before the request"),
+        ("May 01 DEBUG ", "no timestamp in front of the request"),
     ],
 )
 def test_an_earlier_time_never_stands_for_one_that_is_not_understood(head: str, reason: str) -> None:

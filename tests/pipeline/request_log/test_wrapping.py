@@ -237,13 +237,13 @@ def test_times_since_1970_of_any_unit(seconds: object) -> None:
     ("bad", "reason"),
     [
         (in_json(message="started", requestHeader="x"), "not a completed request"),
-        (in_json(message=message()), "no time before the request"),
-        (in_json(time="noon", message=message()), "no time before the request"),
-        (in_json(time=10**40, message=message()), "no time before the request"),
-        (in_json(time=True, message=message()), "no time before the request"),
+        (in_json(message=message()), "no timestamp in front of the request"),
+        (in_json(time="noon", message=message()), "no timestamp in front of the request"),
+        (in_json(time=10**40, message=message()), "no timestamp in front of the request"),
+        (in_json(time=True, message=message()), "no timestamp in front of the request"),
         (in_json(time=LATER, requestHeader={}), "no field requestApiKeyName"),
         (in_json(log=text(), time=LATER)[:-300], "the line ends inside its JSON"),
-        (b'{"a":' * 100_000 + b"Completed request:", "no time before the request"),
+        (b'{"a":' * 100_000 + b"Completed request:", "no timestamp in front of the request"),
     ],
 )
 def test_a_bad_line_says_why(bad: bytes, reason: str) -> None:
@@ -294,7 +294,7 @@ def test_a_document_s_time_that_is_none_does_no_harm(time: object) -> None:
     """A log that has such a line is read to its end."""
     assert LineParser().parse(in_json(time=time, log=text())) == LineParser().parse(text().encode())
     alone = in_json(time=time, log=message())
-    with pytest.raises(BadLineError, match=r"no time before the request|not a time"):
+    with pytest.raises(BadLineError, match=r"no timestamp in front of the request|not a time"):
         LineParser().parse(alone)
     assert list(topic_names(alone)) == []
     values = json.dumps({"values": [[time, message()], [LATER, message()]]}).encode()

@@ -36,7 +36,7 @@ class Connects:
         self._attempts: list[_Attempt] = []
 
     def watch(self) -> Callable[..., Any]:
-        """Return a `sock_connect` that replaces the loop's."""
+        """Return a wrapper of the loop's `sock_connect` that tracks pending calls. The caller installs it."""
         connect = self._loop.sock_connect
 
         async def sock_connect(sock: Any, address: Any) -> Any:

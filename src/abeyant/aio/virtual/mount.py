@@ -23,9 +23,9 @@ _STEP_BACK = 1.0  # seconds
 
 
 class Mount:
-    """A virtual clock on a loop instance, whose `time`, selector and some methods it shadows.
+    """Installs a virtual clock on a loop: replaces the instance's `time`, selector and some methods until `remove`.
 
-    If a loop has `_use_clock(clock)`, as ours does, that is called with the new clock too.
+    If the loop has a method `_use_clock`, as abeyant's own loop does, calls it with the new clock too.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Timeline, *, fresh: bool = False) -> None:

@@ -29,7 +29,7 @@ class Census(NamedTuple):
 
 
 class Sockets:
-    """Keeps the census of a loop's files. Set `changed` to True after a change."""
+    """Lists the files on which a loop waits, as a `Census`. Set `changed` to True when these files change."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Watch the files of `loop`."""

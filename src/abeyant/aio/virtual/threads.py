@@ -70,14 +70,14 @@ class Threads:
         # A running thread looks at rest while it passes the GIL to another; then that one is seen running, unless the
         # two have swapped since. So check again.
         active = active or not all(map(is_at_rest, resting))
-        return Awake(at_work, others, active or (bool(resting) and self._native_runs()))
+        return Awake(at_work, others, active or (bool(resting) and self._is_native_running()))
 
     def _is_ignored(self, thread: threading.Thread) -> bool:
         names = thread.name, type(thread).__name__
         return any(fnmatchcase(name, pattern) for pattern in self._ignored for name in names)
 
-    def _native_runs(self) -> bool:
-        """Return whether a thread not started by Python runs, for which a Python thread may be waiting."""
+    def _is_native_running(self) -> bool:
+        """Return whether a native thread, not started by Python, is running: a Python thread may wait for it."""
         pythons = {thread.native_id for thread in threading.enumerate()}
         return any(not is_at_rest(native_id) for native_id in native_threads() - pythons - self._natives)
 

@@ -54,7 +54,7 @@ class HeldRequest(BrokerOperation):
         return self._keys
 
     def describe(self, broker: int) -> Waiting:
-        """Return its row in `Cluster.waiting`, with `held_by` "delay"."""
+        """Return the request's row in `Cluster.waiting`, with `held_by` "delay"."""
         return super().describe(broker)._replace(held_by="delay")
 
     def try_complete(self) -> bool:
@@ -122,7 +122,7 @@ class Fault:
         if asyncio._get_running_loop() is not None:
             raise AbeyantError("wait blocks, so it cannot be called in an event loop: read hits there")
         if self.times is not None and hits > self.times:
-            raise AbeyantError(f"hits is {hits}, but the fault ends after {self.times}: create it with more times")
+            raise AbeyantError(f"hits must be {self.times} (the fault's times) or less, not {hits}: raise times")
         future: Future[int] = Future()
         awaited = hits, future
         cluster = self._faults.cluster

@@ -39,7 +39,10 @@ def leading(cluster: BaseCluster, topic: str, partition: int, doing: str) -> Par
 
 
 def coordinator_of(cluster: BaseCluster, kind: InternalTopic, key: str, what: str) -> Broker | None:
-    """Return the coordinator of `key`; None before its topic exists. Raises AbeyantError if it does not run."""
+    """Return the coordinator of `key`; None before topic `kind` exists. Raises AbeyantError if it is stopped or paused.
+
+    The message names the key as `what`.
+    """
     topic = cluster.controller.topics.get(kind.name)
     if topic is None:
         return None

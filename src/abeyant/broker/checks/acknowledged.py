@@ -18,7 +18,7 @@ def acknowledged_is_readable(topic: str, dead_letters: str | None = None) -> Che
     def look(history: History) -> Verdict:
         places = {(record.partition, record.offset): record.item for record in history.stored if record.topic == topic}
         dead = Counter(record.item.value for record in history.stored_committed if record.topic == dead_letters)
-        count, wrong = 0, []
+        count, missing = 0, []
         for response in history.produced:
             if response.topic != topic or response.error != "NONE" or response.acks != -1:
                 continue
@@ -27,8 +27,8 @@ def acknowledged_is_readable(topic: str, dead_letters: str | None = None) -> Che
                 offset = response.offset + number
                 if places.get((response.partition, offset)) != item and not dead[item.value]:
                     location = f"{topic}-{response.partition} offset {offset}"
-                    wrong.append(f"{_shown(item)} was acknowledged at {location}, and is not there")
-        return Verdict(count, f"record acknowledged in {topic}", (), tuple(wrong))
+                    missing.append(f"{_shown(item)} was acknowledged at {location}, and is not there")
+        return Verdict(count, f"record acknowledged in {topic}", (), tuple(missing))
 
     return Check(f"acknowledged is readable ({topic})", look)
 

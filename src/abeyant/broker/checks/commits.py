@@ -98,9 +98,9 @@ def commits_follow_the_work(
                 time = min(first_times.get(entry(record.item), _NEVER), dead_times.get(record.item.value, _NEVER))
                 if time > sent and offset not in skipped[partition] and place not in complained:
                     complained.add(place)
-                    later = "later" if time < _NEVER else "never"
+                    processed = "processed only later" if time < _NEVER else "never processed"
                     message = f"{topic}-{commit.partition} offset {commit.offset} was committed"
-                    wrong.append(f"at {sent:.3f} s {message}, and offset {offset} was worked off {later}")
+                    wrong.append(f"at {sent:.3f} s {message}, and offset {offset} was {processed}")
         return Verdict(len(commits), f"commit of {group} for {topic}", tuple(wrong))
 
     return Check(f"commits follow the work ({group}, {topic})", look)

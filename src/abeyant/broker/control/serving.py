@@ -40,11 +40,11 @@ def serve(
     `hosts` are further names by which clients reach this machine, beside the cluster's `advertise`. Raises
     AbeyantError if the port is taken or a token is missing.
     """
-    return site_of(cluster).serve(host, port, token=token, hosts=(*hosts, cluster._advertised[0]))
+    return add_control_routes(cluster).serve(host, port, token=token, hosts=(*hosts, cluster._advertised[0]))
 
 
-def site_of(cluster: Cluster, site: Site | None = None) -> Site:
-    """Add the routes of control to a site, by default a new one, and return it."""
+def add_control_routes(cluster: Cluster, site: Site | None = None) -> Site:
+    """Add the routes of the control API to a site, by default a new one, and return the site."""
     site = Site() if site is None else site
     control = Control(cluster)
     for operation in OPERATIONS:

@@ -98,7 +98,7 @@ def version_of(data: bytes) -> int:
 
 
 def _annotation(kind: Any, version: int, flexible: bool) -> tuple[Any, str | None]:
-    """Return the Python type, and the Kafka type unless it is an object."""
+    """Return a field's Python type, and its Kafka type: for a list the elements', for an object None."""
     if isinstance(kind, Schema):
         return kind.entity(version, flexible=flexible), None
     if isinstance(kind, str):

@@ -51,7 +51,7 @@ class PendingFetch:
         return self._offset >= partition.log.start_offset
 
     def read(self, most: int) -> bytes | None:
-        """Return its records, at most `most` bytes or one batch.
+        """Return the fetch's records, at most `most` bytes or one batch.
 
         Return None if the request has to be read from scratch: if anything but the high watermark has changed, the log
         has or had transactions, or reading it fails.

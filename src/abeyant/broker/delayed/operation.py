@@ -57,7 +57,7 @@ class BrokerOperation(DelayedOperation):
         raise NotImplementedError
 
     def describe(self, broker: int) -> Waiting:
-        """Return its row in `Cluster.waiting`."""
+        """Return the operation's row in `Cluster.waiting`."""
         return Waiting(broker, self.kind, tuple(self.keys()), self.client_id, self.since, self.since + self.timeout)
 
 
@@ -124,11 +124,11 @@ class Throttled(BrokerOperation):
         self.then = then
 
     def keys(self) -> tuple[tuple[str, int | str], ...]:
-        """Return its key."""
+        """Return the throttled request's key."""
         return self._keys
 
     def describe(self, broker: int) -> Waiting:
-        """Return its row in `Cluster.waiting`."""
+        """Return the throttled request's row in `Cluster.waiting`."""
         return super().describe(broker)._replace(held_by="throttle")
 
     def try_complete(self) -> bool:

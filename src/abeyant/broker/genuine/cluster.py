@@ -68,7 +68,7 @@ class Node:
 
     @property
     def is_running(self) -> bool:
-        """Return whether its process exists, frozen or not."""
+        """Return whether the node's process exists, frozen or not."""
         return self.process is not None and self.process.poll() is None
 
     def signal(self, number: signal.Signals) -> None:

@@ -46,7 +46,7 @@ class DelayedHeartbeat(BrokerOperation):
         return ((self.group_id, self.member_id),)
 
     def describe(self, broker: int) -> Waiting:
-        """Return its row in `Cluster.waiting`, with the deadline that the last heartbeat set."""
+        """Return the session's row in `Cluster.waiting`, with the deadline that the last heartbeat set."""
         return Waiting(broker, self.kind, self.keys(), self.client_id, self.deadline - self.seconds, self.deadline)
 
     def try_complete(self) -> bool:

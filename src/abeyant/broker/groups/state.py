@@ -124,7 +124,7 @@ class GroupsState(Shard):
             self.offsets.put(key, offset, record.offset, self.replicated)
 
     def end_transaction(self, producer_id: int, offset: int, *, commits: bool) -> None:
-        """Apply the end of a transaction with offsets, whose marker is at `offset`."""
+        """End a transaction: commit the offsets that it wrote, or drop them. Its marker is at log offset `offset`."""
         self.offsets.end_transaction(producer_id, offset, self.replicated, commits=commits)
 
     @property

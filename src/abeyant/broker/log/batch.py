@@ -110,17 +110,17 @@ class Batch:
 
     @property
     def timestamp_is_append_time(self) -> bool:
-        """Return whether it has LogAppendTime: all its records have the timestamp `max_timestamp`."""
+        """Return whether the batch has LogAppendTime: all its records have the timestamp `max_timestamp`."""
         return bool(self.attributes & APPEND_TIME)
 
     @property
     def is_transactional(self) -> bool:
-        """Return whether it is part of a transaction."""
+        """Return whether the batch is part of a transaction."""
         return bool(self.attributes & _TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
-        """Return whether it holds a transaction marker instead of data."""
+        """Return whether the batch holds a transaction marker instead of data."""
         return bool(self.attributes & CONTROL)
 
     @property
@@ -130,7 +130,7 @@ class Batch:
 
     @property
     def records(self) -> memoryview:
-        """Return its record bytes as stored, compressed or not."""
+        """Return the batch's record bytes as stored, compressed or not."""
         return memoryview(self.data)[HEADER_SIZE:]
 
     def payload(self) -> bytes:

@@ -104,7 +104,7 @@ class Producers:
         return self._states.get(producer_id)
 
     def duplicate_of(self, batch: Batch) -> WrittenBatch | None:
-        """Return the producer's earlier batch with the same sequence numbers, of the last five; None for a new one."""
+        """Return which of the producer's last five batches has the same sequence numbers; None if none has."""
         state = self._states.get(batch.producer_id)
         if state is None or state.epoch != batch.producer_epoch:
             return None

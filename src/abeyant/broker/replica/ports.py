@@ -114,7 +114,7 @@ class Broker(Receiver, Protocol):
 
     @property
     def cluster(self) -> Cluster:
-        """Return its cluster."""
+        """Return the broker's cluster."""
 
     @property
     def leader_throttle(self) -> Throttle:
@@ -126,7 +126,7 @@ class Broker(Receiver, Protocol):
 
     @property
     def fetchers(self) -> Fetchers:
-        """Return its fetchers."""
+        """Return the broker's fetchers."""
 
     def now(self) -> float:
         """Return the time on the cluster's clock."""

@@ -21,7 +21,7 @@ class FollowerSession(Protocol):
         """Forget a partition."""
 
     def deliver(self, partition: Any, remote: Any, batch: Batch, now: float, now_ms: int, /) -> Any:
-        """Append `batch` to the follower's replica and return it; None if messages are needed for that."""
+        """Append `batch` to the follower's replica and return the replica; None if the follower has to fetch it."""
 
 
 class Remote:

@@ -263,6 +263,6 @@ class DelayedReplicaFetch(BrokerOperation):
         self._session.end_wait(self.since)
 
     def describe(self, broker: int) -> Waiting:
-        """Return its row in `Cluster.waiting`: that of the session's last fetch."""
+        """Return the fetch's row in `Cluster.waiting`: that of the session's last fetch."""
         since, seconds = self._session.fetched_at, self._session.fetch_wait
         return super().describe(broker)._replace(since=since, deadline=since + seconds)

@@ -32,6 +32,7 @@ def handle(call: Call) -> None:
     if consumers is not None and not consumers.members:
         consumers = None  # an empty group changes to the classic protocol
     if consumers is None:
+        # A member id is unknown if there is no group, or an empty consumer group.
         if request.member_id and shard.find(request.group_id) is shard.consumers.get(request.group_id):
             raise ApiError(ErrorCode.unknown_member_id)
         group = shard.group_or_new(request.group_id)

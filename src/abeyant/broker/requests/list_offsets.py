@@ -26,7 +26,7 @@ _SINCE = {
     _LATEST: 0, _EARLIEST: 0, _MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11,
 }  # fmt: skip
 _NEVER = 1 << 15
-_Found = tuple[int, int, int]  # timestamp, offset, leader epoch
+_Offset = tuple[int, int, int]  # timestamp, offset, leader epoch
 
 
 def handle(call: Call) -> None:
@@ -48,7 +48,7 @@ def _result(call: Call, topic: Any, query: Any) -> Message:
     return Message(partition_index=query.partition_index, timestamp=timestamp, offset=offset, leader_epoch=epoch)
 
 
-def _look_up(call: Call, name: str, query: Any) -> _Found:
+def _look_up(call: Call, name: str, query: Any) -> _Offset:
     request = call.request
     if query.timestamp < 0 and call.version < _SINCE.get(query.timestamp, _NEVER):
         raise ApiError(ErrorCode.unsupported_version)

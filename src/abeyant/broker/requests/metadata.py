@@ -60,7 +60,7 @@ def handle(call: Call) -> None:
 
 
 def _check(call: Call, queries: Any) -> None:
-    """Raise ApiError for a topic id before version 12, and for a topic without name and id."""
+    """Raise ApiError for a topic id before version 12, and for a topic that has neither a name nor an id."""
     if call.version < _IDS_SINCE and any(query.topic_id is not None for query in queries):
         raise ApiError(ErrorCode.invalid_request)
     if any(query.name is None and query.topic_id is None for query in queries):

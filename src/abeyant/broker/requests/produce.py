@@ -117,7 +117,7 @@ def _append(call: Call, topic: Any, data: Any, acks: int, verified: Verified | N
     records = data.records or b""
     try:
         partition = call.partition(topic.name, topic.topic_id, data.index)
-        _check(records, call.version)
+        _check_single_batch(records, call.version)
         if partition.internal and call.client_id != _ADMIN:
             raise ApiError(ErrorCode.invalid_topic_exception)
         if verified is not None:
@@ -141,8 +141,11 @@ def _append(call: Call, topic: Any, data: Any, acks: int, verified: Verified | N
     return result
 
 
-def _check(records: bytes, version: int) -> None:
-    """Raise ApiError unless this is one whole batch of format 2. Kafka: `ProduceRequest.validateRecords`."""
+def _check_single_batch(records: bytes, version: int) -> None:
+    """Raise ApiError unless `records` have exactly one whole batch, of format 2; an incomplete second one is ignored.
+
+    Kafka: `ProduceRequest.validateRecords`.
+    """
     size = len(records)
     if size > _UP_TO_MAGIC and version >= _ZSTD_SINCE:
         length, magic = _LENGTH.unpack_from(records)

@@ -61,7 +61,7 @@ class DelegationToken(NamedTuple):
         return f"<DelegationToken {self.id} of {self.owner}>"  # without the password
 
     def is_expired(self, now_ms: int) -> bool:
-        """Return whether it has expired."""
+        """Return whether the token has expired."""
         return min(self.expires_ms, self.last_ms) < now_ms
 
     def is_renewable_by(self, principal: str) -> bool:

@@ -43,7 +43,7 @@ def read_keys(text: str) -> dict[str | None, Key]:
                 raise ValueError(f"several keys have the id {number!r}: give each its own kid")
             keys[number] = _key(key)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"a part is missing or wrong: {error}") from None
+        raise ValueError(f"a JSON member is missing or has the wrong type: {error}") from None
     if not keys:
         raise ValueError("it has no key for signatures")
     return keys

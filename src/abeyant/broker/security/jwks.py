@@ -26,14 +26,14 @@ _MISSING_MS: Final = 60_000  # after which an unknown key id may cause another r
 _MOST_MISSING: Final = 16  # unknown key ids that are remembered
 _LONGEST_ID: Final = 1000  # characters
 
-Found = dict[str | None, Key]
+KeySet = dict[str | None, Key]
 
 
 class Keys:
     """The keys of a file."""
 
-    def __init__(self, found: Found) -> None:
-        self.found = found
+    def __init__(self, keys: KeySet) -> None:
+        self.keys = keys
 
     def key(self, number: object, now_ms: int) -> Key | None:
         """Return the key with the id `number`, else None. `now_ms` is since 1970.
@@ -42,16 +42,16 @@ class Keys:
         """
         if number is not None and not isinstance(number, str):
             return None
-        key = self.found.get(number)
-        if key is None and len(self.found) == 1 and (number is None or None in self.found):
-            [key] = self.found.values()
+        key = self.keys.get(number)
+        if key is None and len(self.keys) == 1 and (number is None or None in self.keys):
+            [key] = self.keys.values()
         return key
 
 
 class _ServedKeys(Keys):
     """The keys of a server."""
 
-    def __init__(self, fetch: Callable[[], Found], values: Callable[[str], Any]) -> None:
+    def __init__(self, fetch: Callable[[], KeySet], values: Callable[[str], Any]) -> None:
         super().__init__(fetch())
         self._fetch = fetch
         self._refresh_ms: int = values("sasl.oauthbearer.jwks.endpoint.refresh.ms")
@@ -85,7 +85,7 @@ class _ServedKeys(Keys):
 
     def _refresh(self, now_ms: int) -> None:
         try:
-            self.found = self._fetch()
+            self.keys = self._fetch()
         except AbeyantError as error:
             self._failures += 1
             self._next_ms = now_ms + min(self._backoff_ms << min(self._failures, 20), self._longest_backoff_ms)
@@ -107,11 +107,11 @@ def keys_of(url: str, values: Callable[[str], Any], options: Mapping[str, str]) 
     except (OSError, ValueError) as error:
         raise _unusable(url, error) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise AbeyantError(f"{URL}: {url} is none; give file:///path/of/jwks.json, or an http or https URL")
-    return _ServedKeys(lambda: _fetched(url, options.get("ssl.truststore.location")), values)
+        raise AbeyantError(f"{URL}: {url!r} is not valid: give file:///path/of/jwks.json, or an http or https URL")
+    return _ServedKeys(lambda: _fetch_keys(url, options.get("ssl.truststore.location")), values)
 
 
-def _fetched(url: str, authorities: str | None) -> Found:
+def _fetch_keys(url: str, authorities: str | None) -> KeySet:
     """Request the keys from a server and return them. Raises AbeyantError."""
     import http.client
     import ssl

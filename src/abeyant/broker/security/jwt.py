@@ -118,7 +118,7 @@ class _Signed:
     def __call__(self, text: str, now_ms: int) -> Token:
         header, claims, signed, signature = _parts(text)
         if "crit" in header:  # RFC 7515: refuse critical extensions that are not understood
-            raise InvalidTokenError(f"its header needs {header['crit']!r}, which is not known here")
+            raise InvalidTokenError(f"its header has the critical extensions {header['crit']!r}: none is supported")
         key = self._keys.key(header.get("kid"), now_ms)
         if key is None:
             raise InvalidTokenError(f"there is no key {header.get('kid')!r}")

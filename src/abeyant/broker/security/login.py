@@ -52,7 +52,7 @@ class SaslSession(NamedTuple):
         return 0 if self.ends_ms is None else min(max(self.ends_ms - self.began_ms, 0), _CENTURY_MS)
 
     def is_over(self, now_ms: int) -> bool:
-        """Return whether it has ended."""
+        """Return whether the session has ended."""
         return self.ends_ms is not None and now_ms >= self.ends_ms
 
     def is_renewable(self, now_ms: int) -> bool:
@@ -90,7 +90,7 @@ class Users:
         self._prepare()
 
     def with_mechanisms(self, mechanisms: tuple[str, ...], validate: Validator | None) -> Users:
-        """Return the same users, who authenticate by these mechanisms. Raises AbeyantError if a library is missing."""
+        """Return a copy of the users with these mechanisms. Raises AbeyantError if a library is missing."""
         users = copy(self)
         users.mechanisms, users._validate = mechanisms, validate
         users._prepare()
@@ -252,7 +252,7 @@ class _Scram(Conversation):
         return final
 
     def _accept_repeated_nonce(self, final: str) -> None:
-        """Accept a nonce that only ends with ours, as Kafka does: librdkafka before 2.6.1 repeats its own part."""
+        """Accept a nonce that ends with the expected one, as Kafka does: librdkafka < 2.6.1 sends its part twice."""
         nonce, own_nonce = final.partition(",r=")[2].partition(",")[0], self._server.nonce
         if nonce.endswith(str(own_nonce)):
             self._server.nonce = type(own_nonce)(nonce)

@@ -103,7 +103,7 @@ class Security:
         return Login(users, self._largest, before) if users else None
 
     def user_of(self, certificate: Mapping[str, Any] | None) -> str:
-        """Return the user that a client's certificate names, by its subject: "ANONYMOUS" without one, or with SASL."""
+        """Return the subject of a client's certificate as its user; "ANONYMOUS" without one, or with SASL."""
         if self.protocol != "SSL" or not certificate:
             return "ANONYMOUS"
         from abeyant.broker.security.certificates import distinguished_name

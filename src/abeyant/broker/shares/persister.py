@@ -117,7 +117,10 @@ class Persister:
         self._writing = False
 
     def read(self, share: Persisted, then: OnResult) -> None:
-        """Read the stored state, and send this leader's epoch to the coordinator. `then` gets an error for clients."""
+        """Read the stored state, and send this leader's epoch to the coordinator.
+
+        Call `then` with the error to send to clients, or None, and the result.
+        """
         row = Message(partition=share.partition.index, leader_epoch=share.leader_epoch)
 
         def read(error: ApiError | None, result: Any) -> None:

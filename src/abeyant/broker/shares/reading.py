@@ -20,7 +20,7 @@ class Demand:
     def __init__(
         self, member: str, client_id: str, max_bytes: int, records: int, batch_size: int, *, strict: bool
     ) -> None:
-        """Limit the fetch to `max_bytes` per share partition and `records` in all; see `Acquisition` for the rest."""
+        """Limit the fetch to `max_bytes` per share partition and `remaining_records` in all; else see `Acquisition`."""
         self.member = member
         self.client_id = client_id
         self.max_bytes = max_bytes

@@ -27,7 +27,7 @@ class Consumers:
         self._assignments: dict[int, tuple[int, Any]] = {}  # the object is kept, so that no other gets its id()
         self._names: dict[int, tuple[str, Any]] = {}
 
-    def handed(self, consumer: Any, records: Any) -> None:
+    def record_delivered(self, consumer: Any, records: Any) -> None:
         """Record the records that a consumer delivers to the program."""
         number, name = self._assignment(consumer), self._name(consumer)
         for record in records:
@@ -39,14 +39,14 @@ class Consumers:
                 )
             )  # fmt: skip
 
-    def sought(self, consumer: Any, partition: Any, offset: int) -> None:
+    def record_seek(self, consumer: Any, partition: Any, offset: int) -> None:
         """Record that a program seeks to `offset`; -1 for the beginning, the end or the committed offset."""
         number, name = self._assignment(consumer), self._name(consumer)
         place = partition.topic, partition.partition
         after = len(self._history.handed)
         self._history.sought.append(Sought(self._loop.now, name, _process(), number, *place, offset, after))
 
-    def sent(self, producer: Any, topic: str, item: Item, future: Any) -> None:
+    def record_sent(self, producer: Any, topic: str, item: Item, future: Any) -> None:
         """Record that a producer has accepted a record; `future` completes when it is acknowledged."""
         self._history.sent.append(
             Sent(self._loop.now, self._name(producer), topic, item, lambda: _acknowledged(future))
@@ -130,7 +130,7 @@ def watched_clients(consumers: Consumers) -> Iterator[None]:
     def one(real: Any) -> Any:
         async def getone(self: Any, *partitions: Any) -> Any:
             record = await real(self, *partitions)
-            consumers.handed(self, [record])
+            consumers.record_delivered(self, [record])
             return record
 
         return getone
@@ -139,14 +139,14 @@ def watched_clients(consumers: Consumers) -> Iterator[None]:
         async def getmany(self: Any, *partitions: Any, **options: Any) -> Any:
             batches = await real(self, *partitions, **options)
             for records in batches.values():
-                consumers.handed(self, records)
+                consumers.record_delivered(self, records)
             return batches
 
         return getmany
 
     def seeking(real: Any) -> Any:
         def seek(self: Any, partition: Any, offset: int) -> Any:
-            consumers.sought(self, partition, offset)
+            consumers.record_seek(self, partition, offset)
             return real(self, partition, offset)
 
         return seek
@@ -154,7 +154,7 @@ def watched_clients(consumers: Consumers) -> Iterator[None]:
     def seeking_to(real: Any) -> Any:
         async def seek_to(self: Any, *partitions: Any) -> Any:
             for partition in partitions or self._subscription.assigned_partitions():
-                consumers.sought(self, partition, -1)
+                consumers.record_seek(self, partition, -1)
             return await real(self, *partitions)
 
         return seek_to
@@ -162,7 +162,7 @@ def watched_clients(consumers: Consumers) -> Iterator[None]:
     def sending(real: Any) -> Any:
         async def send(self: Any, topic: str, value: Any = None, key: Any = None, *rest: Any, **options: Any) -> Any:
             future = await real(self, topic, value, key, *rest, **options)
-            consumers.sent(self, topic, Item(_bytes(key), _bytes(value)), future)
+            consumers.record_sent(self, topic, Item(_bytes(key), _bytes(value)), future)
             return future
 
         return send

@@ -93,7 +93,7 @@ class Recorder:
                 self._states[kind, name] = state
                 self._count(kind, f"{before} to {state}")
 
-    def _error(self, api: str, code: Any) -> str:
+    def _count_error(self, api: str, code: Any) -> str:
         """Count an error, and return Kafka's name for it."""
         name = _name_of(code)
         self._count(api, name)
@@ -112,7 +112,7 @@ class Recorder:
             results = {partition.index: partition for partition in topic.partition_responses}
             for data in topic_data.partition_data:
                 result = results[data.index]
-                error = self._error("Produce", result.error_code)
+                error = self._count_error("Produce", result.error_code)
                 batches = split(bytes(data.records or b"")) if data.records else []
                 items = tuple(
                     Item(record.key, record.value)
@@ -152,7 +152,7 @@ class Recorder:
         generation = getattr(request, "generation_id_or_member_epoch", getattr(request, "generation_id", -1))
         for place, topic in enumerate(request.topics):
             for partition in topic.partitions:
-                error = self._error(call.api.name, errors.get((place, partition.partition_index)))
+                error = self._count_error(call.api.name, errors.get((place, partition.partition_index)))
                 self.history.committed.append(
                     Committed(
                         self._loop.now, call.client_id, process, request.group_id, generation,
@@ -166,7 +166,7 @@ class Recorder:
     def _find(self, call: Any, response: Any, _: str) -> None:
         request = call.request
         for result in getattr(response, "groups", None) or [response]:
-            error = self._error("OffsetFetch", getattr(result, "error_code", None))
+            error = self._count_error("OffsetFetch", getattr(result, "error_code", None))
             group = getattr(result, "group_id", None) or request.group_id
             for topic in result.topics if error == "NONE" else ():
                 for partition in topic.partitions:
@@ -181,12 +181,12 @@ class Recorder:
             Ended(
                 self._loop.now, call.client_id, process, request.transactional_id,
                 (request.producer_id, request.producer_epoch), request.committed,
-                self._error("EndTxn", response.error_code), self._since(call),
+                self._count_error("EndTxn", response.error_code), self._since(call),
             )
         )  # fmt: skip
 
     def _initialize(self, call: Any, response: Any, process: str) -> None:
-        error = self._error("InitProducerId", response.error_code)
+        error = self._count_error("InitProducerId", response.error_code)
         producer = response.producer_id, response.producer_epoch
         self.history.initialized.append(
             Initialized(self._loop.now, call.client_id, process, call.request.transactional_id, producer, error)
@@ -194,7 +194,7 @@ class Recorder:
 
     def _member(self, call: Any, response: Any, _: str) -> None:
         request, api = call.request, call.api.name
-        error = self._error(api, getattr(response, "error_code", None))
+        error = self._count_error(api, getattr(response, "error_code", None))
         joins = api == "JoinGroup"
         member, session = request.member_id, 0.0
         generation = response.generation_id if joins else request.generation_id
@@ -208,7 +208,7 @@ class Recorder:
 
     def _leave(self, call: Any, response: Any, _: str) -> None:
         request = call.request
-        error = self._error("LeaveGroup", getattr(response, "error_code", None))
+        error = self._count_error("LeaveGroup", getattr(response, "error_code", None))
         for member in [request.member_id] if request.member_id else [entry.member_id for entry in request.members]:
             self.history.memberships.append(
                 Membership(self._loop.now, "LeaveGroup", request.group_id, member, -1, error, self._since(call))
@@ -216,7 +216,7 @@ class Recorder:
 
     def _consumer(self, call: Any, response: Any, _: str) -> None:
         request = call.request
-        error = self._error("ConsumerGroupHeartbeat", response.error_code)
+        error = self._count_error("ConsumerGroupHeartbeat", response.error_code)
         assignment = response.assignment if error == "NONE" else None
         assigned = (
             None

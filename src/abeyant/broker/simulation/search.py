@@ -113,11 +113,11 @@ def find_failure(
 search = find_failure  # its former name
 
 
-def shrink(test: Test, original: RunResult, options: Options, *, any_hashes: bool = False) -> tuple[RunId, RunResult]:
+def shrink(test: Test, found: RunResult, options: Options, *, any_hashes: bool = False) -> tuple[RunId, RunResult]:
     """Return the smallest run found that fails for the same reason, and its result. Takes up to 80 runs."""
-    assert original.failure is not None
-    reason = original.failure.reason
-    best, best_id = original, RunId(original.seed)
+    assert found.failure is not None
+    reason = found.failure.reason
+    best, best_id = found, RunId(found.seed)
     remaining = _MOST_RUNS
 
     def attempt(which: RunId) -> bool:
@@ -131,19 +131,19 @@ def shrink(test: Test, original: RunResult, options: Options, *, any_hashes: boo
         best, best_id = outcome, which
         return True
 
-    faults = list(range(len(original.faults)))
+    faults = list(range(len(found.faults)))
     size = len(faults)
     while size:  # by halves first, then one by one
         start = 0
         while start < len(faults):
             fewer = faults[:start] + faults[start + size :]
-            if attempt(RunId(original.seed, tuple(fewer))):
+            if attempt(RunId(found.seed, tuple(fewer))):
                 faults = fewer
             else:
                 start += size
         size = size // 2
     for way in _WAYS:
-        attempt(RunId(original.seed, tuple(faults), best_id.ways | {way}))
+        attempt(RunId(found.seed, tuple(faults), best_id.ways | {way}))
     return best_id, best
 
 

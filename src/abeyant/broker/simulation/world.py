@@ -88,7 +88,7 @@ class Simulation:
         """Not for users: the fixture `simulation` makes it."""
         self.loop = loop
         self.kafka = kafka
-        """The cluster: topics, records, and faults of the test's own."""
+        """The cluster, with which a test creates topics, appends records, and injects faults beyond the plan's."""
         self.history = history
         """The run's history so far, as checks read it."""
         self.seed = loop.chance.seed

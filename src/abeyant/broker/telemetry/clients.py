@@ -84,7 +84,7 @@ class ClientInstance:
         self.connection = connection  # the client is forgotten when this one closes
         self.fields = fields
         self.version = subscriptions.version
-        self.metrics, self.interval = subscriptions.push_request(fields)
+        self.metrics, self.interval = subscriptions.client_subscription(fields)
         # Different for each set of metrics, and for each client.
         number = zlib.crc32(f"{self.metrics} {self.interval}".encode()) ^ zlib.crc32(client.bytes)
         self.subscription_id = (number ^ 1 << 31) - (1 << 31)  # with a sign

@@ -56,4 +56,4 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
         number |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
             return number, at + index + 1
-    raise ValueError("a number does not end")
+    raise ValueError(f"the varint at byte {at} is cut off, or longer than {_LONGEST_VARINT} bytes")

@@ -44,7 +44,7 @@ class Subscription(NamedTuple):
         return all(pattern.fullmatch(client[field]) for field, pattern in self.match)
 
 
-class PushRequest(NamedTuple):
+class ClientSubscription(NamedTuple):
     """The metrics that one client has to push, and how often, from all subscriptions that match it."""
 
     metrics: tuple[str, ...]
@@ -85,14 +85,14 @@ class Subscriptions:
             self._parsed.pop(name, None)
         self.version += 1
 
-    def push_request(self, client: Mapping[str, str]) -> PushRequest:
+    def client_subscription(self, client: Mapping[str, str]) -> ClientSubscription:
         """Return the metrics that a client with these fields has to push, and how often. O(subscriptions)."""
         matches = [subscription for subscription in self._parsed.values() if subscription.matches(client)]
         default = int(definition("client-metrics", _INTERVAL).default or 0) / 1000
         names = {name for subscription in matches for name in subscription.metrics}
         # As in Kafka, never longer than the default.
         interval = min([default, *(subscription.interval for subscription in matches)])
-        return PushRequest((ALL,) if ALL in names else tuple(sorted(names)), interval)
+        return ClientSubscription((ALL,) if ALL in names else tuple(sorted(names)), interval)
 
     def describe(self, name: str, names: Iterable[str] | None = None) -> list[ConfigEntry]:
         """Return what DescribeConfigs shows of a subscription, by default all settings. Ignores unknown names."""

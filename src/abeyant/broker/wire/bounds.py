@@ -112,7 +112,7 @@ def _primitive(field: Any, flexible: bool) -> int | Walk:
     if name in _SIZES:
         return _SIZES[name]
     if name not in ("string", "bytes", "records"):
-        raise ValueError(f"{field.name} has the type {name}, which cannot be walked")
+        raise ValueError(f"{field.name} has the type {name}, whose size is unknown: add it to _SIZES")
     if flexible:
         return _compact_string if name == "string" else _compact
     return _string if name == "string" else _bytes

@@ -72,7 +72,7 @@ def _produce_fits(*, with_ids: bool) -> Fits:
 
 
 def _fetch_fits(count: int, *, with_ids: bool) -> Fits:
-    """Return the check for Fetch. The array of topics begins `count` bytes after the start of the request."""
+    """Return the check for Fetch. The array of topics begins `topics_offset` bytes after the start of the request."""
 
     def fits(data: memoryview, position: int) -> bool:
         position += count

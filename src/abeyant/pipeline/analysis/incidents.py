@@ -35,7 +35,7 @@ from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 from abeyant.pipeline.analysis.columns import TIMES, codes, microseconds, observed
 from abeyant.pipeline.analysis.keys import with_keys
 from abeyant.pipeline.analysis.pauses import PAUSES_APART_S, joined_reading, pauses, reading
-from abeyant.pipeline.analysis.ranked import Ranked, by_ranks
+from abeyant.pipeline.analysis.ranked import Ranked, rank_by_group
 from abeyant.pipeline.analysis.shards import Sharded, by_group, by_shard, shard_count
 from abeyant.pipeline.request_log.operation import LONG_POLLS
 from abeyant.pipeline.schemas import INCIDENTS
@@ -106,7 +106,7 @@ def incidents(operations: DataFrame) -> DataFrame:
     """
     rows = observed(operations, "keys", "error_code", "client_id", "size_bytes", *TIMES)
     waits = rows.select("kind", "wait_us", "outcome")
-    long_us = {row.kind: row.long_us for row in by_ranks(waits, ["kind"], long_waits, LONG_WAITS).collect()}
+    long_us = {row.kind: row.long_us for row in rank_by_group(waits, ["kind"], long_waits, LONG_WAITS).collect()}
     shards = shard_count(operations.sparkSession)
     return by_shard(rows, partial(_deal, long_us=long_us, shards=shards), shards, _of_shard, INCIDENTS)
 

@@ -166,7 +166,7 @@ class _Run:
             with self._step("analyzing"):
                 incidents, activity = self._small_tables(operations, times)
                 # Find suspects in this process while Spark sweeps: neither waits for the other.
-                self._together(
+                self._run_concurrently(
                     lambda: self._suspects(incidents, activity, times["end"] or 0),
                     lambda: self._pending(operations, Span.of(times)),
                 )
@@ -232,7 +232,7 @@ class _Run:
         with self._steps.step(label, self._spark, self._group):
             yield
 
-    def _together(self, *jobs: Callable[[], None]) -> None:
+    def _run_concurrently(self, *jobs: Callable[[], None]) -> None:
         """Run jobs a few at a time; the first that fails stops the rest."""
 
         def grouped(job: Callable[[], None]) -> None:

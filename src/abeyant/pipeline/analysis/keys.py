@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from abeyant.pipeline.analysis.columns import keys_of, observed, tables
-from abeyant.pipeline.analysis.ranked import Ranked, by_ranks, percentile_columns
+from abeyant.pipeline.analysis.ranked import Ranked, percentile_columns, rank_by_group
 from abeyant.pipeline.analysis.summary import expired_share
 from abeyant.pipeline.schemas import BY_KEY
 
@@ -29,7 +29,7 @@ def by_key(operations: DataFrame) -> DataFrame:
     An operation that watches several keys counts under each; one that names none counts under none.
     """
     watched = observed(operations, "keys").mapInArrow(_watched, _WATCHED)
-    return by_ranks(watched, KEY, by_key_rows, BY_KEY)
+    return rank_by_group(watched, KEY, by_key_rows, BY_KEY)
 
 
 def by_key_rows(ranked: Ranked) -> pa.Table:

@@ -38,7 +38,7 @@ _GROUP: Final = ("instance", "replica", "slice")
 
 
 def fetch_runs(operations: pa.Table, slices: Slices) -> pa.Table:
-    """Return the fetches of followers, joined by follower, leader and slice (`FETCH_RUNS`). O(n log n)."""
+    """Merge the fetches of each follower, leader and slice into one row (`FETCH_RUNS`). O(n log n)."""
     fetches = operations.filter(
         pc.and_(pc.equal(operations["kind"], "FETCH_FOLLOWER"), operations["start_us"].is_valid())
     )

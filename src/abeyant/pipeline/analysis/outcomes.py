@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.results.ended import SAMPLED, Ended, keys_of
+from abeyant.pipeline.results.outcome_counts import SAMPLED, OutcomeCounts, keys_of
 from abeyant.pipeline.results.waits import BINS_PER_E, COUNTED_BY, MOST_KEYS
 
 __all__ = ["binned", "expired_keys", "most_expired"]
@@ -28,7 +28,7 @@ def binned(outcomes: DataFrame) -> DataFrame:
     return rows.groupBy(*COUNTED_BY).agg(*aggregates)
 
 
-def expired_keys(ended: Ended, operations: DataFrame) -> pa.Table:
+def expired_keys(ended: OutcomeCounts, operations: DataFrame) -> pa.Table:
     """Return the keys on which most operations expired: (instance, key, expired, one_in), at most `MOST_KEYS`.
 
     One scan of the `operations`. Where only one in `one_in` was sampled, `expired` is an estimate. An operation with
@@ -43,7 +43,7 @@ def expired_keys(ended: Ended, operations: DataFrame) -> pa.Table:
     return most_expired(operations.join(F.broadcast(sample), SAMPLED), one_in).toArrow()
 
 
-def _keys_of_few(ended: Ended, expired: pa.Table, operations: DataFrame) -> pa.Table:
+def _keys_of_few(ended: OutcomeCounts, expired: pa.Table, operations: DataFrame) -> pa.Table:
     """Count the keys of a few operations in this process: Spark would take four stages, half a second."""
     # The query lists instances and ids, so it may also find one operation's instance with another's id.
     conditions = [F.col(name).isin(expired[name].unique().to_pylist()) for name in SAMPLED]

@@ -57,8 +57,8 @@ def pending_over_time(operations: DataFrame) -> DataFrame:
     """Return the number of pending operations at every instant at which it changes (`schemas.PENDING`).
 
     An operation is pending from its start, included, to its end, not included; so one that did not wait is
-    never pending. Each instance and kind is a series, and `*` sums over the instances. A job finds the first and last
-    instant at once; the sweep is lazy.
+    never pending. Each instance and kind is a series, and `*` sums over the instances. The call runs a Spark job to
+    find the first and last instant; the sweep is lazy.
     """
     waited = observed(operations)
     (span,) = operations.agg(*Span.columns()).collect()

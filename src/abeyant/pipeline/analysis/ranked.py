@@ -26,11 +26,11 @@ from abeyant.pipeline.spark.arrow import arrow_schema
 __all__ = [
     "PERCENTILES",
     "Ranked",
-    "by_ranks",
     "count_waits",
     "known_groups",
     "percentile_columns",
     "rank",
+    "rank_by_group",
     "with_all_instances",
 ]
 
@@ -92,7 +92,7 @@ def count_waits(table: pa.Table, group: Sequence[str]) -> pa.Table:
     return counts.rename_columns([*group, "wait_us", "outcome", "operations"])
 
 
-def by_ranks(
+def rank_by_group(
     waits: DataFrame,
     group: Sequence[str],
     make: Callable[[Ranked], pa.Table],
@@ -100,9 +100,10 @@ def by_ranks(
     *,
     all_instances: bool = False,
 ) -> DataFrame:
-    """Rank the waits of each group, given rows of (group, wait_us, outcome); return the rows that `make` returns.
+    """Rank the waits of each group; return the rows that `make` returns for the ranked groups.
 
-    `make` gets whole groups. With `all_instances` each operation counts a second time, for the instance `*`.
+    `waits` has the columns `group`, wait_us and outcome. `make` gets whole groups. With `all_instances` each operation
+    counts a second time, for the instance `*`.
     """
     shards = shard_count(waits.sparkSession)
     # All instances of a kind are in one shard, which adds them up.

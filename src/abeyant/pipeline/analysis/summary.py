@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from abeyant.pipeline.analysis.columns import Integers, observed, run_starts
-from abeyant.pipeline.analysis.ranked import Ranked, by_ranks, percentile_columns
+from abeyant.pipeline.analysis.ranked import Ranked, percentile_columns, rank_by_group
 from abeyant.pipeline.schemas import SUMMARY, WAITS
 
 __all__ = ["expired_share", "steps", "summary", "summary_rows", "waits", "waits_rows"]
@@ -24,7 +24,7 @@ _EDGES_US: Final = 10.0 ** (np.arange(19 * STEPS_PER_DECADE) / STEPS_PER_DECADE)
 
 def summary(operations: DataFrame) -> DataFrame:
     """Count the operations of each instance (`*` for all together) and kind (`schemas.SUMMARY`)."""
-    return by_ranks(observed(operations), _GROUP, summary_rows, SUMMARY, all_instances=True)
+    return rank_by_group(observed(operations), _GROUP, summary_rows, SUMMARY, all_instances=True)
 
 
 def summary_rows(ranked: Ranked) -> pa.Table:
@@ -49,7 +49,7 @@ def expired_share(completed: Integers, expired: Integers) -> pa.Array:
 
 def waits(operations: DataFrame) -> DataFrame:
     """Count the operations by length of wait, ten bins a decade, for each kind and outcome (`schemas.WAITS`)."""
-    return by_ranks(observed(operations), _GROUP, waits_rows, WAITS, all_instances=True)
+    return rank_by_group(observed(operations), _GROUP, waits_rows, WAITS, all_instances=True)
 
 
 def waits_rows(ranked: Ranked) -> pa.Table:

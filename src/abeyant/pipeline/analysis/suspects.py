@@ -159,7 +159,7 @@ def _slow_followers(case: Case) -> Iterator[Suspect]:
         others = slow - own_pairs - from_it
         if not others:
             candidates.append((broker, own_pairs, bool(from_it) and from_it <= slow))
-    if len(candidates) > 1:  # with two brokers each is slow to the other: both directions say whose network it is
+    if len(candidates) > 1:  # two may each look slow to the other: keep the one slow in both directions, if only one
         candidates = [entry for entry in candidates if entry[2]] if sum(entry[2] for entry in candidates) == 1 else []
     for broker, own_pairs, network in candidates:
         worst = max(sorted(own_pairs), key=lambda pair: paces[pair])

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from abeyant.pipeline.analysis.columns import observed, run_starts
-from abeyant.pipeline.analysis.ranked import Ranked, by_ranks
+from abeyant.pipeline.analysis.ranked import Ranked, rank_by_group
 from abeyant.pipeline.schemas import TIMEOUT_CURVE
 from abeyant.renamed import former_keywords
 
@@ -41,7 +41,7 @@ def timeout_curve(operations: DataFrame, *, points: int | None = None) -> DataFr
     log-log scale, which stays within 0 and 1. Series of more than `points` distinct waits are thinned.
     """
     rows = partial(timeout_curve_rows, most_points=points)
-    return by_ranks(observed(operations), _GROUP, rows, TIMEOUT_CURVE, all_instances=True)
+    return rank_by_group(observed(operations), _GROUP, rows, TIMEOUT_CURVE, all_instances=True)
 
 
 def timeout_curve_rows(ranked: Ranked, most_points: int | None = None) -> pa.Table:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.resolver.tables.validity import valid_events
-from abeyant.pipeline.results.ended import Ended
+from abeyant.pipeline.results.outcome_counts import OutcomeCounts
 from abeyant.pipeline.schemas import FURTHER
 from abeyant.tables.unmatched import LEAST_UNMATCHED, key_column, unmatched_keys
 
@@ -18,7 +18,7 @@ _PAIR: Final = ["instance", "key"]
 _LOOKED_AT: Final = 1_000
 
 
-def unmatched_of(ended: Ended, operations: DataFrame, events: DataFrame, columns: list[str]) -> str | None:
+def unmatched_of(ended: OutcomeCounts, operations: DataFrame, events: DataFrame, columns: list[str]) -> str | None:
     """Return a warning if no key of completed operations that all expired occurs among the events; else None.
 
     Looks up at most `_LOOKED_AT` keys. Runs no job unless there are `LEAST_UNMATCHED` operations and all expired; then

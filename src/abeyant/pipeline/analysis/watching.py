@@ -74,7 +74,7 @@ class IncidentWatch:
         self._topics: dict[str, str] = {}
 
     def add(self, operations: pa.Table, topics: Mapping[str, str] | None = None) -> None:
-        """Add operations (`GROWING`), in any order, and topic names by id. O(n log n) in them and the waits."""
+        """Add operations (`GROWING`), in any order, and topic names by id. O(n log n) in operations and known waits."""
         self._topics |= topics or {}
         operations = operations.select(GROWING.names).cast(GROWING)
         if not operations.num_rows:
@@ -90,7 +90,7 @@ class IncidentWatch:
                 self._clocks[instance] = max(end, self._clocks.get(instance, end))
 
     def look(self, idle_s: float = 0.0) -> list[Notice]:
-        """Return the notices since the last call. All of the log is added, and had no new line for `idle_s` seconds."""
+        """Return the notices since the last call. Add all of the log first; it has had no new line for `idle_s`."""
         if not self._clocks:
             return []
         now = max(self._clocks.values()) + round(idle_s * _SECOND_US)
@@ -289,6 +289,6 @@ def _us(text: str) -> int:
 
 
 def _overlap(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two rows are of one burst, which may have grown or been cut in between."""
+    """Return whether two rows have the same kind and trouble, and their times overlap: they are then one burst."""
     same = all(row[name] == other[name] for name in ("kind", "trouble"))
     return same and _us(row["first"]) <= _us(other["last"]) and _us(other["first"]) <= _us(row["last"])

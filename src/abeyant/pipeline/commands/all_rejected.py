@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from abeyant.errors import AbeyantError
 from abeyant.pages.formatting import visible, without_value
-from abeyant.pipeline.results.ended import counted_reasons
+from abeyant.pipeline.results.outcome_counts import counted_reasons
 from abeyant.tables.reasons import mend
 from abeyant.tables.rejections import with_value
 

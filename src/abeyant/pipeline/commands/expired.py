@@ -170,7 +170,7 @@ def _read(result: str, columns: list[str], outcome: str | None = None) -> pa.Tab
         try:
             parquet_file = pq.ParquetFile(file)
             if lacking := [name for name in columns if name not in parquet_file.schema_arrow.names]:
-                raise AbeyantError(f"cannot read {file}: no column {lacking[0]!r}, which outcomes have")
+                raise AbeyantError(f"cannot read {file} as outcomes: it lacks the column {lacking[0]!r}")
             for batch in parquet_file.iter_batches(_BATCH_ROWS, columns=columns):
                 batches.append(batch if outcome is None else batch.filter(pc.equal(batch.column("outcome"), outcome)))
         except (OSError, pa.ArrowException) as error:

@@ -85,14 +85,14 @@ def run(args: argparse.Namespace) -> int:
     time_zone(args.timezone)
     if not need_session(args.logs):
         files = find_logs(args.logs, left_out=note_left_out(args))
-        check_log(args, files, is_acks_all, _nothing(args))
+        check_log(args, files, is_acks_all, _nothing_message(args))
     check_extra("model")
     with spark_for(args, "abeyant model", brief=True) as spark:
         result = _model(spark, args)
     return end_with(args, result, lambda folder: print(_summary(folder)), _found)
 
 
-def _nothing(args: argparse.Namespace) -> str:
+def _nothing_message(args: argparse.Namespace) -> str:
     return f"nothing to predict: no produce with acks=all was appended in {named(args.logs)}"
 
 
@@ -118,7 +118,7 @@ def _model(spark: SparkSession, args: argparse.Namespace) -> ResultWriter:
     try:
         with Steps(quiet=args.quiet).step("reading the logs"):
             if not any_acks_all(replication):
-                raise AbeyantError(_nothing(args))
+                raise AbeyantError(_nothing_message(args))
         return write_result(
             spark,
             args.out,

@@ -38,7 +38,7 @@ def check_log(
 
     Reads up to the first that counts. If no line looks like a request at all, the error says that instead.
     """
-    pieces = _small(files)
+    pieces = _small_chunks(files)
     if pieces is None:
         return
     parse, any_request = LineParser(time_zone(args.timezone)).parse, False
@@ -53,7 +53,7 @@ def check_log(
 
 def check_requests(files: Sequence[LogFile]) -> None:
     """Raise `AbeyantError` if the files are small, and no line in them looks like a request."""
-    pieces = _small(files)
+    pieces = _small_chunks(files)
     if pieces is None:
         return
     lines = (line for piece in pieces for _, line in numbered_lines(piece))
@@ -61,8 +61,8 @@ def check_requests(files: Sequence[LogFile]) -> None:
         raise AbeyantError(no_request(files))
 
 
-def _small(files: Sequence[LogFile]) -> list[Chunk] | None:
-    """Return the chunks of the files if they are small together; else None."""
+def _small_chunks(files: Sequence[LogFile]) -> list[Chunk] | None:
+    """Return the chunks of the files if their total size is small, else None."""
     pieces = chunks(files)
     return pieces if sum(piece.cost for piece in pieces) <= _MOST_BYTES else None
 

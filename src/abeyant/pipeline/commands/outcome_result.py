@@ -11,7 +11,7 @@ import pyarrow as pa
 from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.report.outcome_page import write_outcome_report
 from abeyant.pipeline.results.directory import REPORT, write_marker
-from abeyant.pipeline.results.ended import Ended
+from abeyant.pipeline.results.outcome_counts import OutcomeCounts
 from abeyant.pipeline.results.small_table import put_table
 
 __all__ = ["write_summary"]
@@ -19,7 +19,7 @@ __all__ = ["write_summary"]
 
 def write_summary(
     directory: Path,
-    ended: Ended,
+    ended: OutcomeCounts,
     keys: pa.Table | None,
     *,
     kicker: str,

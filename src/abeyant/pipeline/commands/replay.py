@@ -178,12 +178,12 @@ def run(args: argparse.Namespace) -> int:
     path = _table(args)
     if path is None and not need_session(args.logs):
         files = find_logs(args.logs, instance=args.instance, left_out=note_left_out(args))
-        check_log(args, files, is_operation, _nothing(args))
+        check_log(args, files, is_operation, _nothing_message(args))
     check_extra("replay")
     table = None if path is None else table_source(args, "operations", path)
     events = None if path is None or args.events is None else table_source(args, "events", args.events)
     if table is not None:
-        check_tables(table.given, None if events is None else events.given, _nothing(args))
+        check_tables(table.given, None if events is None else events.given, _nothing_message(args))
     settings = _settings(args)
     with spark_for(args, "abeyant replay", brief=table is None) as spark:
         result = _replay(spark, args, table, events, settings)
@@ -191,7 +191,7 @@ def run(args: argparse.Namespace) -> int:
     return end_with(args, result, lambda folder: print(_summary(folder, wheels=wheels)), _found)
 
 
-def _nothing(args: argparse.Namespace) -> str:
+def _nothing_message(args: argparse.Namespace) -> str:
     return f"nothing to replay: no operation is in {named(args.logs)}"
 
 
@@ -267,7 +267,7 @@ def _replay(
         with Steps(quiet=args.quiet).step("reading the operations"):
             _check_kinds(args.kind, operations, everything)
             if operations.isEmpty():
-                raise AbeyantError(_nothing(args))
+                raise AbeyantError(_nothing_message(args))
         return write_result(
             spark,
             args.out,
@@ -326,7 +326,7 @@ def _operations(
 def _found(out: Path) -> dict[str, Any]:
     """Return the contents of `--json`: those of the page, except pending operations over time."""
     from abeyant.pipeline.commands.summary_text import json_tables, json_tiles, plain
-    from abeyant.pipeline.report.offers import offers, read_clients, to_change
+    from abeyant.pipeline.report.offers import clients_to_change, offers, read_clients
     from abeyant.pipeline.report.parts import read_table
     from abeyant.pipeline.report.replay_page import replay_tiles
     from abeyant.pipeline.report.replay_sentences import conclusions
@@ -337,7 +337,7 @@ def _found(out: Path) -> dict[str, Any]:
     changes = [
         {"kind": offer.kind, "timeout_ms": int(offer.row["timeout_ms"]), **client}
         for offer in offers(what_if, own_timeouts)
-        for client in to_change(offer, clients).head(_MOST_CLIENTS).to_dict("records")
+        for client in clients_to_change(offer, clients).head(_MOST_CLIENTS).to_dict("records")
     ]
     rows = json_tables(out, ("replay", "what_if", "own_timeouts"))
     tiles = json_tiles(replay_tiles(replayed, what_if, own_timeouts))

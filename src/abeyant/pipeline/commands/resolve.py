@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from abeyant.pipeline.commands.all_rejected import AllRejectedError
     from abeyant.pipeline.commands.quick.tables import QuickTables
-    from abeyant.pipeline.results.ended import Ended
+    from abeyant.pipeline.results.outcome_counts import OutcomeCounts
     from abeyant.pipeline.results.sink import ResultWriter
     from abeyant.pipeline.spark.progress import Steps
 
@@ -157,10 +157,10 @@ class ResolveTables(Protocol):
     def write(self, result: ResultWriter, name: str, table: Any, steps: Steps) -> None:
         """Write one of these tables."""
 
-    def expired_keys(self, ended: Ended) -> pa.Table:
+    def expired_keys(self, ended: OutcomeCounts) -> pa.Table:
         """Return the keys on which most operations expired."""
 
-    def unmatched(self, ended: Ended) -> str | None:
+    def unmatched(self, ended: OutcomeCounts) -> str | None:
         """Return a warning if all operations expired, and none of their keys occurs among the events."""
 
     def newest_event(self) -> int | None:
@@ -202,7 +202,7 @@ def _print_note(args: argparse.Namespace, sentence: str) -> None:
 def _write(args: argparse.Namespace, resolver: ResolveTables) -> tuple[ResultWriter, AllRejectedError | None]:
     """Write the result; return it, and the error if a table has rejected rows only."""
     from abeyant.pipeline.commands.outcome_result import write_summary
-    from abeyant.pipeline.results.ended import count_outcomes, still_open
+    from abeyant.pipeline.results.outcome_counts import count_outcomes, still_open
     from abeyant.pipeline.spark.progress import Steps
 
     tables, steps = resolver.tables(), Steps(quiet=args.quiet)
@@ -225,12 +225,17 @@ def _write(args: argparse.Namespace, resolver: ResolveTables) -> tuple[ResultWri
                 | ({"may_be_open": may_be_open} if may_be_open else {}),
                 tables=tables,
             )
-            unusable = _unusable(result, ended, resolver, args.out)
+            unusable = _all_rejected_error(result, ended, resolver, args.out)
     return result, unusable
 
 
-def _unusable(result: ResultWriter, ended: Ended, resolver: ResolveTables, out: Path | str) -> AllRejectedError | None:
-    """Return the error if every row of a table was rejected. Looks for valid events only if none had an effect."""
+def _all_rejected_error(
+    result: ResultWriter, ended: OutcomeCounts, resolver: ResolveTables, out: Path | str
+) -> AllRejectedError | None:
+    """Return the error if every row of a table was rejected, else None.
+
+    Looks for a valid event only if no operation was completed or cancelled.
+    """
     from abeyant.pipeline.commands.all_rejected import all_rejected
 
     if not ended.waits.num_rows and not ended.pending and result.rows("invalid_operations"):
@@ -244,7 +249,7 @@ def _unusable(result: ResultWriter, ended: Ended, resolver: ResolveTables, out: 
 def _rejected_rows(result: ResultWriter) -> dict[str, int]:
     """Return the number of rows rejected for each reason."""
     from abeyant.pages.formatting import without_value
-    from abeyant.pipeline.results.ended import counted_reasons
+    from abeyant.pipeline.results.outcome_counts import counted_reasons
 
     counts: dict[str, int] = {}
     for name in ("invalid_operations", "invalid_events"):

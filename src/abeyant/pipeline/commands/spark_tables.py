@@ -15,7 +15,7 @@ from abeyant.pipeline.analysis.outcomes import expired_keys
 from abeyant.pipeline.analysis.unmatched import unmatched_of
 from abeyant.pipeline.resolver.either import resolve
 from abeyant.pipeline.resolver.tables.validity import rejected_events, rejected_operations, valid_events
-from abeyant.pipeline.results.ended import Ended
+from abeyant.pipeline.results.outcome_counts import OutcomeCounts
 from abeyant.pipeline.results.registry import sink_of
 from abeyant.pipeline.results.sink import ResultWriter
 from abeyant.pipeline.sources.source import Source
@@ -64,11 +64,11 @@ class SparkTables:
         with steps.step(f"writing {name}", self._spark, _GROUP):
             result.write(name, table)
 
-    def expired_keys(self, ended: Ended) -> pa.Table:
+    def expired_keys(self, ended: OutcomeCounts) -> pa.Table:
         """Return the keys on which most operations expired. Reads the operations again."""
         return expired_keys(ended, self._operations)
 
-    def unmatched(self, ended: Ended) -> str | None:
+    def unmatched(self, ended: OutcomeCounts) -> str | None:
         """Return a warning if all operations expired, and none of their keys occurs among the events."""
         return unmatched_of(ended, self._operations, self._events, self._columns)
 

@@ -131,9 +131,9 @@ def print_outcomes(outcomes: Outcomes, console: Console | None = None, *, out: P
             times = "" if outcomes.each_key_once else about + format(row["expired"], ",")
             line = f"{times:>12}  {shortened(row['key'])}{suffix}"
             console.print(line, soft_wrap=True, markup=False, highlight=False)
-    if outcomes.aside:
+    if outcomes.rejected:
         console.print("\nrejected rows", style="bold", highlight=False)
-        for reason, number in outcomes.aside.items():
+        for reason, number in outcomes.rejected.items():
             console.print(f"{number:>12,}  {reason}", soft_wrap=True, markup=False, highlight=False)
     if out is not None and (expired := outcomes.count("expired")):
         lines = [f"\nThe {expired:,} expired: {visible(out)}/outcomes, outcome = 'expired'"]

@@ -31,7 +31,7 @@ def count_waits(outcomes: Any) -> pd.DataFrame:
     for batch in batches_of(outcomes, _COUNTED, "outcomes"):
         missing = [name for name in ("outcome", "waited_ms") if batch.column(name).null_count]
         if missing:
-            raise SchemaError(f"outcomes: column {missing[0]!r} has rows without a value: they are no outcomes")
+            raise SchemaError(f"outcomes: column {missing[0]!r} has nulls: every outcome needs a value there")
         text = (batch.column(name).cast(pa.string()) for name in ("kind", "outcome"))
         waits.add(bins(pa.record_batch([*text, batch.column("waited_ms").cast(pa.float64())], list(_COUNTED))))
     counts: pd.DataFrame = waits.table().to_pandas()

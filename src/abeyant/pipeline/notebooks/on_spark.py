@@ -46,4 +46,4 @@ def look(outcomes: DataFrame, operations: Any) -> Outcomes:
         struck = columns_of(operations, schema).join(expired, ["instance", "op_id"], "left_semi")
         keys = ranked(most_expired(struck).toArrow().to_pandas())
     made = {"pending_for_ever": waits.pending} if waits.pending else {}
-    return Outcomes(waits=named(waits.table().to_pandas()), keys=keys, aside={}, made=made)
+    return Outcomes(waits=named(waits.table().to_pandas()), keys=keys, rejected={}, made=made)

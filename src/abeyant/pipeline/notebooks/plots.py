@@ -37,18 +37,18 @@ def plots(outcomes: Any, operations: Any = None) -> Plots:
     if _is_dataframe(operations):
         raise TypeError("operations are a Spark DataFrame, and outcomes are not: give both in the same form")
     if operations is None:
-        return Plots(Outcomes(waits=named(count_waits(outcomes)), keys=None, aside={}, made={}))
+        return Plots(Outcomes(waits=named(count_waits(outcomes)), keys=None, rejected={}, made={}))
     if isinstance(outcomes, pa.RecordBatchReader):  # which can be read once
         outcomes = outcomes.read_all()
     keys = ranked(count_expired_keys(outcomes, operations))
-    return Plots(Outcomes(waits=named(count_waits(outcomes)), keys=keys, aside={}, made={}))
+    return Plots(Outcomes(waits=named(count_waits(outcomes)), keys=keys, rejected={}, made={}))
 
 
 class Plots:
     """Outcomes of operations, displayed as a page when they are the last value of a notebook cell."""
 
     def __init__(self, outcomes: Outcomes) -> None:
-        """Not for users: `plots` makes them."""
+        """Called by `plots`, not by users."""
         self._found = outcomes
 
     @property

@@ -16,5 +16,5 @@ cdef class KafkaPurgatory(Reaped):
     cpdef long long turn(self, long long now) except -1
     cdef void _joined(self) except *
     cdef void _start(self, DelayedOperation operation, long long deadline) except *
-    cdef long long _timed(self) except *
+    cdef long long _timer_size(self) except *
     cdef void _ended(self, DelayedOperation operation) except *

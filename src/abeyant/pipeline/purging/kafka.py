@@ -70,7 +70,7 @@ class KafkaPurgatory(Reaped):
             self._leave()
         self._started(deadline)
 
-    def _timed(self) -> int:
+    def _timer_size(self) -> int:
         return len(self._wheel)
 
     def _ended(self, operation: DelayedOperation) -> None:

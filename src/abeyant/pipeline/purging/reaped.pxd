@@ -33,7 +33,7 @@ cdef class Reaped(Home):
 
     cdef void _joined(self) except *
     cdef void _start(self, DelayedOperation operation, long long deadline) except *
-    cdef long long _timed(self) except *
+    cdef long long _timer_size(self) except *
     cdef void _ended(self, DelayedOperation operation) except *
 
     cdef void _enter(self) except *

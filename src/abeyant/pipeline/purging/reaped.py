@@ -93,7 +93,7 @@ class Reaped(Home):
     @property
     def delayed(self) -> int:
         """Return the number of operations in the timer, including ended ones that are still there."""
-        return self._timed()
+        return self._timer_size()
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
@@ -124,7 +124,7 @@ class Reaped(Home):
         """Add an operation to the timer unless it has ended."""
         raise NotImplementedError
 
-    def _timed(self) -> int:
+    def _timer_size(self) -> int:
         """Return the number of operations in the timer."""
         raise NotImplementedError
 

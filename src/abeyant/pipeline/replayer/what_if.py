@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from abeyant.pipeline.analysis.columns import Integers
-from abeyant.pipeline.analysis.ranked import PERCENTILES, Ranked, by_ranks
+from abeyant.pipeline.analysis.ranked import PERCENTILES, Ranked, rank_by_group
 from abeyant.pipeline.resolver.tables import resolve
 from abeyant.pipeline.schemas import ALL_INSTANCES, OBSERVED, WHAT_IF
 from abeyant.pipeline.spark.columns import check_table
@@ -64,7 +64,7 @@ def what_if(
         raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
     watched = _observed(operations) if events is None else _resolved(operations, events, timeouts[-1])
     rows = partial(_rows, timeouts_ms=timeouts, exclusive=deadline == "exclusive")
-    return by_ranks(watched, _GROUP, rows, WHAT_IF, all_instances=True)
+    return rank_by_group(watched, _GROUP, rows, WHAT_IF, all_instances=True)
 
 
 def own_timeouts(operations: DataFrame) -> DataFrame:

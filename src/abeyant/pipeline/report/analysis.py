@@ -137,7 +137,7 @@ class Analysis:
         rows = self.tables["by_key"]
         return rows[rows["instance"] != ALL] if scope == ALL else rows[rows["instance"] == scope]
 
-    def longest_keys(self, scope: str) -> pd.DataFrame:
+    def slowest_keys(self, scope: str) -> pd.DataFrame:
         """Return the keys of each kind on which operations waited longest, by the 95th percentile and by the sum."""
         rows = self.keys(scope)
         rows = rows[rows["total_waited_ms"] > 0]
@@ -151,7 +151,7 @@ class Analysis:
     @cached_property
     def shown_keys(self) -> pd.DataFrame:
         """Every (instance, kind, key) that the page names; the row's number identifies the key in the page."""
-        parts = [select(scope) for scope in self.scopes for select in (self.longest_keys, self.expiring_keys)]
+        parts = [select(scope) for scope in self.scopes for select in (self.slowest_keys, self.expiring_keys)]
         return pd.concat(parts)[["instance", "kind", "key"]].drop_duplicates().reset_index(drop=True)
 
     @property

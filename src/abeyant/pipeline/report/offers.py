@@ -12,7 +12,7 @@ from abeyant.pipeline.report.analysis import ALL
 from abeyant.pipeline.report.kinds import is_poll
 from abeyant.pipeline.report.parts import read_table
 
-__all__ = ["FEW", "Offer", "offers", "read_clients", "share", "shortest_enough", "to_change"]
+__all__ = ["FEW", "Offer", "clients_to_change", "offers", "read_clients", "share", "shortest_enough"]
 
 FEW: Final = 0.01
 _MOST_KINDS: Final = 3
@@ -77,7 +77,7 @@ def read_clients(folder: Path) -> pd.DataFrame | None:
     return read_table(folder, "client_timeouts") if (folder / "client_timeouts").exists() else None
 
 
-def to_change(offer: Offer, clients: pd.DataFrame | None) -> pd.DataFrame:
+def clients_to_change(offer: Offer, clients: pd.DataFrame | None) -> pd.DataFrame:
     """Return the clients whose time-out differs from the one suggested, those with most expired operations first.
 
     Columns: `client_id`; `operations`, the number with another time-out; `expired`, how many of these expired;

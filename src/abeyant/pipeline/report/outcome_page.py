@@ -31,7 +31,7 @@ _READ: Final = {
     "keys": "An operation with several watches counts on each of its keys.",
     "once": "One operation expired on each key. All that expired are in the table <code>outcomes</code>, with "
     "outcome = 'expired'; <code>abeyant expired DIR --csv</code> prints them as CSV.",
-    "aside": "These rows have no part in any outcome. They are kept, with the reason, beside the outcomes.",
+    "rejected": "These rows have no part in any outcome. They are kept, with the reason, beside the outcomes.",
 }
 
 
@@ -45,7 +45,7 @@ def write_outcome_report(small_tables: Path, destination: Path, *, kicker: str, 
     `no_keys` is the reason to show if the keys were not looked up.
     """
     outcomes = read_outcomes(small_tables)
-    rejected_rows = section("Rejected rows", _READ["aside"], tables=[_rejected_table(outcomes)])
+    rejected_rows = section("Rejected rows", _READ["rejected"], tables=[_rejected_table(outcomes)])
     text = _page(outcomes, kicker, [_kinds(outcomes), _struck(outcomes, no_keys), rejected_rows])
     write_whole(text, destination)
 
@@ -109,8 +109,10 @@ def _findings(outcomes: Outcomes) -> list[str]:
         sentences.append(escaped(outcomes.warning))
     if outcomes.may_be_open:
         sentences.append(escaped(outcomes.may_be_open))
-    if outcomes.aside:
-        sentences.append(f'{counted(sum(outcomes.aside.values()), "row")} rejected: <a href="#rejected-rows">why</a>.')
+    if outcomes.rejected:
+        sentences.append(
+            f'{counted(sum(outcomes.rejected.values()), "row")} rejected: <a href="#rejected-rows">why</a>.'
+        )
     return sentences
 
 
@@ -131,7 +133,7 @@ def _keys(outcomes: Outcomes, no_keys: str) -> str:
 
 
 def _rejected_table(outcomes: Outcomes) -> str:
-    if not outcomes.aside:
+    if not outcomes.rejected:
         return nothing("None: every row was used.")
-    rows = pd.DataFrame(outcomes.aside.items(), columns=["why", "rows"]).sort_values("rows", ascending=False)
+    rows = pd.DataFrame(outcomes.rejected.items(), columns=["why", "rows"]).sort_values("rows", ascending=False)
     return table(rows, {"why": ("what, and why", escaped)}, {"rows": ("rows", count)})

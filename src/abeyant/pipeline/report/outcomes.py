@@ -44,7 +44,7 @@ class Outcomes:
     """(kind, outcome, bin, most_ms, operations): see `analysis.outcomes`."""
     keys: pd.DataFrame | None
     """(instance, key, expired, one_in); None where they were not looked up."""
-    aside: Mapping[str, int]
+    rejected: Mapping[str, int]
     """Number of rejected rows by reason."""
     made: Mapping[str, Any]
     unmatched: str = ""
@@ -152,21 +152,23 @@ def outcome_tiles(outcomes: Outcomes) -> list[Tile]:
         made.insert(3, Tile("cancelled", count(cancelled), percent(cancelled / total)))
     if outcomes.pending:
         made.insert(-1, Tile("pending for ever", count(outcomes.pending), "paused, and never resumed"))
-    rejected = sum(outcomes.aside.values())
+    rejected = sum(outcomes.rejected.values())
     return [*made, Tile("rejected rows", count(rejected), link="rejected-rows")] if rejected else made
 
 
 def read_outcomes(tables: Path) -> Outcomes:
     """Read the outcomes that `abeyant resolve` or `abeyant stream` wrote to a directory of small tables."""
     keys = ranked(read_table(tables, "expired_keys")) if (tables / "expired_keys").exists() else None
-    made = dict(read_marker(tables))
+    marker = dict(read_marker(tables))
     waits = named(read_table(tables, "waits"))
     rejected, unmatched, may_be_open = (
-        made.pop("set_aside", {}),
-        made.pop("no_common_key", ""),
-        made.pop("may_be_open", ""),
+        marker.pop("set_aside", {}),
+        marker.pop("no_common_key", ""),
+        marker.pop("may_be_open", ""),
     )
-    return Outcomes(waits=waits, keys=keys, aside=rejected, made=made, unmatched=unmatched, may_be_open=may_be_open)
+    return Outcomes(
+        waits=waits, keys=keys, rejected=rejected, made=marker, unmatched=unmatched, may_be_open=may_be_open
+    )
 
 
 def named(waits: pd.DataFrame) -> pd.DataFrame:

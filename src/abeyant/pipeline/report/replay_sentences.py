@@ -10,7 +10,7 @@ import pandas as pd
 
 from abeyant.pages.formatting import count, counted, duration, percent, shortened
 from abeyant.pipeline.report.analysis import ALL
-from abeyant.pipeline.report.offers import FEW, offers, share, to_change
+from abeyant.pipeline.report.offers import FEW, clients_to_change, offers, share
 
 __all__ = [
     "KAFKAS",
@@ -166,7 +166,7 @@ def time_out_sentences(what_if: pd.DataFrame, own: pd.DataFrame, clients: pd.Dat
             sentences.append(
                 f"{name}: even with {setting(timeout)}, the longest tried, {share(offer.row)} expire.{today}"
             )
-        sentences += _client_sentences(name, timeout, to_change(offer, clients))
+        sentences += _client_sentences(name, timeout, clients_to_change(offer, clients))
     return sentences
 
 

@@ -136,7 +136,7 @@ def _struck(keys: tuple[object, float]) -> str:
 
 
 def requests(analysis: Analysis, scope: str) -> str:
-    """Return the number of requests by API, those that never wait included."""
+    """Return an HTML table of requests by API, with the share that waited; APIs that never wait are included."""
     rows = analysis.within("requests_by_kind", scope)
     if rows.empty:
         return nothing("The log holds no request.")
@@ -154,7 +154,7 @@ def requests(analysis: Analysis, scope: str) -> str:
 
 def keys_longest(analysis: Analysis, scope: str) -> str:
     """Return the keys of each kind on which operations waited longest, by the 95th percentile and by the sum."""
-    top = analysis.longest_keys(scope)
+    top = analysis.slowest_keys(scope)
     return _keys(analysis, scope, top, "p95_ms", "Nothing waited on a key.")
 
 

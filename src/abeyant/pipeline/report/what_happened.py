@@ -46,7 +46,7 @@ def what_happened(incidents: pd.DataFrame, suspects: pd.DataFrame) -> list[str]:
     seen = set[str]()
     suffixes = list[str]()
     for deed in selected:
-        suffixes.append(_more(deed, deeds[len(selected) :] if deed.suspect[1] not in seen else ()))
+        suffixes.append(_count_more(deed, deeds[len(selected) :] if deed.suspect[1] not in seen else ()))
         seen.add(deed.suspect[1])
     sentences = [
         f"{day}{deed.evidence[:1].upper()}{deed.evidence[1:]}{suffix}."
@@ -81,8 +81,8 @@ def _each_suspect_first(deeds: Sequence[_Deed]) -> list[_Deed]:
     return sorted(deeds, key=lambda deed: deed is not first[deed.suspect[1]])
 
 
-def _more(deed: _Deed, left_out: Sequence[_Deed]) -> str:
-    """Return how many more incidents have the same suspect, at this time and at times left out; "" for none."""
+def _count_more(deed: _Deed, left_out: Sequence[_Deed]) -> str:
+    """Return a phrase: how many more incidents have this suspect, at this time and in `left_out`; "" for none."""
     at_once = deed.incidents - 1
     later = sum(other.incidents for other in left_out if other.suspect[1] == deed.suspect[1])
     phrases = [f"{counted(at_once, 'more incident')} at the same time"] if at_once else []

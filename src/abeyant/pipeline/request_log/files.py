@@ -244,7 +244,7 @@ def read_blocks(chunk: Chunk) -> Iterator[bytes | LongLineError]:
             magic = raw.read(_TAR_BYTES)
             for prefix, name in _UNREAD.items():
                 if magic.startswith(prefix):
-                    raise DamagedFileError(f"compressed with {name}, which is not read: decompress it first")
+                    raise DamagedFileError(f"compressed with {name}, which is not supported: decompress it first")
             _refuse_tar(magic, chunk.file.path)
             raw.seek(max(chunk.start - 1, 0))
             if chunk.start > 0:

@@ -100,7 +100,7 @@ class LineClock:
             if other_time is not None:
                 raise ValueError(_in_no_form(_with_day(head, times[-1].end() if times else 0, other_time)))
         if not times:
-            raise ValueError("no time before the request")
+            raise ValueError("no timestamp in front of the request")
         day, second, fraction, zone = times[-1].groups()
         key = (day, second, zone or "")
         if key != self._second:

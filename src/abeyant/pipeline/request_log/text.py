@@ -190,7 +190,7 @@ def _past_comma(text: str, at: int, end: str) -> int:
         return at + 1 + (text.startswith(" ", at + 1))
     if text.startswith(end, at):
         return at
-    raise ValueError(f"neither , nor {end}: at character {at}")
+    raise ValueError(f"expected , or {end} at character {at}")
 
 
 def _plain(text: str, at: int) -> tuple[Any, int]:

@@ -230,7 +230,7 @@ def _held(
 
 
 def _typed(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a flattened request with the objects and times restored that a shipper turned into text."""
+    """Parse a flattened request's objects and times that a log shipper turned into text; return the request."""
     members: dict[str, Any] = {}
     for name, value in document.items():
         if not isinstance(value, str):

@@ -55,7 +55,7 @@ def session_of(tables: Iterable[Given]) -> SparkSession:
         return SparkSession.active()
     except PySparkException as error:
         raise AbeyantError(
-            "there is no Spark session to take the tables to: start one (abeyant.pipeline.spark_session()), or "
+            "no Spark session is active to load the tables: start one (abeyant.pipeline.spark_session()), or "
             "resolve them without Spark (abeyant.tables)"
         ) from error
 

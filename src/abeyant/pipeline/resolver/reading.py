@@ -47,7 +47,7 @@ def read_result(spark: SparkSession, out: str | Path, table: str = "outcomes") -
     try:
         return spark.read.parquet(f"{root}/{table}")
     except AnalysisException as error:
-        raise AbeyantError(f"{out} has no table {table!r} of a finished result") from error
+        raise AbeyantError(f"{out} is no finished result with a table {table!r}: name another directory") from error
 
 
 def _of_batches(spark: SparkSession, root: str, table: str, files: list[str]) -> DataFrame:

@@ -55,7 +55,7 @@ _PAUSES: Final = "size(watches) - size(array_remove(watches.role, 'pause'))"
 
 
 def deadline_us(columns: Sequence[str]) -> str:
-    """Return the SQL expression of the deadline in microseconds, for a table of `complete` with these columns."""
+    """Return the SQL expression of an operation's deadline in microseconds, for operations with these columns."""
     return _DEADLINES_US[next(name for name in HOW_LONG if name in columns)]
 
 

@@ -110,7 +110,7 @@ def check_shared(directory: Path) -> None:
     """Raise `AbeyantError` unless this machine sees the files that Spark wrote."""
     if not any(directory.glob("*.parquet")):
         raise AbeyantError(
-            f"Spark wrote {directory} on another machine: name a directory that this machine and Spark's share"
+            f"Spark wrote {directory} on another machine: name a directory that Spark's machines share with this one"
         )
 
 

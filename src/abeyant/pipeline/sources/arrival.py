@@ -22,7 +22,7 @@ _LISTING_JOB: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
 
 class Pattern(NamedTuple):
-    """A pattern for Spark to read instead of a directory."""
+    """A glob that Spark reads instead of a directory, and the reader's options for it."""
 
     text: str
     """The text to append to the directory's path."""

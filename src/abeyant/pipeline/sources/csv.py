@@ -51,7 +51,7 @@ class Csv(FileSource):
         return StructType([*schema.fields, StructField(_RAW, StringType())])
 
     def columns_of(self, rows: DataFrame) -> DataFrame:
-        """Reject rows with more fields than the header: all their columns are null, as are texts that are not UTF-8.
+        """Reject rows with more fields than the header, and null their columns. Null texts that are not UTF-8, too.
 
         (Spark replaces each letter that is not UTF-8 by the same one. So a table in Latin-1 would have one key for
         Müller and Möller.)
@@ -63,9 +63,9 @@ class Csv(FileSource):
         }
         file_columns = _without_folders(list(fields), self._first)
         rows = rows.withColumn(REJECT_REASON, _surplus(len(file_columns), self._sep)).drop(_RAW)
-        is_complete = F.col(REJECT_REASON).isNull()
+        fits_header = F.col(REJECT_REASON).isNull()
         conditions |= {
-            name: conditions[name] & is_complete if name in conditions else is_complete for name in file_columns
+            name: conditions[name] & fits_header if name in conditions else fits_header for name in file_columns
         }
         values = {name: F.when(condition, columns[name]) for name, condition in conditions.items()}
         return rows.withColumns(values) if values else rows

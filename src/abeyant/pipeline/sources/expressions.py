@@ -30,10 +30,10 @@ __all__ = ["fields_named", "null_on_error", "rows_of_query"]
 
 
 def fields_named(spark: SparkSession, expressions: Mapping[str, str], known: StructType, table: str) -> StructType:
-    """Return the fields that the expressions name and `known` lacks, as text. Uses Spark's analyzer.
+    """Return a field of type string for each name in the expressions that `known` lacks. Uses Spark's analyzer.
 
-    Raises `AbeyantError`, which names the expression, if Spark cannot parse or analyze it, or if it is a constant that
-    fails.
+    Raises `AbeyantError`, which names the expression, if Spark cannot parse or analyze it, or cannot evaluate a
+    constant one.
     """
     fields: dict[str, StructField] = {}
     for column, sql in expressions.items():

@@ -132,7 +132,7 @@ def _probe(executable: Path) -> tuple[Path, int, bool] | str:
 
 
 def _wrap(home: Path, environ: Mapping[str, str], cache: Path | None) -> Path:
-    """Return a JAVA_HOME whose `bin/java` starts the Java in `home` without the unknown flag."""
+    """Return a JAVA_HOME whose `bin/java` starts the Java in `home` without `_FLAG`, which it does not know."""
     script = (
         "#!/bin/sh\n"
         "# Written by abeyant: this Java has no jdk.incubator.vector, which Spark's launcher always asks for.\n"

@@ -161,7 +161,7 @@ def plain_scan(table: DataFrame, required: Iterable[str]) -> Scan | None:
         if _class_of(plan) == _FILTER:
             condition = _expression(plan.condition())
             plan = plan.child()
-        relation = _parquet_files(plan)
+        relation = _parquet_relation(plan)
         if relation is None:
             return None
         if columns is None:
@@ -203,18 +203,20 @@ def _origins(table: DataFrame, plan: Any, column: Any) -> list[FileColumn | str]
     kind = _class_of(plan)
     if kind in (_PROJECT, _AGGREGATE):
         expressions = plan.projectList() if kind == _PROJECT else plan.aggregateExpressions()
-        (expression,) = (attribute for attribute in _all_of(expressions) if _is(attribute, column))
+        (expression,) = (attribute for attribute in _all_of(expressions) if _is_same_column(attribute, column))
         return _origins_of_value(table, plan.child(), expression)
     if kind == _UNION:
-        number = next(number for number, attribute in enumerate(_all_of(plan.output())) if _is(attribute, column))
+        number = next(
+            number for number, attribute in enumerate(_all_of(plan.output())) if _is_same_column(attribute, column)
+        )
         sources = [(child, child.output().apply(number)) for child in _all_of(plan.children())]
     elif kind in _PASSING:
         sources = [(child, column) for child in _all_of(plan.children()) if child.outputSet().contains(column)]
     else:
-        relation = _parquet_files(plan)
+        relation = _parquet_relation(plan)
         if relation is None:
             raise _UnknownError
-        name = next(str(attribute.name()) for attribute in _all_of(plan.output()) if _is(attribute, column))
+        name = next(str(attribute.name()) for attribute in _all_of(plan.output()) if _is_same_column(attribute, column))
         if name in relation.partitionSchema().fieldNames():
             raise _UnknownError
         return [FileColumn(_uris(table, relation), name)]
@@ -239,7 +241,7 @@ def _origins_of_value(table: DataFrame, plan: Any, expression: Any) -> list[File
     raise _UnknownError
 
 
-def _is(attribute: Any, column: Any) -> bool:
+def _is_same_column(attribute: Any, column: Any) -> bool:
     """Return whether two columns of a plan are the same."""
     return bool(attribute.exprId().equals(column.exprId()))
 
@@ -289,8 +291,8 @@ def _expression(expression: Any) -> Expression:
     raise _UnknownError
 
 
-def _parquet_files(plan: Any) -> Any:
-    """Return the relation of a scan of Parquet files that is not a catalog's table; None for another plan."""
+def _parquet_relation(plan: Any) -> Any:
+    """Return the file relation of a plan that scans Parquet files outside the catalog; None for another plan."""
     if _class_of(plan) != _RELATION or plan.catalogTable().isDefined():
         return None
     relation = plan.relation()

@@ -57,7 +57,7 @@ def places_of(place: str) -> tuple[str, ...]:
 
 
 def _stands_in(place: str) -> bool:
-    """Return whether a new file must be written beside the old one, which it cannot replace atomically."""
+    """Return whether a rename cannot replace a file atomically, so that a new file is first written beside it."""
     return scheme_of(place) in _RENAME_FILES and scheme_of(place) not in _REPLACE_FILES
 
 

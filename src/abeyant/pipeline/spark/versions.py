@@ -57,7 +57,7 @@ def spark_home() -> Path:
 
 
 def hadoop_version() -> str:
-    """Return the version of Hadoop in this Spark; `VERSION` if its jars do not show it."""
+    """Return the version of Hadoop in this Spark, or the placeholder "VERSION" if no jar shows it."""
     found = next((spark_home() / "jars").glob("hadoop-client-api-*.jar"), None)
     return found.stem.removeprefix("hadoop-client-api-") if found is not None else "VERSION"
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from abeyant.pipeline.resolver.streams.clock import Clock
 from abeyant.pipeline.resolver.streams.columns import column, filter_rows
 from abeyant.pipeline.resolver.streams.combined import combined
-from abeyant.pipeline.resolver.streams.layout import EVENTS, REPORTS, WATCHES, RowKind, joined, mark_from, rows_from
+from abeyant.pipeline.resolver.streams.layout import EVENTS, REPORTS, WATCHES, RowKind, joined, mark_from, unpack_rows
 from abeyant.pipeline.resolver.streams.map_side import pack, pack_marks
 from abeyant.pipeline.resolver.streams.options import Options, checked
 from abeyant.pipeline.resolver.streams.shard import BatchInput, process_batch
@@ -73,7 +73,7 @@ class Stream:
     options: Options
     states: dict[int, ShardState] = field(default_factory=lambda: defaultdict(ShardState.first))
     state_bytes: int = 0
-    aside: list[dict[str, Any]] = field(default_factory=list)
+    rejected: list[dict[str, Any]] = field(default_factory=list)
     outcomes: dict[str, Outcomes] = field(default_factory=dict)
 
     @property
@@ -103,17 +103,17 @@ class Stream:
         found += [self._turn(shard, payloads, batch.wall, reports) for shard, payloads in by_shard.items()]
         told = joined(reports, REPORTS)
         for shard in range(self.options.shards):
-            outcomes, aside = combined(filter_rows(told, column(told, "operation") % self.options.shards == shard))
+            outcomes, rejected = combined(filter_rows(told, column(told, "operation") % self.options.shards == shard))
             found.append(outcomes)
-            self.aside += aside.to_pylist()
+            self.rejected += rejected.to_pylist()
         return self._noted(found)
 
     def _turn(
         self, shard: int, payloads: dict[RowKind, list[bytes]], wall: int, reports: list[pa.RecordBatch]
     ) -> pa.RecordBatch:
         arrived = BatchInput(
-            [rows_from(payload, WATCHES) for payload in payloads[RowKind.WATCHES]],
-            [rows_from(payload, EVENTS) for payload in payloads[RowKind.EVENTS]],
+            [unpack_rows(payload, WATCHES) for payload in payloads[RowKind.WATCHES]],
+            [unpack_rows(payload, EVENTS) for payload in payloads[RowKind.EVENTS]],
             [mark_from(payload) for payload in payloads[RowKind.MARK]],
             wall,
         )
@@ -122,7 +122,7 @@ class Stream:
         self.state_bytes += len(encoded)
         self.states[shard] = decode_shard(version, encoded, self.options)
         reports.append(ended.reports)
-        self.aside += ended.aside.to_pylist()
+        self.rejected += ended.rejected.to_pylist()
         return ended.outcomes
 
     def _noted(self, outcomes: Iterable[pa.RecordBatch]) -> dict[str, Outcomes]:

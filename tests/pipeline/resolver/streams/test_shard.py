@@ -50,7 +50,7 @@ def test_o1_to_o4_any_cuts_and_any_order_within_the_lateness(deadline: Deadline,
     dice = random.Random(disorder_ms)
     batches = cut(traces(), dice, batches=9, disorder_us=disorder_ms * MS)
     stream = run(batches, how(deadline=deadline, lateness=disorder_ms / 1000))
-    assert stream.aside == []
+    assert stream.rejected == []
     assert stream.outcomes == ends(deadline)
     assert stream.pending == 0
 
@@ -64,7 +64,7 @@ def test_o1_to_o4_a_row_or_two_a_batch(number: int) -> None:
     assert stream.outcomes == {"t0": by_brute_force(trace, "inclusive")} == {"t0": by_purgatory(trace, "inclusive")}, (
         trace
     )
-    assert stream.aside == []
+    assert stream.rejected == []
 
 
 def test_outcomes_come_as_soon_as_the_watermark_has_passed_them() -> None:
@@ -89,8 +89,8 @@ def test_a_batch_that_is_done_again_comes_to_the_same_in_any_order_of_its_rows()
         )
         mixed = Batch(mixed.operations, mixed.events, end=batch.end)
         assert once.take(batch) == again.take(mixed)
-    assert _sorted(once.aside) == _sorted(again.aside)
-    assert once.aside, "disorder beyond the lateness makes late rows"
+    assert _sorted(once.rejected) == _sorted(again.rejected)
+    assert once.rejected, "disorder beyond the lateness makes late rows"
 
 
 def _sorted(rows: list[dict[str, str]]) -> list[tuple[str, ...]]:
@@ -118,8 +118,8 @@ def test_o4_a_late_row_changes_no_outcome_and_is_rejected() -> None:
                 late += 1
         stream.take(batch)
     assert late > 500
-    assert len(stream.aside) == late
-    assert {row["reason"].split(" ")[0] for row in stream.aside} == {"late:"}
+    assert len(stream.rejected) == late
+    assert {row["reason"].split(" ")[0] for row in stream.rejected} == {"late:"}
     accepted = {instance: trace for instance, trace in in_time.items() if trace.operations}
     assert stream.outcomes == {instance: by_brute_force(trace, "inclusive") for instance, trace in accepted.items()}
 
@@ -142,7 +142,7 @@ def test_a_row_on_the_watermark_is_in_time_and_one_before_is_late() -> None:
     )
     stream.take(Batch(end=True))
     assert stream.outcomes["i"] == {"op": ("completed", 10 * MS)}
-    (late,) = stream.aside
+    (late,) = stream.rejected
     assert late["table"] == "operations"
     assert late["reason"] == (
         "late: start 1970-01-01T00:00:00.009999Z is before the watermark 1970-01-01T00:00:00.010000Z"
@@ -158,7 +158,7 @@ def test_o4_a_copy_changes_nothing_and_of_conflicting_rows_the_first_by_start_co
     stream = run([Batch([("i", OP), ("i", OP)]), Batch([("i", longer), ("i", earlier)]), Batch([("i", OP)])], how())
     stream.take(Batch(end=True))
     assert stream.outcomes == {"i": {"op": ("expired", 14 * MS)}}
-    assert [row["reason"] for row in stream.aside] == ["duplicate op_id"] * 4
+    assert [row["reason"] for row in stream.rejected] == ["duplicate op_id"] * 4
 
 
 def test_o4_a_copy_of_an_operation_with_several_watches_is_one_row_aside() -> None:
@@ -167,7 +167,7 @@ def test_o4_a_copy_of_an_operation_with_several_watches_is_one_row_aside() -> No
     assert stream.pending == 3
     stream.take(Batch(end=True))
     assert stream.outcomes == {"i": {"op": ("expired", 15 * MS)}}
-    assert len(stream.aside) == 1
+    assert len(stream.rejected) == 1
 
 
 def test_o4_conflicting_rows_on_different_keys_never_lose_an_operation_silently() -> None:
@@ -176,7 +176,7 @@ def test_o4_conflicting_rows_on_different_keys_never_lose_an_operation_silently(
     other = OP._replace(watches=(Watch("k", 1), Watch("h", 1)))
     stream = run([Batch([("i", one), ("i", other)]), Batch(end=True)], how(shards=64))
     assert stream.outcomes == {"i": {"op": ("expired", 15 * MS)}}
-    assert [row["reason"] for row in stream.aside] == ["duplicate op_id"]
+    assert [row["reason"] for row in stream.rejected] == ["duplicate op_id"]
     assert stream.pending == 0
 
 
@@ -259,7 +259,7 @@ def test_processing_time_what_arrives_happens_then_and_nothing_is_late() -> None
     assert stream.take(Batch(wall=115 * MS)) == {"i": {"third": ("expired", 115 * MS)}}
     stream.take(Batch(end=True))
     stream.take(Batch([("i", OP)]))
-    assert [row["reason"] for row in stream.aside] == ["late: the input has ended"]
+    assert [row["reason"] for row in stream.rejected] == ["late: the input has ended"]
 
 
 @pytest.mark.parametrize("deadline", ["inclusive", "exclusive"])

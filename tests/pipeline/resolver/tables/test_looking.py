@@ -60,9 +60,9 @@ def test_a_hot_key_is_cut_before_the_shuffle_or_else_after(
         monkeypatch.setattr(looking, "_GROUPS", 8)
         monkeypatch.setattr(tasks, "BATCH_ROWS", 100)
         # The operations are all of the key, so only events are looked at.
-        some_of = looking._some_of
+        some_of = looking._sample_row_groups
         monkeypatch.setattr(
-            looking, "_some_of", lambda given: some_of([task for task in given if task.table == "events"])
+            looking, "_sample_row_groups", lambda given: some_of([task for task in given if task.table == "events"])
         )
     given = tuple(spark.read.parquet(f"file://{tmp_path}/{name}") for name in ("operations", "events"))
     sample = Sample(0.5, 100)

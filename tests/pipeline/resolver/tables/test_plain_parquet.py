@@ -549,7 +549,7 @@ def test_many_small_files_are_not_open_at_once(tmp_path: Path) -> None:
 
 
 def test_a_value_beyond_what_arrow_counts_is_refused() -> None:
-    with pytest.raises(OverflowError, match="rows of 3,000,000,000 bytes are too much for one chunk"):
+    with pytest.raises(OverflowError, match="the rows of one chunk have 3,000,000,000 bytes in all"):
         binary([1_500_000_000] * 2, b"")
 
 

@@ -72,7 +72,7 @@ class Member:
         self.syncing: OnSync | None = None  # answers its SyncGroup
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Return its metadata for a protocol; empty if it does not support that one."""
+        """Return the member's metadata for a protocol; empty if it does not support that one."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: set[str]) -> str:

@@ -71,7 +71,7 @@ class Rebalancing:
             self._wait_for_others(group, self._initial_delay, remaining)
 
     def _wait_for_others(self, group: ClassicGroup, delay: float, remaining: float) -> None:
-        """Delay a group's first rebalance, and again while members keep joining, for up to `remaining` seconds more."""
+        """Delay a group's first rebalance; extend the delay while members join, by `remaining` seconds at most."""
         if delay <= 0:
             self.complete_join(group)
             return

@@ -55,7 +55,7 @@ ASSIGNORS: dict[str, Assignor] = {"uniform": uniform, "range": by_range}
 def _assign_evenly(
     members: Subscriptions, topics: Mapping[uuid.UUID, int], present: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """Assign equal shares to members with the same subscription, some one more. O(partitions log partitions)."""
+    """Assign equal shares, to within one, to members with the same subscription. O(partitions log partitions)."""
     (subscribed,) = set(members.values())
     free = {(topic, index) for topic, count in topics.items() if topic in subscribed for index in range(count)}
     least, extra = divmod(len(free), len(members))

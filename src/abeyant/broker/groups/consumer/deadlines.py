@@ -23,15 +23,15 @@ class Member(Protocol):
 
     @property
     def id(self) -> str:
-        """Return its id."""
+        """Return the member's id."""
 
     @property
     def client_id(self) -> str:
-        """Return its client's id."""
+        """Return the member's client's id."""
 
     @property
     def rebalance_timeout(self) -> int:
-        """Return its rebalance time-out in ms."""
+        """Return the member's rebalance time-out in ms."""
 
 
 class Deadlines:

@@ -102,7 +102,7 @@ class ConsumerMember(NamedTuple):
 
     @property
     def subscription(self) -> Subscription:
-        """Return its subscription: topic names and a pattern."""
+        """Return the member's subscription: topic names and a pattern."""
         return self.topics, self.regex
 
     def rejoin(self, member_id: str) -> ConsumerMember:

@@ -141,7 +141,9 @@ def _require_supported(tree: Any) -> None:
             for inner in argument[1]:
                 _require_supported(inner)
         elif op is not ops.AT and op not in _CHARACTERS:
-            raise PatternError("look-around, back-references and possessive groups are not supported")
+            raise PatternError(
+                "look-around, back-references, atomic groups and possessive quantifiers are not supported"
+            )
 
 
 class _Matcher:

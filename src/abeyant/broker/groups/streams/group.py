@@ -65,7 +65,7 @@ class StreamsMember(NamedTuple):
     """The epoch in which it got each active task."""
 
     def is_reconciled(self, target_epoch: int) -> bool:
-        """Return whether it has its target assignment."""
+        """Return whether the member has its assignment of `target_epoch`, and no task left to revoke or await."""
         return self.state is MemberState.STABLE and self.epoch == target_epoch
 
 

@@ -129,7 +129,8 @@ def _copartitioned(subtopology: Subtopology) -> list[set[str]]:
             for group in subtopology.copartition_groups
         ]
     except IndexError:
-        raise _invalid(f"A copartition group of subtopology {subtopology.subtopology_id} names no topic.") from None
+        name = subtopology.subtopology_id
+        raise _invalid(f"A copartition group of subtopology {name} has a topic index out of range.") from None
 
 
 def _enforce(

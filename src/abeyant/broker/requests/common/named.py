@@ -103,7 +103,10 @@ def transactional_ids_of(call: Any) -> set[str]:
 
 
 def _ids_of(request: Any, id_fields: Iterable[str], list_fields: Iterable[str], *, key_type: int) -> set[str]:
-    """Return the ids in `id_fields`, and in the lists `list_fields`, of ids or of messages with `id_fields`."""
+    """Return the ids in a request's `id_fields`, and in `list_fields`: lists of ids, or of messages with `id_fields`.
+
+    A FindCoordinator request with this `key_type` has them in `key` and `coordinator_keys`.
+    """
     ids = {getattr(request, field, None) for field in id_fields}
     for field in list_fields:
         for part in getattr(request, field, None) or ():

@@ -71,23 +71,23 @@ class Broker(ports.Broker, Protocol):
 
     @property
     def cluster(self) -> Cluster:
-        """Return its cluster."""
+        """Return the broker's cluster."""
 
     @property
     def shares(self) -> SharePartitions:
-        """Return its share partitions."""
+        """Return the broker's share partitions."""
 
     @property
     def share_sessions(self) -> ShareSessions:
-        """Return its clients' share sessions."""
+        """Return the broker's clients' share sessions."""
 
     @property
     def advertised(self) -> tuple[str, int]:
-        """Return its host and port for clients."""
+        """Return the broker's host and port for clients."""
 
     @property
     def log_dir(self) -> str:
-        """Return its log directory, as shown to clients."""
+        """Return the broker's log directory, as shown to clients."""
 
     def handle(self, call: Any) -> None:
         """Handle a call. If that raises, log the exception and answer with UNKNOWN_SERVER_ERROR."""

@@ -16,8 +16,8 @@ from abeyant.pipeline.commands.quick.columns import mapped
 from abeyant.pipeline.commands.quick.eligible import NeedsSparkError
 from abeyant.pipeline.commands.quick.files import read_file
 from abeyant.pipeline.commands.quick.values import converted
-from abeyant.pipeline.results.ended import SAMPLED, Ended, keys_of
 from abeyant.pipeline.results.local import LocalSink
+from abeyant.pipeline.results.outcome_counts import SAMPLED, OutcomeCounts, keys_of
 from abeyant.pipeline.results.sink import ResultWriter
 from abeyant.pipeline.results.small_table import put_table
 from abeyant.pipeline.sources.quoted_names import text_of
@@ -89,13 +89,13 @@ class QuickTables:
         """Write one of these tables."""
         put_table(result.folder / name, table)
 
-    def expired_keys(self, ended: Ended) -> pa.Table:
+    def expired_keys(self, ended: OutcomeCounts) -> pa.Table:
         """Return the keys on which most operations expired."""
         watches = self._operations["watches"].combine_chunks()
         keys = pa.ListArray.from_arrays(watches.offsets, pc.struct_field(watches.values, "key"))
         return keys_of(ended, self._operations.select(SAMPLED).append_column("key", keys))
 
-    def unmatched(self, ended: Ended) -> str | None:
+    def unmatched(self, ended: OutcomeCounts) -> str | None:
         """Return a warning if all operations expired, and none of their keys occurs among the events."""
         if not ended.all_expired:
             return None

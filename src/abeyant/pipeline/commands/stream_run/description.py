@@ -30,11 +30,11 @@ def describe(folder: Folder, checkpoint: str, query: Mapping[str, Any]) -> None:
 
 
 def check(folder: Folder, out: Out, checkpoint: str, query: Mapping[str, Any], *, begun: bool) -> None:
-    """Raise `AbeyantError` unless `out`, which is `folder`, is this query's, or may become so. Writes nothing.
+    """Raise `AbeyantError` unless this query may write to `out`, whose files `folder` reads. Writes nothing.
 
-    `query` has the options that must stay the same; `begun` says whether the checkpoint has been used. Refused are a
-    directory of something else, one of another query (the error names what differs), and a checkpoint whose result is
-    elsewhere.
+    `query` has the options that must stay the same; `begun` says whether the checkpoint has been used. Refuses a
+    directory that is not a stream's result, one of another query (the error names the option that differs), and a
+    used checkpoint whose result is in another directory.
     """
     expected = _described(checkpoint, query)
     before = _read(folder, out)
@@ -50,8 +50,8 @@ def check(folder: Folder, out: Out, checkpoint: str, query: Mapping[str, Any], *
         was, now = before.get(name), expected.get(name)
         if was != now:
             raise AbeyantError(
-                f"{out} is of another stream: {name} was {_shown(was)}, is {_shown(now)}; "
-                "go on as it was, or name another --out"
+                f"{out} belongs to another stream: {name} was {_shown(was)}, is now {_shown(now)}; "
+                "use the earlier value, or name another --out"
             )
 
 

@@ -24,7 +24,7 @@ _IDLE_SECONDS: Final = 60.0
 
 
 class Lines:
-    """Counts a query's new batches at each `look`, and prints lines about them on the error stream unless `quiet`."""
+    """Printer of a stream's progress: each `look` counts the new batches and, unless `quiet`, prints to stderr."""
 
     def __init__(
         self,

@@ -72,7 +72,7 @@ class Plan:
         return drained
 
     def begun(self, spark: SparkSession | None) -> bool:
-        """Return whether the checkpoint has been used. For a URI only Spark knows; without it, return False."""
+        """Return whether the checkpoint has been used. For a URI, return False without `spark` or on Spark Connect."""
         if not is_uri(self.checkpoint):
             return (Path(self.checkpoint) / "metadata").exists()
         return spark is not None and not is_connect(spark) and Store(spark, self.checkpoint).exists("metadata")

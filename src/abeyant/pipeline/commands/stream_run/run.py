@@ -16,7 +16,7 @@ from abeyant.pipeline.commands.stream_run.watch import follow
 from abeyant.pipeline.resolver.streams import ParquetSink, resolve_stream
 from abeyant.pipeline.resolver.streams.end import END_OF_INPUT
 from abeyant.pipeline.resolver.streams.options import DEFAULT_SHARDS
-from abeyant.pipeline.results.ended import Counted
+from abeyant.pipeline.results.outcome_counts import Counted
 from abeyant.pipeline.results.sink import Folder
 from abeyant.pipeline.sources.kafka import check_topics
 from abeyant.pipeline.spark.location import is_uri, plain

@@ -16,7 +16,7 @@ from abeyant.pipeline.commands.all_rejected import AllRejectedError, all_rejecte
 from abeyant.pipeline.commands.outcome_result import write_summary
 from abeyant.pipeline.resolver.tables.validity import valid_events
 from abeyant.pipeline.results.directory import title_entry
-from abeyant.pipeline.results.ended import Counted, Ended, count_outcomes
+from abeyant.pipeline.results.outcome_counts import Counted, OutcomeCounts, count_outcomes
 from abeyant.pipeline.results.sink import ResultWriter
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def unusable(spark: SparkSession, plan: Plan, lines: Lines) -> AllRejectedError 
 
 
 def _write(
-    spark: SparkSession, plan: Plan, lines: Lines, ended: Ended, keys: pa.Table | None, no_keys: str = ""
+    spark: SparkSession, plan: Plan, lines: Lines, ended: OutcomeCounts, keys: pa.Table | None, no_keys: str = ""
 ) -> ResultWriter:
     with plan.out.below(SUMMARY).table(spark, overwrite=True) as result:
         write_summary(

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.analysis.outcomes import binned
 from abeyant.pipeline.resolver.rejected import REJECTED_ROWS, TIME_FORMAT
-from abeyant.pipeline.results.ended import SAMPLED, Counted
+from abeyant.pipeline.results.outcome_counts import SAMPLED, Counted
 from abeyant.pipeline.sources.kafka import client_options
 from abeyant.pipeline.sources.source import Kafka
 
@@ -28,14 +28,14 @@ _FORM: Final = {"timestampFormat": TIME_FORMAT, "ignoreNullFields": "false"}
 
 @dataclass(frozen=True)
 class TopicSink:
-    """Sink for `foreachBatch`: writes outcomes to `topic`, and rejected rows to the sink `aside` or to `aside_topic`.
+    """Sink for `foreachBatch`: writes outcomes to `topic`, rejected rows to `aside_topic` or by `write_rejected`.
 
     Counts the outcomes in `sent`, with a sample of the expired ones.
     """
 
     kafka: Kafka
     topic: str
-    aside: Callable[[DataFrame, int], None] | None = None
+    write_rejected: Callable[[DataFrame, int], None] | None = None
     aside_topic: str | None = None
     sent: Counted = field(default_factory=Counted)
 
@@ -49,8 +49,8 @@ class TopicSink:
             self.count(outcomes)
             if self.aside_topic is not None:
                 self._send(_rejected_records(answers.where(~fine)), self.aside_topic)
-            elif self.aside is not None:
-                self.aside(answers.where(~fine), batch)
+            elif self.write_rejected is not None:
+                self.write_rejected(answers.where(~fine), batch)
         finally:
             answers.unpersist()
 

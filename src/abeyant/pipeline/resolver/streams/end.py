@@ -26,10 +26,10 @@ def end_of_input(directory: str | Path) -> None:
     system. Raises `AbeyantError` if the directory does not exist or cannot be written.
     """
     home = Path(directory)
-    aside = home / f".{END_OF_INPUT}"  # Spark ignores such names; it is renamed once it is complete
+    temporary = home / f".{END_OF_INPUT}"  # Spark ignores such names; it is renamed once it is complete
     try:
-        aside.write_text("end of input\n", encoding="utf-8")
-        os.replace(aside, home / END_OF_INPUT)
+        temporary.write_text("end of input\n", encoding="utf-8")
+        os.replace(temporary, home / END_OF_INPUT)
     except OSError as error:
         raise AbeyantError(f"cannot mark the end of input in {home}: {error.strerror or error}") from error
 

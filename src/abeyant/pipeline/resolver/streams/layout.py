@@ -28,9 +28,9 @@ __all__ = [
     "joined",
     "mark_from",
     "mark_to",
+    "pack_rows",
     "packed_rows",
-    "rows_from",
-    "rows_to",
+    "unpack_rows",
 ]
 
 PACKED: Final = "shard int, what int, payload binary"
@@ -108,12 +108,12 @@ def as_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return rows if rows.schema.types == schema.types else rows.cast(schema)
 
 
-def rows_to(batch: pa.RecordBatch) -> pa.Buffer:
+def pack_rows(batch: pa.RecordBatch) -> pa.Buffer:
     """Pack rows without their schema, which the reader knows. Of a slice only its own rows are packed."""
     return batch.serialize()
 
 
-def rows_from(payload: bytes | pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
+def unpack_rows(payload: bytes | pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
     """Unpack rows without copying."""
     return pa.ipc.read_record_batch(pa.py_buffer(payload), schema)
 

@@ -21,8 +21,8 @@ from abeyant.pipeline.resolver.streams.layout import (
     as_schema,
     joined,
     mark_to,
+    pack_rows,
     packed_rows,
-    rows_to,
 )
 from abeyant.pipeline.spark.chunks import chunks, freeze_imports
 
@@ -62,14 +62,14 @@ def pack(
         if valid.num_rows:
             converted = read(valid)
             if converted.rejected.num_rows:
-                yield from packed_rows([(rows % shards, RowKind.REJECTED, rows_to(converted.rejected))])
+                yield from packed_rows([(rows % shards, RowKind.REJECTED, pack_rows(converted.rejected))])
             if converted.rows.num_rows:
                 times = column(converted.rows, time)
                 least.append(int(times.min()))
                 greatest.append(int(times.max()))
                 yield from packed_rows(_by_shard(converted, kind, shards))
         if valid.num_rows < chunk.num_rows:
-            yield from packed_rows([(rows % shards, RowKind.REJECTED, rows_to(_invalid(chunk, table)))])
+            yield from packed_rows([(rows % shards, RowKind.REJECTED, pack_rows(_invalid(chunk, table)))])
         rows += chunk.num_rows
     mark = Mark(table, min(least), max(greatest)) if least else Mark("tick", 0, 0)
     yield from _to_all(mark, shards)
@@ -94,7 +94,7 @@ def _by_shard(read: Read, kind: RowKind, shards: int) -> Iterator[tuple[int, Row
     edges = np.searchsorted(shard[order], np.arange(shards + 1)).tolist()
     for number, (begin, end) in enumerate(pairwise(edges)):
         if begin < end:
-            yield number, kind, rows_to(rows.slice(begin, end - begin))
+            yield number, kind, pack_rows(rows.slice(begin, end - begin))
 
 
 def _invalid(chunk: pa.RecordBatch, table: str) -> pa.RecordBatch:

@@ -51,7 +51,7 @@ class ParquetSink:
         self._manifests: Final = not renames(self.out) if manifests is None else manifests
 
     def __call__(self, answers: DataFrame, batch: int) -> None:
-        """Write one batch, unless it is there."""
+        """Write the outcomes and rejected rows of one batch, unless `out` has the batch already."""
         if self._manifests:
             write_listed(answers, batch, self.out, query_of(answers, self._checkpoint))
             return
@@ -60,7 +60,7 @@ class ParquetSink:
         place = _Place(files, self.out, self._hold(answers, query))
         place.bind_to(query)
         files.remove(_UNFINISHED)
-        for table in write_tables(answers, lambda table: place.aside(f"{table}/batch={batch}")):
+        for table in write_tables(answers, lambda table: place.temporary(f"{table}/batch={batch}")):
             place.put(f"{table}/batch={batch}")
         files.remove(_UNFINISHED)
 
@@ -76,7 +76,7 @@ class ParquetSink:
 
 
 class _Place:
-    """The output directory of a query; writes batches aside and renames them into place."""
+    """The output directory of a query; writes batches to a temporary directory and renames them into place."""
 
     def __init__(self, files: FileSystem, out: str, lease: StoreLease | None) -> None:
         self._files = files
@@ -85,19 +85,19 @@ class _Place:
         # A unique name: a writer that lost its lease without dying cannot rename the files of its successor.
         self._unfinished = f"{_UNFINISHED}/{uuid4().hex[:12]}"
 
-    def aside(self, name: str) -> str:
+    def temporary(self, name: str) -> str:
         """Return the temporary directory to write to before `put(name)`."""
         return f"{self._out}/{self._unfinished}/{name}"
 
     def put(self, name: str) -> None:
-        """Rename `aside(name)` to `name`, unless that exists from an earlier run of the batch."""
+        """Rename `temporary(name)` to `name`, unless that exists from an earlier run of the batch."""
         if self._lease is not None:
             self._lease.check()
         if self._files.exists(name):
             return
         self._files.make_directory(name.rpartition("/")[0])
         if not self._files.rename(f"{self._unfinished}/{name}", name):
-            raise AbeyantError(f"cannot rename {self.aside(name)} to {self._out}/{name}")
+            raise AbeyantError(f"cannot rename {self.temporary(name)} to {self._out}/{name}")
 
     def bind_to(self, query: str) -> None:
         """Record this query as the owner of `out` if it has none; raise `AbeyantError` if another query owns it."""
@@ -106,6 +106,6 @@ class _Place:
             self._files.make_directory(note)
         elif not self._files.exists(note):
             raise AbeyantError(
-                f"{self._out} holds the outcomes of another query: its batches have the same numbers. Give the "
-                "checkpoint that goes with it, or another place for the outcomes"
+                f"{self._out} holds the outcomes of another query, whose batches have the same numbers. Give "
+                "that query's checkpoint, or another place for the outcomes"
             )

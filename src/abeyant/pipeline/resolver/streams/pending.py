@@ -53,7 +53,7 @@ def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
             reason = "Spark reads no state below a path with a space, or another character that a URI has quoted"
         raise AbeyantError(f"no state can be read from the checkpoint {checkpoint}: {reason}") from error
     if "groupState" not in states.select("value.*").columns:
-        raise AbeyantError(f"the checkpoint {checkpoint} is of another query: there is no state of abeyant in it")
+        raise AbeyantError(f"the checkpoint {checkpoint} has no state of abeyant: name one of an abeyant stream")
     watches = states.select("value.groupState.*").mapInArrow(_unpacked, _UNPACKED)
     # With `any`, no watch is pending once one is reached. All rows pass this window, so that the state is read once.
     any_reached = F.max("reached").over(Window.partitionBy("instance", "op_id", "start"))

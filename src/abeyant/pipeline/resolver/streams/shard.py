@@ -54,7 +54,7 @@ class BatchOutput:
 
     outcomes: pa.RecordBatch  # layout.OUTCOMES
     reports: pa.RecordBatch  # layout.REPORTS
-    aside: pa.RecordBatch  # layout.REJECTED
+    rejected: pa.RecordBatch  # layout.REJECTED
 
 
 def process_batch(state: ShardState, arrived: BatchInput, options: Options) -> tuple[ShardState, BatchOutput]:

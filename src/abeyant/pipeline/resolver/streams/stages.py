@@ -22,8 +22,8 @@ from abeyant.pipeline.resolver.streams.layout import (
     RowKind,
     joined,
     mark_from,
-    rows_from,
-    rows_to,
+    pack_rows,
+    unpack_rows,
 )
 from abeyant.pipeline.resolver.streams.options import Options
 from abeyant.pipeline.resolver.streams.shard import BatchInput, process_batch
@@ -33,7 +33,7 @@ from abeyant.pipeline.spark.chunks import freeze_imports
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
-__all__ = ["answered", "arrived_in", "ended_rows", "packed", "shards_turn"]
+__all__ = ["answered", "ended_rows", "packed", "shards_turn", "unpack_input"]
 
 
 def shards_turn(
@@ -43,30 +43,30 @@ def shards_turn(
     freeze_imports()
     shard = int(key[0])
     before = decode_shard(state.get[0], state.get[1], options) if state.exists else ShardState.first()
-    arrived, invalid = arrived_in(arrived_rows, state, WATCHES, EVENTS)
+    arrived, invalid = unpack_input(arrived_rows, state, WATCHES, EVENTS)
     after, ended = process_batch(before, arrived, options)
     version, encoded = encode_shard(after, options)
     state.update((version, encoded))
 
     standing = {"pending": after.watches.num_rows, "watermark": after.clock.watermark, "state_bytes": len(encoded)}
-    yield from ended_rows(shard, standing, ended.outcomes, [ended.aside, *invalid])
+    yield from ended_rows(shard, standing, ended.outcomes, [ended.rejected, *invalid])
     target = column(ended.reports, "operation") % options.shards
     for number in np.unique(target).tolist():
         yield packed(number, RowKind.REPORTS, filter_rows(ended.reports, target == number))
 
 
-def arrived_in(
+def unpack_input(
     rows: Iterable[pd.DataFrame], state: GroupState, watches: pa.Schema, events: pa.Schema
 ) -> tuple[BatchInput, list[pa.RecordBatch]]:
-    """Unpack a shard's input in a batch, of these schemas, and the rows that the map side has rejected."""
+    """Unpack a shard's batch: its watches and events, of these schemas, and the rows that the map side rejected."""
     payloads = payloads_of((batch["what"], batch["payload"]) for batch in rows)
     arrived = BatchInput(
-        [rows_from(payload, watches) for payload in payloads[RowKind.WATCHES]],
-        [rows_from(payload, events) for payload in payloads[RowKind.EVENTS]],
+        [unpack_rows(payload, watches) for payload in payloads[RowKind.WATCHES]],
+        [unpack_rows(payload, events) for payload in payloads[RowKind.EVENTS]],
         [mark_from(payload) for payload in payloads[RowKind.MARK]],
         state.getCurrentProcessingTimeMs() * 1000,
     )
-    return arrived, [rows_from(payload, REJECTED) for payload in payloads[RowKind.REJECTED]]
+    return arrived, [unpack_rows(payload, REJECTED) for payload in payloads[RowKind.REJECTED]]
 
 
 def ended_rows(
@@ -91,8 +91,8 @@ def answered(batches: Iterable[pa.RecordBatch], outcomes: pa.Schema = OUTCOMES) 
         payloads = payloads_of([(batch.column("what").to_pylist(), batch.column("payload").to_pylist())])
         for kind, rows in ((RowKind.OUTCOMES, outcomes), (RowKind.REJECTED, REJECTED), (RowKind.STATUS, STATUS)):
             for payload in payloads[kind]:
-                yield _widened(rows_from(payload, rows), schema)
-        reports += [rows_from(payload, REPORTS) for payload in payloads[RowKind.REPORTS]]
+                yield _widened(unpack_rows(payload, rows), schema)
+        reports += [unpack_rows(payload, REPORTS) for payload in payloads[RowKind.REPORTS]]
     for rows in combined(joined(reports, REPORTS)):
         if rows.num_rows:
             yield _widened(rows, schema)
@@ -109,7 +109,7 @@ def payloads_of(batches: Iterable[tuple[Iterable[int], Iterable[bytes]]]) -> dic
 
 def packed(shard: int, what: RowKind, rows: pa.RecordBatch) -> pd.DataFrame:
     """Return rows as one of `layout.PACKED`."""
-    return pd.DataFrame({"shard": [shard], "what": [int(what)], "payload": [rows_to(rows).to_pybytes()]})
+    return pd.DataFrame({"shard": [shard], "what": [int(what)], "payload": [pack_rows(rows).to_pybytes()]})
 
 
 def _widened(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from abeyant.errors import AbeyantError
 from abeyant.former import written_before
 from abeyant.pipeline.resolver.streams.clock import Clock
-from abeyant.pipeline.resolver.streams.layout import WATCHES, joined, rows_from, rows_to
+from abeyant.pipeline.resolver.streams.layout import WATCHES, joined, pack_rows, unpack_rows
 from abeyant.pipeline.resolver.streams.options import Deadline, Options
 from abeyant.tables.rules import Rules
 
@@ -81,7 +81,7 @@ class ShardState:
 def encode_shard(state: ShardState, options: Options) -> tuple[int, bytes]:
     """Encode a shard's state as a row of `STATE`."""
     head = {"options": fixed_options(options), "clock": asdict(state.clock), "steps": len(state.steps)}
-    return VERSION, write_state(head, state.steps.tobytes(), rows_to(state.watches))
+    return VERSION, write_state(head, state.steps.tobytes(), pack_rows(state.watches))
 
 
 def decode_shard(version: int, state: bytes, options: Options | None) -> ShardState:
@@ -93,7 +93,7 @@ def decode_shard(version: int, state: bytes, options: Options | None) -> ShardSt
     head, begin = read_head(version, state, VERSION, options)
     end = begin + head["steps"] * 4 * _WORD
     steps = np.frombuffer(state, np.int64, head["steps"] * 4, begin).reshape(-1, 4)
-    return ShardState(Clock(**head["clock"]), rows_from(pa.py_buffer(state)[end:], WATCHES), steps)
+    return ShardState(Clock(**head["clock"]), unpack_rows(pa.py_buffer(state)[end:], WATCHES), steps)
 
 
 def fixed_options(options: Options) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def resolve_by_rules(
 
 
 class Shards(NamedTuple):
-    """A job's tasks, with the seed of hashes, the number of shards (a power of two), the options and the hot keys."""
+    """What a job's workers run, with its parameters: hash seed, number of shards (a power of two), rules, hot keys."""
 
     seed: bytes
     shards: int

@@ -114,6 +114,6 @@ def _pack_operations(
 
 
 def _columns(batches: Sequence[pa.RecordBatch], width: int) -> Integers:
-    """Return the `numbers` of some batches, a column each; columns are views of rows."""
+    """Return the lists in the column `numbers`, of `width` each, transposed: row n has every list's nth number."""
     rows = np.concatenate([batch.column("numbers").flatten().to_numpy() for batch in batches])
     return rows.reshape(-1, width).T

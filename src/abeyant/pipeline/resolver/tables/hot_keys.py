@@ -65,7 +65,7 @@ class Sample:
         if not 0 <= self.fraction <= 1:
             raise ValueError(f"fraction is a share from 0 to 1, not {self.fraction}")
         if self.piece < 1:
-            raise ValueError(f"piece is a number of rows, at least 1, not {self.piece}")
+            raise ValueError(f"piece must be at least 1 row, not {self.piece}")
 
     @property
     def large(self) -> float:

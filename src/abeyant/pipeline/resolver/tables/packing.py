@@ -289,7 +289,7 @@ def binary(lengths: npt.ArrayLike, values: Any) -> pa.Array:
     """
     ends = np.concatenate(([0], np.cumsum(lengths)))
     if ends[-1] > np.iinfo(np.int32).max:
-        raise OverflowError(f"rows of {ends[-1]:,} bytes are too much for one chunk; the maximum is 2 GB")
+        raise OverflowError(f"the rows of one chunk have {ends[-1]:,} bytes in all; the maximum is 2 GB")
     offsets = ends.astype(np.int32)
     return pa.BinaryArray.from_buffers(
         pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(values)]

@@ -50,9 +50,9 @@ _Deadline = Literal["inclusive", "exclusive"]
 
 
 def first_reached(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Iterator[pa.RecordBatch]:
-    """Yield `REACHED` from `PACKED` rows, sorted by `order`, with the profile; `reached` is null if not in time.
+    """Yield `REACHED` for `PACKED` rows that are sorted by `order`, the first of which has the profile.
 
-    Operations whose id may be repeated are left out.
+    `reached` is null if the watch was not reached in time. Leave out operations whose id may be repeated.
     """
     for reached in _reached(batches, deadline, with_key=False):
         rows = reached.select(~reached.repeated) if reached.repeated.any() else reached

@@ -38,10 +38,10 @@ def select_events(
     waited_for = keys[place] == events[:, PLACE] if len(keys) else np.zeros(len(events), np.bool_)
     old = events[:, AT] < np.where(waited_for, earliest[place], watermark)
     before, events = events[old], events[~old]
-    parts = [events, _with(before, Use.SERVING)]
+    parts = [events, _select_use(before, Use.SERVING)]
     if rules.count == "always":
-        parts.append(_folded(_with(before, Use.LINES), rules.combine, details=rules.details))
-    parts += [_last(_with(before, use)) for use in (Use.LEVELS, Use.SEEN)]
+        parts.append(_folded(_select_use(before, Use.LINES), rules.combine, details=rules.details))
+    parts += [_last(_select_use(before, use)) for use in (Use.LEVELS, Use.SEEN)]
     selected: Longs = np.concatenate(parts)
     if forget_after_us is not None:
         alive = selected[selected[:, AT] >= watermark - forget_after_us, PLACE]
@@ -49,8 +49,8 @@ def select_events(
     return selected
 
 
-def _with(events: Longs, use: int) -> Longs:
-    """Return a copy of the events that have a use, with that use only."""
+def _select_use(events: Longs, use: int) -> Longs:
+    """Return copies of the events that have the flag `use`, with all other flags of `Use` cleared."""
     subset: Longs = events[events[:, USES] & use != 0]
     subset[:, USES] = use
     return subset

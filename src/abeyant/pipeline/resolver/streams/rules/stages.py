@@ -19,7 +19,7 @@ from abeyant.pipeline.resolver.streams.rules.layout import EVENTS, WAITS
 from abeyant.pipeline.resolver.streams.rules.rejected import reject_operations
 from abeyant.pipeline.resolver.streams.rules.state import decode_rules, encode_rules
 from abeyant.pipeline.resolver.streams.rules.step import RulesState, process_batch
-from abeyant.pipeline.resolver.streams.stages import arrived_in, ended_rows
+from abeyant.pipeline.resolver.streams.stages import ended_rows, unpack_input
 from abeyant.pipeline.spark.chunks import freeze_imports
 from abeyant.tables.columns import flags, integers, missing
 from abeyant.tables.contradictions import contradictions
@@ -109,7 +109,7 @@ def turn(
     freeze_imports()
     shard = int(key[0])
     before = decode_rules(state.get[0], state.get[1], options) if state.exists else RulesState.first()
-    arrived, invalid = arrived_in(arrived_rows, state, WAITS, EVENTS)
+    arrived, invalid = unpack_input(arrived_rows, state, WAITS, EVENTS)
     after, ended = process_batch(before, arrived, options)
     version, encoded = encode_rules(after, options)
     state.update((version, encoded))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from abeyant.pipeline.resolver.streams.clock import Clock
-from abeyant.pipeline.resolver.streams.layout import rows_from, rows_to
+from abeyant.pipeline.resolver.streams.layout import pack_rows, unpack_rows
 from abeyant.pipeline.resolver.streams.options import Options
 from abeyant.pipeline.resolver.streams.rules.layout import WAITS, WIDTH
 from abeyant.pipeline.resolver.streams.rules.step import RulesState
@@ -28,7 +28,7 @@ def encode_rules(state: RulesState, options: Options) -> tuple[int, bytes]:
         "seed": state.seed.hex(),
         "events": len(state.events),
     }
-    return RULES_VERSION, write_state(head, state.events.tobytes(), rows_to(state.operations))
+    return RULES_VERSION, write_state(head, state.events.tobytes(), pack_rows(state.operations))
 
 
 def decode_rules(version: int, state: bytes, options: Options | None) -> RulesState:
@@ -36,5 +36,5 @@ def decode_rules(version: int, state: bytes, options: Options | None) -> RulesSt
     head, begin = read_head(version, state, RULES_VERSION, options)
     integers = head["events"] * WIDTH
     events = np.frombuffer(state, np.int64, integers, begin).reshape(-1, WIDTH)
-    operations = rows_from(pa.py_buffer(state)[begin + integers * events.itemsize :], WAITS)
+    operations = unpack_rows(pa.py_buffer(state)[begin + integers * events.itemsize :], WAITS)
     return RulesState(Clock(**head["clock"]), bytes.fromhex(head["seed"]), operations, events)

@@ -120,7 +120,7 @@ class _Known:
         self._schema = DETAILS if options.rules.details else OUTCOMES
 
     def resolve(self, clock: Clock) -> tuple[Flags, pa.RecordBatch]:
-        """Return a mask of the ended operations, and their outcomes; update the others, and the events."""
+        """Return a mask of the ended operations, and their outcomes. Updates `self.operations` and `self.events`."""
         if not self.operations.num_rows:
             self._use_up(np.empty(0, np.int64), [])
             return np.empty(0, np.bool_), joined([], self._schema)
@@ -243,7 +243,7 @@ def _of_use(events: Longs, use: int) -> list[EventRows]:
 
 
 def _rows_of(events: pa.RecordBatch, pairs: PairHash, options: Options, columns: Columns) -> Longs:
-    """Return new events as rows of the state, with all the uses that they may have."""
+    """Return new events as rows of the state, with a flag of `Use` for each purpose that they may serve."""
     uses = Use.LEVELS * columns.pauses | Use.SEEN * (options.forget_after_us is not None)
     if options.rules.serves == "every" or columns.roles:
         uses |= Use.LINES

@@ -66,7 +66,7 @@ _VERSION: Final = b"org.apache.spark.version"
 _LEGACY: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _YEAR_1900: Final = -2_208_988_800  # seconds since 1970
 
-_Found = TypeVar("_Found")
+_T = TypeVar("_T")
 
 
 class RowGroup(NamedTuple):
@@ -111,9 +111,7 @@ def plain_table(table: DataFrame, expected: StructType) -> PlainTable | None:
     return PlainTable([group for groups in groups_by_file for group in groups], scan.columns, scan.condition)
 
 
-def of_each_file(
-    spark: SparkSession, uris: Sequence[str], read: Callable[[Stored], _Found | None]
-) -> list[_Found] | None:
+def of_each_file(spark: SparkSession, uris: Sequence[str], read: Callable[[Stored], _T | None]) -> list[_T] | None:
     """Return `read` of each file, by the driver; None if a file is out of reach, too many, or `read` returns None."""
     files = stored(spark, uris[: _MOST_FILES + 1])
     if files is None:

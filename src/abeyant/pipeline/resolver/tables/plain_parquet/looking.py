@@ -38,7 +38,9 @@ def look_for_hot_keys(tasks: Sequence[Task], seed: bytes, sample: Sample) -> Hot
     if remote or _rows(tasks) * sample.fraction <= sample.piece:
         return HotKeys(())
     pairs = PairHash(seed)
-    selected = [pair for name in ("operations", "events") for pair in _some_of([t for t in tasks if t.table == name])]
+    selected = [
+        pair for name in ("operations", "events") for pair in _sample_row_groups([t for t in tasks if t.table == name])
+    ]
     with ThreadPoolExecutor(_THREADS, "abeyant-look") as pool:
         rows = list(pool.map(partial(_drawn, pairs=pairs, fraction=sample.fraction), *zip(*selected, strict=True)))
     cuts = cuts_of_keys(np.concatenate(rows), sample.piece, max(sample.piece // 2, 1))
@@ -49,8 +51,8 @@ def _rows(tasks: Sequence[Task]) -> int:
     return sum(group.rows for task in tasks for group in task.groups)
 
 
-def _some_of(tasks: Sequence[Task]) -> Iterator[tuple[Task, float]]:
-    """Yield evenly spaced row groups, each as a task, with the number of the table's rows per row that is read."""
+def _sample_row_groups(tasks: Sequence[Task]) -> Iterator[tuple[Task, float]]:
+    """Yield (task, weight) for evenly spaced row groups. A row that is read represents `weight` rows of the table."""
     row_groups = [task._replace(groups=[group]) for task in tasks for group in task.groups]
     step = -(-len(row_groups) // _GROUPS) or 1
     selected = row_groups[step // 2 :: step]

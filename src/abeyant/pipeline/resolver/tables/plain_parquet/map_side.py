@@ -41,7 +41,7 @@ _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # odd
 
 
 def plain_operations(operations: DataFrame) -> PlainTable | None:
-    """Return how to read operations, a table of our columns only, if they are plain files, else None."""
+    """Return how to read `operations` if it is plain files, else None. It has only columns of `OPERATIONS`."""
     return plain_table(operations, OPERATIONS)
 
 
@@ -73,16 +73,16 @@ def read_by_workers(
     """Return the batches that `pack(task, number)` yields in the workers, as a table of the schema `packed`."""
     # The largest first, so that cores finish at about the same time. One task at least, so that there is a table.
     tasks = sorted(tasks, key=attrgetter("size"), reverse=True) or [Task("events", [])]
-    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(partial(_each, tasks=tasks, pack=pack), packed)
+    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(partial(_pack_tasks, tasks=tasks, pack=pack), packed)
 
 
 # -- in the workers ------------------------------------------------------------------------------------------------
 
 
-def _each(
+def _pack_tasks(
     batches: Iterable[pa.RecordBatch], tasks: Sequence[Task], pack: Callable[[Task, int], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of `pack` for each task whose number is in the rows."""
+    """Call `pack` for each task whose number is in the column `id`, and yield the batches that it yields."""
     freeze_imports()
     for batch in batches:
         for number in batch.column("id").to_pylist():
@@ -161,7 +161,7 @@ def _packed(
 
 
 def _sizes(texts: pa.Table) -> Integers:
-    """Return the bytes of all texts of each row."""
+    """Return the size of each row: the total bytes of its texts."""
     sizes = np.zeros(texts.num_rows, np.int64)
     for column in texts.columns:
         sizes += np.concatenate([_lengths(chunk) for chunk in column.chunks])

@@ -135,7 +135,7 @@ def _check(file: Stored, metadata: Any, group: RowGroup) -> None:
 
 
 def _ranges(metadata: Any, group: RowGroup, columns: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the byte ranges (begin, end) of these columns in a row group's file, without their ends."""
+    """Yield the byte range [begin, end), in its file, of each chunk of these columns in a row group."""
     for leaf in range(metadata.num_columns):
         column = metadata.row_group(group.number).column(leaf)
         if column.path_in_schema.partition(".")[0] in columns:

@@ -23,7 +23,7 @@ __all__ = [
     "EXACT_UP_TO",
     "SAMPLED",
     "Counted",
-    "Ended",
+    "OutcomeCounts",
     "Sample",
     "count_outcomes",
     "counted_reasons",
@@ -41,7 +41,7 @@ _BATCH_ROWS: Final = 1 << 17
 
 
 @dataclass(frozen=True)
-class Ended:
+class OutcomeCounts:
     """The counts and the sample of one pass over outcomes."""
 
     waits: pa.Table
@@ -112,12 +112,12 @@ class Counted:
     waits: Waits = field(default_factory=Waits)
     sample: Sample = field(default_factory=Sample)
 
-    def ended(self) -> Ended:
+    def ended(self) -> OutcomeCounts:
         """Return the counts and the sample so far."""
-        return Ended(self.waits.table(), self.sample.table(), self.waits.pending)
+        return OutcomeCounts(self.waits.table(), self.sample.table(), self.waits.pending)
 
 
-def count_outcomes(files: Iterable[Path], newest_event: Callable[[], int | None] | None = None) -> Ended:
+def count_outcomes(files: Iterable[Path], newest_event: Callable[[], int | None] | None = None) -> OutcomeCounts:
     """Count outcomes by kind, outcome and length of wait, in bins of 0.5 %, and draw a sample of those that expired.
 
     If an operation expired, `newest_event` is called once, for the newest event's time in microseconds since 1970.
@@ -142,7 +142,7 @@ def count_outcomes(files: Iterable[Path], newest_event: Callable[[], int | None]
     return replace(counts.ended(), late=late, newest=newest)
 
 
-def still_open(ended: Ended) -> str:
+def still_open(ended: OutcomeCounts) -> str:
     """Return a sentence on expired operations with a deadline after the newest event; '' if there are none.
 
     They are expired by definition, because the tables are taken as complete; later events may still complete them.
@@ -156,7 +156,7 @@ def still_open(ended: Ended) -> str:
     )
 
 
-def keys_of(ended: Ended, operations: pa.Table) -> pa.Table:
+def keys_of(ended: OutcomeCounts, operations: pa.Table) -> pa.Table:
     """Return the keys on which most operations expired: (instance, key, expired, one_in), at most `MOST_KEYS`.
 
     `operations` (instance, op_id, the list `key`) has all of the sample, and may have others. O(its rows), in Python.
