@@ -207,7 +207,7 @@ class _Part:
 
 def _number(rows: pa.Table, name: str) -> pa.RecordBatch:
     """Return the number of rows as the total `name`, in the schema `_TOTALS`."""
-    return _totals({name: rows.num_rows})
+    return _totals_row({name: rows.num_rows})
 
 
 def _times(rows: pa.Table) -> pa.RecordBatch:
@@ -225,11 +225,11 @@ def _times(rows: pa.Table) -> pa.RecordBatch:
         "last_us": (start + wait)[waits].max(initial=-_LAST),
         "end": (start + wait)[is_known].max(initial=-_LAST),
     }
-    return _totals({name: None if abs(int(value)) == _LAST else int(value) for name, value in totals.items()})
+    return _totals_row({name: None if abs(int(value)) == _LAST else int(value) for name, value in totals.items()})
 
 
 _LAST: Final = (1 << 63) - 1
 
 
-def _totals(totals: Mapping[str, int | None]) -> pa.RecordBatch:
+def _totals_row(totals: Mapping[str, int | None]) -> pa.RecordBatch:
     return pa.record_batch([pa.array([totals.get(name)], pa.int64()) for name in _MERGED], list(_MERGED))

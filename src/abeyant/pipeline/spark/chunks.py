@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark import TaskContext
 
-__all__ = ["CHUNK_BYTES", "chunks", "cut", "freeze_imports", "joined_chunks"]
+__all__ = ["CHUNK_BYTES", "chunk_batches", "chunks", "cut", "freeze_imports"]
 
 CHUNK_BYTES: Final = 1 << 26
 _LEAST_ROWS: Final = 1 << 18
@@ -20,10 +20,10 @@ _LEAST_ROWS: Final = 1 << 18
 
 def chunks(batches: Iterable[pa.RecordBatch], least_rows: int = _LEAST_ROWS) -> Iterator[pa.RecordBatch]:
     """Join batches into chunks of at least `least_rows` rows or 64 MB; none is empty. Memory: two copies of a chunk."""
-    return map(pa.concat_batches, joined_chunks(batches, least_rows))
+    return map(pa.concat_batches, chunk_batches(batches, least_rows))
 
 
-def joined_chunks(batches: Iterable[pa.RecordBatch], least_rows: int = _LEAST_ROWS) -> Iterator[list[pa.RecordBatch]]:
+def chunk_batches(batches: Iterable[pa.RecordBatch], least_rows: int = _LEAST_ROWS) -> Iterator[list[pa.RecordBatch]]:
     """Yield the batches of each chunk, for callers that join them; none is empty."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0

@@ -30,7 +30,7 @@ from abeyant.pipeline.resolver.tables.packing import (
 )
 from abeyant.pipeline.resolver.tables.profile import GROUP_SHIFT, ID_HASH, Profiler, pack_ids
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
-from abeyant.pipeline.spark.chunks import cut, freeze_imports, joined_chunks
+from abeyant.pipeline.spark.chunks import chunk_batches, cut, freeze_imports
 
 __all__ = ["packed_by_spark"]
 
@@ -84,7 +84,7 @@ def _pack_events(batches: Iterable[pa.RecordBatch], sample: Sample, together: in
     """Pack events, lists of integers in a column `numbers`, as `PACKED`."""
     freeze_imports()
     pack, profile = EventPacker(together), profiler(sample)
-    for group in joined_chunks(batches):
+    for group in chunk_batches(batches):
         place, identity, progress, at_us = np.ascontiguousarray(_columns(group, _EVENT_NUMBERS))
         yield from profile(pack(place, identity, progress, at_us), place, identity, progress)
 
@@ -96,7 +96,7 @@ def _pack_operations(
     freeze_imports()
     profile = profiler(sample)
     names = ("instance", "op_id", "kind", "key") if ids else ("instance", "op_id", "kind")
-    for group in joined_chunks(batches):
+    for group in chunk_batches(batches):
         watches = Watches(*_columns(group, len(_NUMBERS)))
         hashes = watches.group.view(np.uint64)
         if ids:

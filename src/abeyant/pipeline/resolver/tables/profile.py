@@ -37,7 +37,7 @@ from abeyant.pipeline.resolver.tables.packing import (
     binary,
     shards_of,
 )
-from abeyant.pipeline.spark.chunks import freeze_imports, joined_chunks
+from abeyant.pipeline.spark.chunks import chunk_batches, freeze_imports
 
 __all__ = [
     "DIRECT",
@@ -156,7 +156,7 @@ def pack_ids(hashes: npt.NDArray[np.uint64]) -> Iterator[pa.RecordBatch]:
 
 def _pack_ids(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     freeze_imports()
-    for group in joined_chunks(batches):
+    for group in chunk_batches(batches):
         yield from pack_ids(np.concatenate([batch.column(0).to_numpy() for batch in group]).view(np.uint64))
 
 

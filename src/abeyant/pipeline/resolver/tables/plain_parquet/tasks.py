@@ -16,7 +16,7 @@ from abeyant.pipeline.resolver.tables.plain_parquet.footers import DIRECT, Plain
 from abeyant.pipeline.resolver.tables.plain_parquet.stored import Stored, hold, opened
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS
 from abeyant.pipeline.spark.arrow import arrow_schema
-from abeyant.pipeline.spark.chunks import CHUNK_BYTES, joined_chunks
+from abeyant.pipeline.spark.chunks import CHUNK_BYTES, chunk_batches
 from abeyant.pipeline.spark.plans import Expression, names_of
 from abeyant.tables.dictionaries import dictionary_columns
 
@@ -85,7 +85,7 @@ def tasks_of(table: str, plain: PlainTable) -> Iterator[Task]:
 
 def chunks_of(task: Task, columns: Sequence[str], rows: int = CHUNK_ROWS) -> Iterator[pa.Table]:
     """Yield a task's rows in chunks of about `rows` rows, or 64 MB if that is less; no chunk is empty."""
-    return map(pa.Table.from_batches, joined_chunks(_read(task, columns), rows))
+    return map(pa.Table.from_batches, chunk_batches(_read(task, columns), rows))
 
 
 def _read(task: Task, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
